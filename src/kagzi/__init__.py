@@ -1,0 +1,3 @@
+"""Kagzi: durable execution for Python."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Generated from `proto/kagzi/v1` by `make gen`; never edited."""

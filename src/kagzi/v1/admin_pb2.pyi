@@ -1,0 +1,406 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from kagzi.v1 import common_pb2 as _common_pb2
+from kagzi.v1 import worker_pb2 as _worker_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ListWorkersRequest(_message.Message):
+    __slots__ = ("namespace_id", "task_queue", "status_filter", "page")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FILTER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    task_queue: str
+    status_filter: _worker_pb2.WorkerStatus
+    page: _common_pb2.PageRequest
+    def __init__(self, namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., status_filter: _Optional[_Union[_worker_pb2.WorkerStatus, str]] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+
+class ListWorkersResponse(_message.Message):
+    __slots__ = ("workers", "page")
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    workers: _containers.RepeatedCompositeFieldContainer[_worker_pb2.Worker]
+    page: _common_pb2.PageInfo
+    def __init__(self, workers: _Optional[_Iterable[_Union[_worker_pb2.Worker, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class GetWorkerRequest(_message.Message):
+    __slots__ = ("worker_id", "namespace_id")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    namespace_id: str
+    def __init__(self, worker_id: _Optional[str] = ..., namespace_id: _Optional[str] = ...) -> None: ...
+
+class GetWorkerResponse(_message.Message):
+    __slots__ = ("worker",)
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    worker: _worker_pb2.Worker
+    def __init__(self, worker: _Optional[_Union[_worker_pb2.Worker, _Mapping]] = ...) -> None: ...
+
+class GetStepRequest(_message.Message):
+    __slots__ = ("step_id", "namespace_id", "run_id")
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    step_id: str
+    namespace_id: str
+    run_id: str
+    def __init__(self, step_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ...) -> None: ...
+
+class GetStepResponse(_message.Message):
+    __slots__ = ("step",)
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    step: _worker_pb2.Step
+    def __init__(self, step: _Optional[_Union[_worker_pb2.Step, _Mapping]] = ...) -> None: ...
+
+class ListStepsRequest(_message.Message):
+    __slots__ = ("run_id", "step_name", "page", "namespace_id", "include_payloads")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_NAME_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_PAYLOADS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    step_name: str
+    page: _common_pb2.PageRequest
+    namespace_id: str
+    include_payloads: bool
+    def __init__(self, run_id: _Optional[str] = ..., step_name: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., namespace_id: _Optional[str] = ..., include_payloads: bool = ...) -> None: ...
+
+class ListStepsResponse(_message.Message):
+    __slots__ = ("steps", "page")
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedCompositeFieldContainer[_worker_pb2.Step]
+    page: _common_pb2.PageInfo
+    def __init__(self, steps: _Optional[_Iterable[_Union[_worker_pb2.Step, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class HealthCheckRequest(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    def __init__(self, service: _Optional[str] = ...) -> None: ...
+
+class HealthCheckResponse(_message.Message):
+    __slots__ = ("status", "message", "timestamp")
+    class ServingStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SERVING_STATUS_UNSPECIFIED: _ClassVar[HealthCheckResponse.ServingStatus]
+        SERVING: _ClassVar[HealthCheckResponse.ServingStatus]
+        NOT_SERVING: _ClassVar[HealthCheckResponse.ServingStatus]
+    SERVING_STATUS_UNSPECIFIED: HealthCheckResponse.ServingStatus
+    SERVING: HealthCheckResponse.ServingStatus
+    NOT_SERVING: HealthCheckResponse.ServingStatus
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    status: HealthCheckResponse.ServingStatus
+    message: str
+    timestamp: _timestamp_pb2.Timestamp
+    def __init__(self, status: _Optional[_Union[HealthCheckResponse.ServingStatus, str]] = ..., message: _Optional[str] = ..., timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class GetServerInfoRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetServerInfoResponse(_message.Message):
+    __slots__ = ("version", "api_version", "supported_features", "min_sdk_version", "http_url", "store", "server_id", "max_payload_bytes", "now")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    API_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTED_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    MIN_SDK_VERSION_FIELD_NUMBER: _ClassVar[int]
+    HTTP_URL_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    SERVER_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    api_version: str
+    supported_features: _containers.RepeatedScalarFieldContainer[str]
+    min_sdk_version: str
+    http_url: str
+    store: str
+    server_id: str
+    max_payload_bytes: int
+    now: _timestamp_pb2.Timestamp
+    def __init__(self, version: _Optional[str] = ..., api_version: _Optional[str] = ..., supported_features: _Optional[_Iterable[str]] = ..., min_sdk_version: _Optional[str] = ..., http_url: _Optional[str] = ..., store: _Optional[str] = ..., server_id: _Optional[str] = ..., max_payload_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class DrainWorkerRequest(_message.Message):
+    __slots__ = ("namespace_id", "worker_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    worker_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
+
+class DrainWorkerResponse(_message.Message):
+    __slots__ = ("worker",)
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    worker: _worker_pb2.Worker
+    def __init__(self, worker: _Optional[_Union[_worker_pb2.Worker, _Mapping]] = ...) -> None: ...
+
+class WorkerEvent(_message.Message):
+    __slots__ = ("worker_id", "kind", "at", "detail")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    kind: str
+    at: _timestamp_pb2.Timestamp
+    detail: str
+    def __init__(self, worker_id: _Optional[str] = ..., kind: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., detail: _Optional[str] = ...) -> None: ...
+
+class ListWorkerEventsRequest(_message.Message):
+    __slots__ = ("namespace_id", "worker_id", "page")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    worker_id: str
+    page: _common_pb2.PageRequest
+    def __init__(self, namespace_id: _Optional[str] = ..., worker_id: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+
+class ListWorkerEventsResponse(_message.Message):
+    __slots__ = ("events", "page")
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[WorkerEvent]
+    page: _common_pb2.PageInfo
+    def __init__(self, events: _Optional[_Iterable[_Union[WorkerEvent, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class GetStatsRequest(_message.Message):
+    __slots__ = ("namespace_id", "since", "until", "workflow_type")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    workflow_type: str
+    def __init__(self, namespace_id: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_type: _Optional[str] = ...) -> None: ...
+
+class StatsBucket(_message.Message):
+    __slots__ = ("minute", "workflow_type", "started", "completed", "failed", "cancelled", "p50_ms", "p95_ms")
+    MINUTE_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    P50_MS_FIELD_NUMBER: _ClassVar[int]
+    P95_MS_FIELD_NUMBER: _ClassVar[int]
+    minute: _timestamp_pb2.Timestamp
+    workflow_type: str
+    started: int
+    completed: int
+    failed: int
+    cancelled: int
+    p50_ms: float
+    p95_ms: float
+    def __init__(self, minute: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_type: _Optional[str] = ..., started: _Optional[int] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., p50_ms: _Optional[float] = ..., p95_ms: _Optional[float] = ...) -> None: ...
+
+class GetStatsResponse(_message.Message):
+    __slots__ = ("buckets", "open_by_status")
+    class OpenByStatusEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    BUCKETS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_BY_STATUS_FIELD_NUMBER: _ClassVar[int]
+    buckets: _containers.RepeatedCompositeFieldContainer[StatsBucket]
+    open_by_status: _containers.ScalarMap[str, int]
+    def __init__(self, buckets: _Optional[_Iterable[_Union[StatsBucket, _Mapping]]] = ..., open_by_status: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class GetQueueDepthRequest(_message.Message):
+    __slots__ = ("namespace_id", "workflow_type")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    workflow_type: str
+    def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ...) -> None: ...
+
+class QueueDepth(_message.Message):
+    __slots__ = ("workflow_type", "version", "waiting", "oldest_waiting_since", "workers", "free_slots")
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_WAITING_SINCE_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    FREE_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    workflow_type: str
+    version: str
+    waiting: int
+    oldest_waiting_since: _timestamp_pb2.Timestamp
+    workers: int
+    free_slots: int
+    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., waiting: _Optional[int] = ..., oldest_waiting_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workers: _Optional[int] = ..., free_slots: _Optional[int] = ...) -> None: ...
+
+class GetQueueDepthResponse(_message.Message):
+    __slots__ = ("queues",)
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    queues: _containers.RepeatedCompositeFieldContainer[QueueDepth]
+    def __init__(self, queues: _Optional[_Iterable[_Union[QueueDepth, _Mapping]]] = ...) -> None: ...
+
+class WorkflowType(_message.Message):
+    __slots__ = ("workflow_type", "paused", "default_version", "versions", "max_running", "max_running_per_key", "starts_per_second", "when_full", "open_runs")
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNNING_PER_KEY_FIELD_NUMBER: _ClassVar[int]
+    STARTS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
+    OPEN_RUNS_FIELD_NUMBER: _ClassVar[int]
+    workflow_type: str
+    paused: bool
+    default_version: str
+    versions: _containers.RepeatedScalarFieldContainer[str]
+    max_running: int
+    max_running_per_key: int
+    starts_per_second: float
+    when_full: str
+    open_runs: int
+    def __init__(self, workflow_type: _Optional[str] = ..., paused: bool = ..., default_version: _Optional[str] = ..., versions: _Optional[_Iterable[str]] = ..., max_running: _Optional[int] = ..., max_running_per_key: _Optional[int] = ..., starts_per_second: _Optional[float] = ..., when_full: _Optional[str] = ..., open_runs: _Optional[int] = ...) -> None: ...
+
+class ListWorkflowTypesRequest(_message.Message):
+    __slots__ = ("namespace_id", "page")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    page: _common_pb2.PageRequest
+    def __init__(self, namespace_id: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+
+class ListWorkflowTypesResponse(_message.Message):
+    __slots__ = ("types", "page")
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    types: _containers.RepeatedCompositeFieldContainer[WorkflowType]
+    page: _common_pb2.PageInfo
+    def __init__(self, types: _Optional[_Iterable[_Union[WorkflowType, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class UpdateWorkflowTypeRequest(_message.Message):
+    __slots__ = ("namespace_id", "type")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    type: WorkflowType
+    def __init__(self, namespace_id: _Optional[str] = ..., type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
+
+class UpdateWorkflowTypeResponse(_message.Message):
+    __slots__ = ("type",)
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    type: WorkflowType
+    def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
+
+class PauseWorkflowTypeRequest(_message.Message):
+    __slots__ = ("namespace_id", "workflow_type")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    workflow_type: str
+    def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ...) -> None: ...
+
+class PauseWorkflowTypeResponse(_message.Message):
+    __slots__ = ("type",)
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    type: WorkflowType
+    def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
+
+class ResumeWorkflowTypeRequest(_message.Message):
+    __slots__ = ("namespace_id", "workflow_type")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    workflow_type: str
+    def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ...) -> None: ...
+
+class ResumeWorkflowTypeResponse(_message.Message):
+    __slots__ = ("type",)
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    type: WorkflowType
+    def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
+
+class WorkflowVersion(_message.Message):
+    __slots__ = ("workflow_type", "version", "is_default", "deprecated", "open_runs", "workers", "first_seen_at")
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    DEPRECATED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_RUNS_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEEN_AT_FIELD_NUMBER: _ClassVar[int]
+    workflow_type: str
+    version: str
+    is_default: bool
+    deprecated: bool
+    open_runs: int
+    workers: int
+    first_seen_at: _timestamp_pb2.Timestamp
+    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., is_default: bool = ..., deprecated: bool = ..., open_runs: _Optional[int] = ..., workers: _Optional[int] = ..., first_seen_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListVersionsRequest(_message.Message):
+    __slots__ = ("namespace_id", "workflow_type", "page")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    workflow_type: str
+    page: _common_pb2.PageRequest
+    def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+
+class ListVersionsResponse(_message.Message):
+    __slots__ = ("versions", "page")
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    versions: _containers.RepeatedCompositeFieldContainer[WorkflowVersion]
+    page: _common_pb2.PageInfo
+    def __init__(self, versions: _Optional[_Iterable[_Union[WorkflowVersion, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class SetDefaultVersionRequest(_message.Message):
+    __slots__ = ("namespace_id", "workflow_type", "version")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    workflow_type: str
+    version: str
+    def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+
+class SetDefaultVersionResponse(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: WorkflowVersion
+    def __init__(self, version: _Optional[_Union[WorkflowVersion, _Mapping]] = ...) -> None: ...
+
+class DeprecateVersionRequest(_message.Message):
+    __slots__ = ("namespace_id", "workflow_type", "version", "undo")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    workflow_type: str
+    version: str
+    undo: bool
+    def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., undo: bool = ...) -> None: ...
+
+class DeprecateVersionResponse(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: WorkflowVersion
+    def __init__(self, version: _Optional[_Union[WorkflowVersion, _Mapping]] = ...) -> None: ...

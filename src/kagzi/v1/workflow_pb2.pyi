@@ -1,0 +1,685 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from kagzi.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class WorkflowStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WORKFLOW_STATUS_UNSPECIFIED: _ClassVar[WorkflowStatus]
+    WORKFLOW_STATUS_PENDING: _ClassVar[WorkflowStatus]
+    WORKFLOW_STATUS_RUNNING: _ClassVar[WorkflowStatus]
+    WORKFLOW_STATUS_SLEEPING: _ClassVar[WorkflowStatus]
+    WORKFLOW_STATUS_COMPLETED: _ClassVar[WorkflowStatus]
+    WORKFLOW_STATUS_FAILED: _ClassVar[WorkflowStatus]
+    WORKFLOW_STATUS_CANCELLED: _ClassVar[WorkflowStatus]
+    WORKFLOW_STATUS_PAUSED: _ClassVar[WorkflowStatus]
+
+class WaitReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WAIT_REASON_UNSPECIFIED: _ClassVar[WaitReason]
+    WAIT_REASON_TIME: _ClassVar[WaitReason]
+    WAIT_REASON_SIGNAL: _ClassVar[WaitReason]
+    WAIT_REASON_CHILD: _ClassVar[WaitReason]
+    WAIT_REASON_RETRY: _ClassVar[WaitReason]
+
+class OnConflict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ON_CONFLICT_UNSPECIFIED: _ClassVar[OnConflict]
+    ON_CONFLICT_EXISTING: _ClassVar[OnConflict]
+    ON_CONFLICT_EXISTING_OR_COMPLETED: _ClassVar[OnConflict]
+    ON_CONFLICT_FAIL: _ClassVar[OnConflict]
+    ON_CONFLICT_REPLACE: _ClassVar[OnConflict]
+
+class BulkAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BULK_ACTION_UNSPECIFIED: _ClassVar[BulkAction]
+    BULK_ACTION_CANCEL: _ClassVar[BulkAction]
+    BULK_ACTION_RETRY: _ClassVar[BulkAction]
+    BULK_ACTION_DELETE: _ClassVar[BulkAction]
+    BULK_ACTION_TERMINATE: _ClassVar[BulkAction]
+WORKFLOW_STATUS_UNSPECIFIED: WorkflowStatus
+WORKFLOW_STATUS_PENDING: WorkflowStatus
+WORKFLOW_STATUS_RUNNING: WorkflowStatus
+WORKFLOW_STATUS_SLEEPING: WorkflowStatus
+WORKFLOW_STATUS_COMPLETED: WorkflowStatus
+WORKFLOW_STATUS_FAILED: WorkflowStatus
+WORKFLOW_STATUS_CANCELLED: WorkflowStatus
+WORKFLOW_STATUS_PAUSED: WorkflowStatus
+WAIT_REASON_UNSPECIFIED: WaitReason
+WAIT_REASON_TIME: WaitReason
+WAIT_REASON_SIGNAL: WaitReason
+WAIT_REASON_CHILD: WaitReason
+WAIT_REASON_RETRY: WaitReason
+ON_CONFLICT_UNSPECIFIED: OnConflict
+ON_CONFLICT_EXISTING: OnConflict
+ON_CONFLICT_EXISTING_OR_COMPLETED: OnConflict
+ON_CONFLICT_FAIL: OnConflict
+ON_CONFLICT_REPLACE: OnConflict
+BULK_ACTION_UNSPECIFIED: BulkAction
+BULK_ACTION_CANCEL: BulkAction
+BULK_ACTION_RETRY: BulkAction
+BULK_ACTION_DELETE: BulkAction
+BULK_ACTION_TERMINATE: BulkAction
+
+class Workflow(_message.Message):
+    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    WAKE_UP_AT_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_AT_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_REASON_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_REASON_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    STATUS_TEXT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    FORKED_FROM_FIELD_NUMBER: _ClassVar[int]
+    CONTINUED_AS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    URL_FIELD_NUMBER: _ClassVar[int]
+    RETRY_POLICY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    workflow_id: str
+    namespace_id: str
+    task_queue: str
+    workflow_type: str
+    status: WorkflowStatus
+    input: _common_pb2.Payload
+    output: _common_pb2.Payload
+    context: _common_pb2.Payload
+    error: _common_pb2.ErrorDetail
+    attempts: int
+    created_at: _timestamp_pb2.Timestamp
+    started_at: _timestamp_pb2.Timestamp
+    finished_at: _timestamp_pb2.Timestamp
+    wake_up_at: _timestamp_pb2.Timestamp
+    deadline_at: _timestamp_pb2.Timestamp
+    worker_id: str
+    version: str
+    parent_step_id: str
+    parent_run_id: str
+    wait_reason: WaitReason
+    labels: _containers.ScalarMap[str, str]
+    priority: int
+    cancel_requested: bool
+    cancel_reason: str
+    problem: _common_pb2.ErrorDetail
+    status_text: str
+    progress: float
+    forked_from: str
+    continued_as: str
+    schedule_id: str
+    last_seq: int
+    url: str
+    retry_policy: _common_pb2.RetryPolicy
+    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ...) -> None: ...
+
+class StartWorkflowRequest(_message.Message):
+    __slots__ = ("workflow_id", "namespace_id", "task_queue", "workflow_type", "input", "context", "deadline_at", "version", "retry_policy", "request_id", "on_conflict", "labels", "priority", "start_at", "delay", "concurrency_key")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_AT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    RETRY_POLICY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ON_CONFLICT_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    START_AT_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    namespace_id: str
+    task_queue: str
+    workflow_type: str
+    input: _common_pb2.Payload
+    context: _common_pb2.Payload
+    deadline_at: _timestamp_pb2.Timestamp
+    version: str
+    retry_policy: _common_pb2.RetryPolicy
+    request_id: str
+    on_conflict: OnConflict
+    labels: _containers.ScalarMap[str, str]
+    priority: int
+    start_at: _timestamp_pb2.Timestamp
+    delay: _duration_pb2.Duration
+    concurrency_key: str
+    def __init__(self, workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., request_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., concurrency_key: _Optional[str] = ...) -> None: ...
+
+class StartWorkflowResponse(_message.Message):
+    __slots__ = ("run_id", "already_exists", "workflow_id", "status", "url")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_EXISTS_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    URL_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    already_exists: bool
+    workflow_id: str
+    status: WorkflowStatus
+    url: str
+    def __init__(self, run_id: _Optional[str] = ..., already_exists: bool = ..., workflow_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., url: _Optional[str] = ...) -> None: ...
+
+class StartBatchRequest(_message.Message):
+    __slots__ = ("namespace_id", "starts")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    starts: _containers.RepeatedCompositeFieldContainer[StartWorkflowRequest]
+    def __init__(self, namespace_id: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[StartWorkflowRequest, _Mapping]]] = ...) -> None: ...
+
+class StartBatchResponse(_message.Message):
+    __slots__ = ("items",)
+    class Item(_message.Message):
+        __slots__ = ("started", "error")
+        STARTED_FIELD_NUMBER: _ClassVar[int]
+        ERROR_FIELD_NUMBER: _ClassVar[int]
+        started: StartWorkflowResponse
+        error: _common_pb2.ErrorDetail
+        def __init__(self, started: _Optional[_Union[StartWorkflowResponse, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[StartBatchResponse.Item]
+    def __init__(self, items: _Optional[_Iterable[_Union[StartBatchResponse.Item, _Mapping]]] = ...) -> None: ...
+
+class GetWorkflowRequest(_message.Message):
+    __slots__ = ("run_id", "namespace_id", "workflow_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    namespace_id: str
+    workflow_id: str
+    def __init__(self, run_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., workflow_id: _Optional[str] = ...) -> None: ...
+
+class GetWorkflowResponse(_message.Message):
+    __slots__ = ("workflow",)
+    WORKFLOW_FIELD_NUMBER: _ClassVar[int]
+    workflow: Workflow
+    def __init__(self, workflow: _Optional[_Union[Workflow, _Mapping]] = ...) -> None: ...
+
+class WorkflowFilter(_message.Message):
+    __slots__ = ("statuses", "workflow_types", "labels", "created_after", "created_before", "workflow_id", "version", "parent_run_id", "schedule_id", "has_problem")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPES_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AFTER_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    HAS_PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    statuses: _containers.RepeatedScalarFieldContainer[WorkflowStatus]
+    workflow_types: _containers.RepeatedScalarFieldContainer[str]
+    labels: _containers.ScalarMap[str, str]
+    created_after: _timestamp_pb2.Timestamp
+    created_before: _timestamp_pb2.Timestamp
+    workflow_id: str
+    version: str
+    parent_run_id: str
+    schedule_id: str
+    has_problem: bool
+    def __init__(self, statuses: _Optional[_Iterable[_Union[WorkflowStatus, str]]] = ..., workflow_types: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., has_problem: bool = ...) -> None: ...
+
+class ListWorkflowsRequest(_message.Message):
+    __slots__ = ("namespace_id", "status_filter", "page", "filter")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FILTER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    status_filter: WorkflowStatus
+    page: _common_pb2.PageRequest
+    filter: WorkflowFilter
+    def __init__(self, namespace_id: _Optional[str] = ..., status_filter: _Optional[_Union[WorkflowStatus, str]] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., filter: _Optional[_Union[WorkflowFilter, _Mapping]] = ...) -> None: ...
+
+class ListWorkflowsResponse(_message.Message):
+    __slots__ = ("workflows", "page")
+    WORKFLOWS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    workflows: _containers.RepeatedCompositeFieldContainer[Workflow]
+    page: _common_pb2.PageInfo
+    def __init__(self, workflows: _Optional[_Iterable[_Union[Workflow, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class CancelWorkflowRequest(_message.Message):
+    __slots__ = ("run_id", "namespace_id", "reason", "workflow_id", "request_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    namespace_id: str
+    reason: str
+    workflow_id: str
+    request_id: str
+    def __init__(self, run_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., reason: _Optional[str] = ..., workflow_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CancelWorkflowResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: WorkflowStatus
+    def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class WaitRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "timeout")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    timeout: _duration_pb2.Duration
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class WaitResponse(_message.Message):
+    __slots__ = ("ended", "outcome", "status")
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ended: bool
+    outcome: RunOutcome
+    status: WorkflowStatus
+    def __init__(self, ended: bool = ..., outcome: _Optional[_Union[RunOutcome, _Mapping]] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class RunOutcome(_message.Message):
+    __slots__ = ("run_id", "status", "output", "error", "continued_as")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    CONTINUED_AS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    status: WorkflowStatus
+    output: _common_pb2.Payload
+    error: _common_pb2.ErrorDetail
+    continued_as: str
+    def __init__(self, run_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., continued_as: _Optional[str] = ...) -> None: ...
+
+class WaitStreamRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_ids", "forget")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_IDS_FIELD_NUMBER: _ClassVar[int]
+    FORGET_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_ids: _containers.RepeatedScalarFieldContainer[str]
+    forget: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, namespace_id: _Optional[str] = ..., run_ids: _Optional[_Iterable[str]] = ..., forget: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WaitStreamResponse(_message.Message):
+    __slots__ = ("outcomes", "not_found")
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    NOT_FOUND_FIELD_NUMBER: _ClassVar[int]
+    outcomes: _containers.RepeatedCompositeFieldContainer[RunOutcome]
+    not_found: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, outcomes: _Optional[_Iterable[_Union[RunOutcome, _Mapping]]] = ..., not_found: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "after_seq")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_SEQ_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    after_seq: int
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., after_seq: _Optional[int] = ...) -> None: ...
+
+class RunEvent(_message.Message):
+    __slots__ = ("seq", "at", "kind", "step_id", "data", "error")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    at: _timestamp_pb2.Timestamp
+    kind: str
+    step_id: str
+    data: _common_pb2.Payload
+    error: _common_pb2.ErrorDetail
+    def __init__(self, seq: _Optional[int] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., data: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ("events", "status")
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[RunEvent]
+    status: WorkflowStatus
+    def __init__(self, events: _Optional[_Iterable[_Union[RunEvent, _Mapping]]] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class TerminateWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "reason", "request_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    reason: str
+    request_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class TerminateWorkflowResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: WorkflowStatus
+    def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class PauseWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "reason")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    reason: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PauseWorkflowResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: WorkflowStatus
+    def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class ResumeWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ...) -> None: ...
+
+class ResumeWorkflowResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: WorkflowStatus
+    def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class RetryWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "from_step", "request_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_STEP_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    from_step: str
+    request_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., from_step: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RetryWorkflowResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: WorkflowStatus
+    def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class ForkWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "from_step", "outputs", "version", "workflow_id", "request_id")
+    class OutputsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _common_pb2.Payload
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_STEP_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    from_step: str
+    outputs: _containers.MessageMap[str, _common_pb2.Payload]
+    version: str
+    workflow_id: str
+    request_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., from_step: _Optional[str] = ..., outputs: _Optional[_Mapping[str, _common_pb2.Payload]] = ..., version: _Optional[str] = ..., workflow_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ForkWorkflowResponse(_message.Message):
+    __slots__ = ("run_id", "workflow_id", "url")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    URL_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    workflow_id: str
+    url: str
+    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., url: _Optional[str] = ...) -> None: ...
+
+class SignalWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "signal_name", "payload", "request_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    signal_name: str
+    payload: _common_pb2.Payload
+    request_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., payload: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SignalWorkflowResponse(_message.Message):
+    __slots__ = ("delivered",)
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    delivered: bool
+    def __init__(self, delivered: bool = ...) -> None: ...
+
+class SignalWithStartRequest(_message.Message):
+    __slots__ = ("start", "signal_name", "payload", "request_id", "namespace_id")
+    START_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    start: StartWorkflowRequest
+    signal_name: str
+    payload: _common_pb2.Payload
+    request_id: str
+    namespace_id: str
+    def __init__(self, start: _Optional[_Union[StartWorkflowRequest, _Mapping]] = ..., signal_name: _Optional[str] = ..., payload: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., request_id: _Optional[str] = ..., namespace_id: _Optional[str] = ...) -> None: ...
+
+class SignalWithStartResponse(_message.Message):
+    __slots__ = ("started",)
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    started: StartWorkflowResponse
+    def __init__(self, started: _Optional[_Union[StartWorkflowResponse, _Mapping]] = ...) -> None: ...
+
+class CountWorkflowsRequest(_message.Message):
+    __slots__ = ("namespace_id", "filter")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    filter: WorkflowFilter
+    def __init__(self, namespace_id: _Optional[str] = ..., filter: _Optional[_Union[WorkflowFilter, _Mapping]] = ...) -> None: ...
+
+class CountWorkflowsResponse(_message.Message):
+    __slots__ = ("count", "capped")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    CAPPED_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    capped: bool
+    def __init__(self, count: _Optional[int] = ..., capped: bool = ...) -> None: ...
+
+class ExplainWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ...) -> None: ...
+
+class ExplainWorkflowResponse(_message.Message):
+    __slots__ = ("sentence", "reason", "facts", "remedy")
+    class FactsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    SENTENCE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    REMEDY_FIELD_NUMBER: _ClassVar[int]
+    sentence: str
+    reason: str
+    facts: _containers.ScalarMap[str, str]
+    remedy: str
+    def __init__(self, sentence: _Optional[str] = ..., reason: _Optional[str] = ..., facts: _Optional[_Mapping[str, str]] = ..., remedy: _Optional[str] = ...) -> None: ...
+
+class StartBulkOperationRequest(_message.Message):
+    __slots__ = ("namespace_id", "action", "filter", "reason", "request_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    action: BulkAction
+    filter: WorkflowFilter
+    reason: str
+    request_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., action: _Optional[_Union[BulkAction, str]] = ..., filter: _Optional[_Union[WorkflowFilter, _Mapping]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class BulkOperation(_message.Message):
+    __slots__ = ("operation_id", "action", "matched", "done", "failed", "finished", "created_at", "finished_at")
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    operation_id: str
+    action: BulkAction
+    matched: int
+    done: int
+    failed: int
+    finished: bool
+    created_at: _timestamp_pb2.Timestamp
+    finished_at: _timestamp_pb2.Timestamp
+    def __init__(self, operation_id: _Optional[str] = ..., action: _Optional[_Union[BulkAction, str]] = ..., matched: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., finished: bool = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class GetBulkOperationRequest(_message.Message):
+    __slots__ = ("namespace_id", "operation_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    operation_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., operation_id: _Optional[str] = ...) -> None: ...
+
+class ListBulkOperationsRequest(_message.Message):
+    __slots__ = ("namespace_id", "page")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    page: _common_pb2.PageRequest
+    def __init__(self, namespace_id: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+
+class ListBulkOperationsResponse(_message.Message):
+    __slots__ = ("operations", "page")
+    OPERATIONS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    operations: _containers.RepeatedCompositeFieldContainer[BulkOperation]
+    page: _common_pb2.PageInfo
+    def __init__(self, operations: _Optional[_Iterable[_Union[BulkOperation, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class ExportWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ...) -> None: ...
+
+class ExportWorkflowResponse(_message.Message):
+    __slots__ = ("json",)
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: bytes
+    def __init__(self, json: _Optional[bytes] = ...) -> None: ...
+
+class ImportWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "json")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    json: bytes
+    def __init__(self, namespace_id: _Optional[str] = ..., json: _Optional[bytes] = ...) -> None: ...
+
+class ImportWorkflowResponse(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,59 @@
+"""Fixtures every test may use, and the rule that a machine's run skips nothing.
+
+`postgres_url`   a new empty PostgreSQL database for this test, as a URL for asyncpg and libpq; dropped afterwards
+`postgres`       the server it is on: `with postgres.database(template=url)` for more databases or copies of one
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.postgres import Databases, PostgresAbsentError, postgres_databases
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Databases]:
+    """A PostgreSQL server of this test process (or the one that KAGZI_TEST_POSTGRES_URL names), started when needed."""
+    try:
+        with postgres_databases() as databases:
+            yield databases
+    except PostgresAbsentError as absent:
+        pytest.skip(str(absent))
+
+
+@pytest.fixture
+def postgres_url(postgres: Databases) -> Iterator[str]:
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Under CI=true a skipped test is a failed run: green must mean that everything was looked at."""
+    if _skips_fail(session.config) and _skipped(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    config = terminalreporter.config
+    skipped = _skipped(config)
+    absent = [report for report in skipped if "PostgreSQL is absent" in str(report.longrepr)]
+    if absent:
+        terminalreporter.section("PostgreSQL IS ABSENT", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{len(absent)} tests did not run. Kagzi on PostgreSQL is NOT proven by this run.")
+    if skipped and _skips_fail(config):
+        terminalreporter.section("SKIPPED UNDER CI", sep="!", red=True, bold=True)
+        terminalreporter.line(f"CI=true: {len(skipped)} skipped, and a skip is a failure:")
+        for report in skipped:
+            terminalreporter.line(f"  {report.nodeid}")
+
+
+def _skips_fail(config: pytest.Config) -> bool:
+    """True in the process that reports; the processes of pytest-xdist leave the verdict to it."""
+    return os.environ.get("CI") == "true" and not hasattr(config, "workerinput")
+
+
+def _skipped(config: pytest.Config) -> list[pytest.TestReport]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return [] if reporter is None else reporter.stats.get("skipped", [])
