@@ -1,0 +1,86 @@
+"""Durations as people write them: "30s", "5m 30s", "1 day", "2 weeks". A bare number is refused: it has no unit."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import TypeAlias
+
+Duration: TypeAlias = str | timedelta
+
+_UNIT_US: dict[str, int] = {}
+for _microseconds, _names in (
+    (1, "us usec usecs µs microsecond microseconds"),
+    (1_000, "ms msec msecs millis millisecond milliseconds"),
+    (1_000_000, "s sec secs second seconds"),
+    (60_000_000, "m min mins minute minutes"),
+    (3_600_000_000, "h hr hrs hour hours"),
+    (86_400_000_000, "d day days"),
+    (604_800_000_000, "w week weeks"),
+    (2_630_016_000_000, "M month months"),  # 30.44 days
+    (31_557_600_000_000, "y year years"),  # 365.25 days
+):
+    for _name in _names.split():
+        _UNIT_US[_name] = _microseconds
+
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-zµ]+)\s*,?")
+_BARE_NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
+_MAX_US = 100 * 366 * 86_400_000_000
+
+
+def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
+    """A non-negative span of time. Fractions of a microsecond round up, so that nothing becomes zero by accident.
+
+    Raises InvalidArgument, naming `what`, the value and the remedy.
+    """
+    if isinstance(value, timedelta):
+        return _within_limits(value // timedelta(microseconds=1), value, what)
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            raise _invalid(f'{what}={value!r} has no unit. Write "{value}s".', what)
+        raise _invalid(f'{what}={value!r} is no duration. Write a string such as "30s", or a timedelta.', what)
+    if _BARE_NUMBER.fullmatch(value):
+        raise _invalid(f'{what}={value!r} has no unit. Write "{value.strip()}s".', what)
+    total = Decimal(0)
+    position = 0
+    while position < len(value):
+        part = _PART.match(value, position)
+        if part is None:
+            break
+        number, unit = part.groups()
+        scale = _UNIT_US.get(unit) or _UNIT_US.get(unit.lower())
+        if scale is None:
+            raise _invalid(
+                f'{what}={value!r}: unknown unit {unit!r}. Use us, ms, s, m, h, d or w, as in "5m 30s".', what
+            )
+        total += Decimal(number) * scale
+        position = part.end()
+    if position == 0 or value[position:].strip():
+        raise _invalid(f'{what}={value!r} is no duration. Write for example "30s", "5m 30s" or "1 day".', what)
+    return _within_limits(int(total.to_integral_value(rounding="ROUND_CEILING")), value, what)
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest exact form: `5m 30s`, `1d`, `250ms`."""
+    rest = duration // timedelta(microseconds=1)
+    if rest == 0:
+        return "0s"
+    parts: list[str] = []
+    for unit in ("d", "h", "m", "s", "ms", "us"):
+        count, rest = divmod(rest, _UNIT_US[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts)
+
+
+def _within_limits(microseconds: int, value: Duration, what: str) -> timedelta:
+    if microseconds < 0:
+        raise _invalid(f"{what}={value!r} is negative. A duration is zero or more.", what)
+    if microseconds > _MAX_US:
+        raise _invalid(f"{what}={value!r} is over the limit of 100 years.", what)
+    return timedelta(microseconds=microseconds)
+
+
+def _invalid(message: str, what: str) -> Exception:
+    from .errors import InvalidArgument  # noqa: PLC0415  errors needs durations for RetryAfter
+
+    return InvalidArgument(message, field=what)

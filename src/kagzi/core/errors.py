@@ -1,0 +1,296 @@
+"""Everything Kagzi raises, divided by what the caller should do.
+
+KagziError
+|-- NonRetryable          raise it in a step: fail now, do not retry
+|-- RetryAfter            raise it in a step: retry, but not before this delay
+|-- StepError             a step failed for good                       (handle it, or let the run fail)
+|-- RunError              a run did not complete                       (look at .error)
+|   `-- ChildError        ... and it was a child of this one
+|-- Diverged              the code does not fit the recorded history   (deploy fitting code)
+|-- RequestError          the request was refused; nothing was changed
+|   |-- InvalidArgument   fix the argument
+|   |-- NotFound          there is no such thing in this namespace
+|   |-- AlreadyExists     the id is taken
+|   |-- PreconditionFailed  not in this state
+|   |-- PermissionDenied  use another key
+|   |-- ResourceExhausted a limit; wait .retry_after or raise it
+|   |-- LeaseLost         somebody else holds the run: abandon it
+|   `-- Unimplemented     this server does not do that yet
+|-- SchemaMismatch        the database is of another version: migrate it, or run other code
+|-- Unavailable           the server or its store cannot be reached: try again
+`-- InternalError         a bug in Kagzi
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from .duration import Duration, parse_duration
+
+
+class ErrorKind(StrEnum):
+    """What an error means for whoever sees it."""
+
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    EXHAUSTED = "exhausted"
+    NONDETERMINISM = "nondeterminism"
+    TERMINATED = "terminated"
+    LOST = "lost"
+
+
+class ErrorCode(StrEnum):
+    NOT_FOUND = "not_found"
+    INVALID_ARGUMENT = "invalid_argument"
+    PRECONDITION_FAILED = "precondition_failed"
+    CONFLICT = "conflict"
+    UNAUTHORIZED = "unauthorized"
+    UNAVAILABLE = "unavailable"
+    INTERNAL = "internal"
+    TIMEOUT = "timeout"
+    LEASE_LOST = "lease_lost"
+    RESOURCE_EXHAUSTED = "resource_exhausted"
+    CANCELLED = "cancelled"
+    UNIMPLEMENTED = "unimplemented"
+    USER = "user"
+
+
+class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An error as it is stored and sent. Both stores keep it as JSON."""
+
+    code: ErrorCode = ErrorCode.USER
+    kind: ErrorKind = ErrorKind.TRANSIENT
+    message: str = ""
+    type: str = ""
+    bases: tuple[str, ...] = ()
+    traceback: str = ""
+    non_retryable: bool = False
+    retry_after_ms: int = 0
+    subject: str = ""
+    subject_id: str = ""
+    metadata: dict[str, str] = {}
+    cause: "ErrorDetail | None" = None
+
+    @property
+    def text(self) -> str:
+        """`Type: message`, as Python would print it."""
+        name = self.type.rpartition(".")[2]
+        return f"{name}: {self.message}" if name and self.message else name or self.message
+
+    def names(self) -> frozenset[str]:
+        """Every name the error answers to: its class and bases, qualified and plain."""
+        qualified = (self.type, *self.bases)
+        return frozenset(qualified) | {name.rpartition(".")[2] for name in qualified}
+
+
+_detail_encoder = msgspec.json.Encoder()
+_detail_decoder = msgspec.json.Decoder(ErrorDetail)
+
+
+def encode_detail(detail: ErrorDetail) -> bytes:
+    return _detail_encoder.encode(detail)
+
+
+def decode_detail(data: bytes | str) -> ErrorDetail:
+    return _detail_decoder.decode(data)
+
+
+class KagziError(Exception):
+    """Base of everything Kagzi raises."""
+
+    kind: ErrorKind = ErrorKind.PERMANENT
+    code: ErrorCode = ErrorCode.INTERNAL
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        metadata: Mapping[str, str] | None = None,
+        retry_after: timedelta | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.metadata: dict[str, str] = dict(metadata or {})
+        self.retry_after = retry_after
+
+
+class NonRetryable(KagziError):
+    """Raise inside a step: fail now, do not retry."""
+
+    kind = ErrorKind.PERMANENT
+    code = ErrorCode.USER
+
+    def __init__(self, message: str, *, code: str | None = None, details: Any = None) -> None:
+        metadata: dict[str, str] = {}
+        if code is not None:
+            metadata["code"] = code
+        if details is not None:
+            metadata["details"] = msgspec.json.encode(details).decode()
+        super().__init__(message, metadata=metadata)
+
+
+class RetryAfter(KagziError):
+    """Raise inside a step: retry, but not before this delay (HTTP 429/503)."""
+
+    kind = ErrorKind.TRANSIENT
+    code = ErrorCode.USER
+
+    def __init__(self, message: str, after: Duration) -> None:
+        self.after = parse_duration(after, what="after")
+        super().__init__(message, retry_after=self.after)
+
+
+class FailureError(KagziError):
+    """A recorded failure of user code: shared by StepError and RunError."""
+
+    def __init__(self, message: str, error: ErrorDetail) -> None:
+        super().__init__(message, metadata=error.metadata)
+        self.error = error
+        self.kind = error.kind
+        self.code = error.code
+
+    def matches(self, *errors: type[BaseException]) -> bool:
+        """isinstance() for the original error, which may have happened in another process."""
+        names = (self.error.type, *self.error.bases)
+        return any(qualified_name(cls) in names for cls in errors)
+
+
+class StepError(FailureError):
+    """A step failed for good. Always this type, live and on replay, so `except` is deterministic."""
+
+    def __init__(
+        self,
+        step: str,
+        error_type: str,
+        message: str,
+        *,
+        attempts: int,
+        kind: ErrorKind,
+        mro: tuple[str, ...] = (),
+        error: ErrorDetail | None = None,
+    ) -> None:
+        detail = error or ErrorDetail(kind=kind, type=error_type, message=message, bases=mro)
+        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        super().__init__(f"step {step!r} failed after {tries}: {detail.text}", detail)
+        self.step = step
+        self.attempts = attempts
+
+    @classmethod
+    def of(cls, step: str, error: ErrorDetail, *, attempts: int) -> Self:
+        return cls(step, error.type, error.message, attempts=attempts, kind=error.kind, mro=error.bases, error=error)
+
+
+class RunError(FailureError):
+    """Raised by run.result(): the workflow did not complete."""
+
+    def __init__(
+        self, run_id: str, status: str, message: str, kind: ErrorKind, *, error: ErrorDetail | None = None
+    ) -> None:
+        detail = error or ErrorDetail(kind=kind, message=message)
+        super().__init__(f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}", detail)
+        self.run_id = run_id
+        self.status = status
+
+    @classmethod
+    def of(cls, run_id: str, status: str, error: ErrorDetail) -> Self:
+        return cls(run_id, status, error.message, error.kind, error=error)
+
+
+class ChildError(RunError):
+    """A child run did not complete."""
+
+
+class Diverged(KagziError):
+    """The code does not fit the recorded history."""
+
+    kind = ErrorKind.NONDETERMINISM
+    code = ErrorCode.PRECONDITION_FAILED
+
+
+class RequestError(KagziError):
+    """The request was refused and nothing was changed. `field` names what to fix."""
+
+    code: ErrorCode = ErrorCode.INVALID_ARGUMENT
+    default_subject: ClassVar[str] = "field"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        field: str = "",
+        subject: str = "",
+        subject_id: str = "",
+        metadata: Mapping[str, str] | None = None,
+        retry_after: timedelta | None = None,
+    ) -> None:
+        super().__init__(message, metadata=metadata, retry_after=retry_after)
+        self.field = field
+        self.subject = subject or (self.default_subject if field else "")
+        self.subject_id = subject_id or field
+
+
+class InvalidArgument(RequestError, ValueError):
+    code = ErrorCode.INVALID_ARGUMENT
+
+
+class NotFound(RequestError, LookupError):
+    code = ErrorCode.NOT_FOUND
+
+
+class AlreadyExists(RequestError):
+    code = ErrorCode.CONFLICT
+
+
+class PreconditionFailed(RequestError):
+    code = ErrorCode.PRECONDITION_FAILED
+
+
+class PermissionDenied(RequestError):
+    code = ErrorCode.UNAUTHORIZED
+
+
+class ResourceExhausted(RequestError):
+    kind = ErrorKind.TRANSIENT
+    code = ErrorCode.RESOURCE_EXHAUSTED
+
+
+class LeaseLost(RequestError):
+    kind = ErrorKind.LOST
+    code = ErrorCode.LEASE_LOST
+
+
+class Unimplemented(RequestError):
+    code = ErrorCode.UNIMPLEMENTED
+
+
+class Unavailable(KagziError):
+    """The server, or its store, cannot be reached. Nothing is known about what became of the request: repeat it."""
+
+    kind = ErrorKind.TRANSIENT
+    code = ErrorCode.UNAVAILABLE
+
+
+class InternalError(KagziError):
+    """A bug in Kagzi."""
+
+    code = ErrorCode.INTERNAL
+
+
+def qualified_name(cls: type[BaseException]) -> str:
+    """`module.Class`; builtins without their module, as people write them."""
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def not_found(what: str, which: str) -> NotFound:
+    return NotFound(f"{what} {which} not found", subject=what, subject_id=which)
+
+
+class SchemaMismatch(KagziError):
+    """The database is of another schema version than this code. The message says which, and what to run."""
+
+    code = ErrorCode.PRECONDITION_FAILED

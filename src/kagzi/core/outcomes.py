@@ -1,0 +1,134 @@
+"""What a command came to. One per command, in order. Refusals change nothing."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from .errors import ErrorDetail
+from .records import HistoryStep
+from .states import RunStatus
+from .times import Timestamp
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False):
+    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need not."""
+
+    seq: int
+    at: Timestamp
+
+
+class Begun(msgspec.Struct, frozen=True, gc=False):
+    """Attempt number `attempt` is to be executed."""
+
+    seq: int
+    at: Timestamp
+    attempt: int
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The step is not to be executed (now): it has a result, or waits for a retry."""
+
+    step: HistoryStep
+
+
+class RetryScheduled(msgspec.Struct, frozen=True, gc=False):
+    seq: int
+    at: Timestamp
+    next_attempt: int
+    retry_at: Timestamp
+
+
+class StepFailed(msgspec.Struct, frozen=True):
+    """Out of retries: the failure is the step's result."""
+
+    seq: int
+    at: Timestamp
+    attempts: int
+    error: ErrorDetail
+
+
+class TimerSet(msgspec.Struct, frozen=True, gc=False):
+    seq: int
+    at: Timestamp
+    wake_at: Timestamp
+
+
+class Parked(msgspec.Struct, frozen=True, gc=False):
+    at: Timestamp
+    wake_at: Timestamp | None
+
+
+class NotParked(msgspec.Struct, frozen=True):
+    """The lease stays. `results` were recorded (due sleeps) or had been recorded beyond known_seq; it may be empty when only
+    a retry has come due."""
+
+    at: Timestamp
+    results: tuple[HistoryStep, ...]
+
+
+class RunClosed(msgspec.Struct, frozen=True, gc=False):
+    """The worker no longer holds the run. `retry_at` is set when its own policy lets it try again."""
+
+    seq: int
+    at: Timestamp
+    status: RunStatus
+    retry_at: Timestamp | None = None
+
+
+class Started(msgspec.Struct, frozen=True, gc=False):
+    """Created now. Leased already if the command carried an assignment."""
+
+    run_id: str
+    workflow_id: str
+    status: RunStatus
+    at: Timestamp
+
+
+class Existing(msgspec.Struct, frozen=True, gc=False):
+    """Nothing was created: this run has the workflow_id, or the request_id."""
+
+    run_id: str
+    workflow_id: str
+    status: RunStatus
+
+
+class LeaseLost(msgspec.Struct, frozen=True, gc=False):
+    """Somebody else holds the run, or it has ended or been parked. Abandon it."""
+
+
+class RunNotFound(msgspec.Struct, frozen=True, gc=False):
+    """No such run in this namespace."""
+
+
+class DeadlinePassed(msgspec.Struct, frozen=True, gc=False):
+    """The run's deadline has passed: nothing more is recorded; a timer fails it."""
+
+
+class Busy(msgspec.Struct, frozen=True, gc=False):
+    """The run's row is locked by somebody else. Nothing was changed; try again in a later batch."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Not possible in this state, or not valid. The detail says why and what to do."""
+
+    error: ErrorDetail
+
+
+Outcome: TypeAlias = (
+    Recorded
+    | Begun
+    | Known
+    | RetryScheduled
+    | StepFailed
+    | TimerSet
+    | Parked
+    | NotParked
+    | RunClosed
+    | Started
+    | Existing
+    | LeaseLost
+    | RunNotFound
+    | DeadlinePassed
+    | Busy
+    | Refused
+)

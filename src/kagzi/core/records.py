@@ -1,0 +1,229 @@
+"""What is known about runs, steps and workers: the values that travel between the floors."""
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from .errors import ErrorDetail
+from .retry import RetryPolicy
+from .states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
+from .times import Timestamp
+
+Row = TypeVar("Row")
+
+DEFAULT_NAMESPACE = "default"
+NO_LABELS: Mapping[str, str] = {}
+
+
+class RunKey(msgspec.Struct, frozen=True, gc=False):
+    """Namespace and run id travel together, so that no query can forget the namespace."""
+
+    namespace: str
+    run_id: str
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False):
+    """Proof of holding a run. Both parts are compared: a lossy failover may reuse a counter."""
+
+    counter: int
+    nonce: int
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    run: RunKey
+    lease: Lease
+
+
+class Payload(msgspec.Struct, frozen=True, gc=False):
+    """User data. No metadata means JSON."""
+
+    data: bytes
+    metadata: Mapping[str, str] | None = None
+
+
+class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as replay needs it. `seq` is the place of its result in the run's order; 0 while there is none."""
+
+    step_id: str
+    kind: StepKind
+    status: StepStatus
+    begun_seq: int
+    attempt: int = 1
+    seq: int = 0
+    at: Timestamp = 0  # commit time of the result
+    output: Payload | None = None
+    error: ErrorDetail | None = None
+    retry_at: Timestamp | None = None
+    wake_at: Timestamp | None = None
+    child_run_id: str | None = None
+    details: Payload | None = None
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """Steps in the order in which they were begun. `next_after` is the begun_seq to go on from."""
+
+    steps: tuple[HistoryStep, ...] = ()
+    has_more: bool = False
+    next_after: int = 0
+
+
+class ClaimedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run and the proof of holding it, with all that is needed to go on."""
+
+    run: RunKey
+    lease: Lease
+    worker_id: str
+    workflow_id: str
+    workflow_type: str
+    version: str
+    attempt: int
+    input: Payload | None
+    context: Payload | None = None
+    labels: Mapping[str, str] = NO_LABELS
+    created_at: Timestamp
+    claimed_at: Timestamp
+    deadline_at: Timestamp | None = None
+    last_seq: int = 0
+    history: HistoryPage = HistoryPage()
+    cancel_requested: bool = False
+    cancel_reason: str = ""
+    parent_run_id: str | None = None
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as people see it. Lists leave input, context and output out."""
+
+    run: RunKey
+    workflow_id: str
+    workflow_type: str
+    version: str | None
+    status: RunStatus
+    wait_reason: WaitReason | None
+    attempt: int
+    priority: int
+    labels: Mapping[str, str]
+    created_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    wake_at: Timestamp | None
+    deadline_at: Timestamp | None
+    worker_id: str | None
+    last_seq: int
+    retry: RetryPolicy | None
+    cancel_requested: bool
+    cancel_reason: str
+    error: ErrorDetail | None
+    problem: ErrorDetail | None
+    parent_run_id: str | None
+    parent_step_id: str | None
+    lost_leases: int = 0
+    input: Payload | None = None
+    context: Payload | None = None
+    output: Payload | None = None
+
+
+class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended: what result() answers."""
+
+    run: RunKey
+    status: RunStatus
+    output: Payload | None = None
+    error: ErrorDetail | None = None
+
+
+class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier attempt that failed."""
+
+    attempt: int
+    started_at: Timestamp | None
+    finished_at: Timestamp
+    error: ErrorDetail
+    worker_id: str | None = None
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as people see it."""
+
+    run: RunKey
+    step_id: str
+    name: str
+    kind: StepKind
+    status: StepStatus
+    attempt: int
+    begun_seq: int
+    seq: int
+    created_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    output: Payload | None = None
+    input: Payload | None = None
+    error: ErrorDetail | None = None
+    retry: RetryPolicy | None = None
+    timeout_ms: int = 0
+    retry_at: Timestamp | None = None
+    wake_at: Timestamp | None = None
+    child_run_id: str | None = None
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    worker_id: str | None = None
+    attempts: tuple[StepAttempt, ...] = ()
+
+
+class Served(msgspec.Struct, frozen=True, gc=False):
+    """A workflow type at a version: what a worker can execute."""
+
+    workflow_type: str
+    version: str
+
+
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    worker_id: str
+    namespace: str
+    served: tuple[Served, ...]
+    max_concurrent: int
+    hostname: str = ""
+    pid: int = 0
+    sdk_version: str = ""
+    build_id: str = ""
+    labels: Mapping[str, str] = NO_LABELS
+    status: WorkerStatus = WorkerStatus.ONLINE
+    active_count: int = 0
+    total_completed: int = 0
+    total_failed: int = 0
+    registered_at: Timestamp = 0
+    last_heartbeat_at: Timestamp = 0
+
+
+class NamespaceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant. A limit of None is none."""
+
+    namespace: str
+    enabled: bool = True
+    created_at: Timestamp = 0
+    open_runs_limit: int | None = None
+    running_runs_limit: int | None = None
+    starts_per_second_limit: float | None = None
+    stored_bytes_limit: int | None = None
+    sessions_limit: int | None = None
+    schedules_limit: int | None = None
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """All conditions must hold; an empty one always does."""
+
+    statuses: tuple[RunStatus, ...] = ()
+    workflow_types: tuple[str, ...] = ()
+    labels: Mapping[str, str] = NO_LABELS
+    created_after: Timestamp | None = None  # inclusive
+    created_before: Timestamp | None = None  # exclusive
+    workflow_id: str = ""
+    version: str = ""
+    parent_run_id: str = ""
+
+
+class Rows(msgspec.Struct, Generic[Row], frozen=True):
+    """A page: rows in list order, and whether there are more beyond the last one in the direction asked for."""
+
+    rows: tuple[Row, ...]
+    has_more: bool

@@ -1,0 +1,33 @@
+"""Points in time are integers: microseconds since 1970 UTC. Both stores keep them so, and cursors lose nothing."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+Timestamp: TypeAlias = int
+"""Microseconds since 1970-01-01 UTC."""
+
+US_PER_MS = 1_000
+US_PER_S = 1_000_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def from_datetime(moment: datetime, *, what: str = "datetime") -> Timestamp:
+    """The timestamp of an aware datetime. A naive one is refused: which zone it means is anybody's guess."""
+    if moment.tzinfo is None:
+        from .errors import InvalidArgument  # noqa: PLC0415  errors needs times
+
+        raise InvalidArgument(
+            f"{what}={moment.isoformat()!r} has no time zone. Write datetime(..., tzinfo=UTC) or datetime.now(UTC).",
+            field=what,
+        )
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def to_datetime(at: Timestamp) -> datetime:
+    return _EPOCH + timedelta(microseconds=at)
+
+
+def us_from_timedelta(duration: timedelta) -> int:
+    return duration // _MICROSECOND

@@ -1,0 +1,53 @@
+"""SQL lives in named files beside the code that runs it; this reads them.
+
+A file holds statements, each headed by `-- name: some_name` and a comment that says why. A migration is a file
+`NNNN_what_it_does.sql`, applied as a whole; its checksum is remembered, so that an edited one is noticed.
+"""
+
+import hashlib
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+_NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
+_MIGRATION = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
+
+
+class Migration(NamedTuple):
+    version: int
+    name: str
+    sql: str
+    checksum: str
+
+
+def load_statements(package: str) -> dict[str, str]:
+    """Every named statement in `<package>/sql/*.sql`. A name used twice is an error."""
+    statements: dict[str, str] = {}
+    for file in _files(package, "sql"):
+        parts = _NAME.split(file.read_text("utf-8"))
+        for name, body in zip(parts[1::2], parts[2::2], strict=True):
+            if name in statements:
+                raise ValueError(f"{package}: statement {name!r} is defined twice")
+            statements[name] = body.strip().rstrip(";")
+    return statements
+
+
+def load_migrations(package: str) -> tuple[Migration, ...]:
+    """The migrations in `<package>/migrations`, by version; versions are 1, 2, 3 without gaps."""
+    migrations: list[Migration] = []
+    for file in _files(package, "migrations"):
+        match = _MIGRATION.match(file.name)
+        if match is None:
+            raise ValueError(f"{package}: {file.name} is not named NNNN_what_it_does.sql")
+        sql = file.read_text("utf-8")
+        migrations.append(Migration(int(match[1]), match[2], sql, hashlib.sha256(sql.encode()).hexdigest()))
+    migrations.sort()
+    if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
+        raise ValueError(f"{package}: migrations are not numbered 1, 2, 3, ...")
+    return tuple(migrations)
+
+
+def _files(package: str, folder: str) -> list[Traversable]:
+    entries = resources.files(package).joinpath(folder).iterdir()
+    return sorted((entry for entry in entries if entry.name.endswith(".sql")), key=lambda entry: entry.name)
