@@ -7,17 +7,18 @@ from typing import TypeAlias
 
 Duration: TypeAlias = str | timedelta
 
-_UNIT_US: dict[str, int] = {}
+_UNIT_US: dict[str, Decimal | int] = {}
 for _microseconds, _names in (
+    (Decimal("0.001"), "ns nsec nanos nanosecond nanoseconds"),
     (1, "us usec usecs µs microsecond microseconds"),
     (1_000, "ms msec msecs millis millisecond milliseconds"),
     (1_000_000, "s sec secs second seconds"),
     (60_000_000, "m min mins minute minutes"),
     (3_600_000_000, "h hr hrs hour hours"),
     (86_400_000_000, "d day days"),
-    (604_800_000_000, "w week weeks"),
+    (604_800_000_000, "w wk wks week weeks"),
     (2_630_016_000_000, "M month months"),  # 30.44 days
-    (31_557_600_000_000, "y year years"),  # 365.25 days
+    (31_557_600_000_000, "y yr yrs year years"),  # 365.25 days
 ):
     for _name in _names.split():
         _UNIT_US[_name] = _microseconds
@@ -66,7 +67,7 @@ def format_duration(duration: timedelta) -> str:
         return "0s"
     parts: list[str] = []
     for unit in ("d", "h", "m", "s", "ms", "us"):
-        count, rest = divmod(rest, _UNIT_US[unit])
+        count, rest = divmod(rest, int(_UNIT_US[unit]))
         if count:
             parts.append(f"{count}{unit}")
     return " ".join(parts)

@@ -85,7 +85,7 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def names(self) -> frozenset[str]:
         """Every name the error answers to: its class and bases, qualified and plain."""
         qualified = (self.type, *self.bases)
-        return frozenset(qualified) | {name.rpartition(".")[2] for name in qualified}
+        return frozenset(name for full in qualified if full for name in (full, full.rpartition(".")[2]))
 
 
 _detail_encoder = msgspec.json.Encoder()

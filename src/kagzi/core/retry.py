@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from . import limits
 from .errors import ErrorDetail, ErrorKind
 from .seams import Dice
 from .times import US_PER_MS, Timestamp
@@ -70,12 +71,12 @@ def is_final(policy: RetryPolicy, error: ErrorDetail) -> bool:
 
 
 def delay_after(policy: RetryPolicy, attempt: int, error: ErrorDetail, *, dice: Dice) -> int:
-    """Milliseconds to wait after attempt number `attempt` failed; never less than the error asks for."""
+    """Milliseconds to wait after attempt number `attempt` failed; never less than the error asks for, up to a century."""
     exponent = min(attempt - 1, _MAX_EXPONENT)
     try:
         interval = policy.initial_interval_ms * policy.backoff_coefficient**exponent
     except OverflowError:
-        interval = float("inf")
+        interval = float("inf") if policy.initial_interval_ms else 0.0
     capped = min(interval, float(max(policy.maximum_interval_ms, 0)))
     jittered = capped * (1.0 - policy.jitter * dice.fraction())
-    return max(round(jittered), error.retry_after_ms)
+    return min(max(round(jittered), error.retry_after_ms), limits.DURATION_MAX_US // US_PER_MS)

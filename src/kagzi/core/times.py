@@ -15,7 +15,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def from_datetime(moment: datetime, *, what: str = "datetime") -> Timestamp:
     """The timestamp of an aware datetime. A naive one is refused: which zone it means is anybody's guess."""
-    if moment.tzinfo is None:
+    if moment.utcoffset() is None:  # also a tzinfo that does not know its offset
         from .errors import InvalidArgument  # noqa: PLC0415  errors needs times
 
         raise InvalidArgument(

@@ -79,3 +79,7 @@ class Executor(Protocol):
     async def drained(self) -> None:
         """Returns when `active` is 0."""
         ...
+
+    def close(self) -> None:
+        """Let go of what is kept between claims. Called last, when nothing is active any more or will ever be."""
+        ...

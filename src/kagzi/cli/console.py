@@ -1,0 +1,66 @@
+"""What commands print. stdout is data, stderr the rest; colours only for a terminal and never with NO_COLOR."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+STATUS_COLOURS = {
+    "pending": "yellow",
+    "running": "blue",
+    "sleeping": "cyan",
+    "paused": "magenta",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "bright_black",
+    "abandoned": "bright_black",
+}
+
+
+def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> None:
+    """A line for the person at the terminal: stderr."""
+    click.secho(text, err=True, fg=colour, bold=bold or None)
+
+
+def warn(text: str) -> None:
+    click.echo(f"{click.style('warning:', fg='yellow')} {text}", err=True)
+
+
+def put(text: str) -> None:
+    """A line of data: stdout."""
+    click.echo(text)
+
+
+def put_json(value: Any, *, lines: bool = False) -> None:
+    """JSON for programs (one line with `lines`), indented for a terminal."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines or not sys.stdout.isatty() else 2))
+
+
+def status_text(status: str) -> str:
+    return click.style(status, fg=STATUS_COLOURS.get(status))
+
+
+def put_table(rows: Sequence[Mapping[str, str]]) -> None:
+    """Columns named after the keys of the first row, as wide as their widest cell. Nothing is ever cut off."""
+    if not rows:
+        return
+    columns = list(rows[0])
+    widths = {column: max(len(column), *(len(click.unstyle(row[column])) for row in rows)) for column in columns}
+    put(click.style(_line({column: column.upper() for column in columns}, widths), dim=True))
+    for row in rows:
+        put(_line(row, widths))
+
+
+def put_fields(fields: Mapping[str, str]) -> None:
+    """`name  value` lines; empty values are left out."""
+    width = max((len(name) for name in fields), default=0)
+    for name, value in fields.items():
+        if value:
+            put(f"{click.style(name.ljust(width), dim=True)}  {value}")
+
+
+def _line(row: Mapping[str, str], widths: Mapping[str, int]) -> str:
+    padded = (cell + " " * (widths[column] - len(click.unstyle(cell))) for column, cell in row.items())
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,94 @@
+"""`kagzi db`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from .console import put_json, say
+from .exits import Exit, Stop
+from .options import Command, json_option
+
+if TYPE_CHECKING:
+    from ..store.protocol import Migrator, SchemaStatus
+
+
+def _db_option(command: Command) -> Command:
+    return click.option(
+        "--db",
+        "url",
+        envvar="KAGZI_DB",
+        required=True,
+        metavar="URL",
+        help="postgresql://USER@HOST/DATABASE or sqlite:///FILE.  [env: KAGZI_DB]",
+    )(command)
+
+
+@click.group()
+def db() -> None:
+    """Look after the database."""
+
+
+@db.command()
+@_db_option
+@json_option
+def migrate(url: str, as_json: bool) -> int:
+    """Bring the database to the schema of this version. Repeating it is harmless."""
+    before, after = asyncio.run(_migrate(url))
+    if as_json:
+        put_json({"before": before.current, "current": after.current, "applied": list(before.pending)})
+    elif before.pending:
+        say(f"schema {before.current} -> {after.current}: applied {', '.join(before.pending)}")
+    else:
+        say(f"schema {after.current}: nothing to do")
+    return Exit.OK
+
+
+@db.command()
+@_db_option
+@json_option
+def status(url: str, as_json: bool) -> int:
+    """Show the schema version of the database. Exit code 1 if there is something to migrate."""
+    found = asyncio.run(_status(url))
+    if as_json:
+        put_json({"current": found.current, "latest": found.latest, "pending": list(found.pending)})
+    elif found.pending:
+        say(f"schema {found.current}, this version needs {found.latest}: {', '.join(found.pending)} to apply")
+        say("try:   kagzi db migrate")
+    else:
+        say(f"schema {found.current}, up to date")
+    return Exit.FAILED if found.pending else Exit.OK
+
+
+async def _migrate(url: str) -> tuple[SchemaStatus, SchemaStatus]:
+    migrator = _migrator(url)
+    return await migrator.status(), await migrator.migrate()
+
+
+async def _status(url: str) -> SchemaStatus:
+    return await _migrator(url).status()
+
+
+def _migrator(url: str) -> Migrator:
+    from ..core.errors import InvalidArgument
+    from ..server.database import PostgresDatabase, parse_database
+
+    try:
+        database = parse_database(url)
+    except InvalidArgument as error:
+        raise click.BadParameter(error.message, param_hint="'--db'") from error
+    if isinstance(database, PostgresDatabase):
+        from ..store.postgres import PostgresMigrator
+
+        return PostgresMigrator(database.url)
+    if database.path is None:
+        raise click.BadParameter("a database in memory has nothing to migrate.", param_hint="'--db'")
+    if not database.path.parent.is_dir():
+        raise Stop(
+            Exit.CANNOT_CONNECT, f"the directory {database.path.parent} does not exist", "make it, then try again"
+        )
+    from ..store.sqlite import SqliteMigrator
+
+    return SqliteMigrator(str(database.path))

@@ -1,0 +1,70 @@
+"""`kagzi dev`: a server in this process, a worker in a child process that is started anew when a file changes."""
+
+import asyncio
+import shutil
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import click
+
+from .exits import Exit
+from .server_setup import server_config
+
+SAMPLE = "kagzi.cli.sample"
+DATABASE = "kagzi.db"
+
+
+@click.command()
+@click.argument("target", metavar="[FILE|MODULE]", default=SAMPLE, required=False)
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=Path(".kagzi"), show_default=True)
+@click.option("--listen", metavar="HOST:PORT", help="gRPC; port 0 picks one.  [default: 127.0.0.1:50051]")
+@click.option("--http", metavar="HOST:PORT", help="HTTP; port 0 picks one, off is none.  [default: 127.0.0.1:8420]")
+@click.option("--namespace", "-n", envvar="KAGZI_NAMESPACE", default="default", show_default=True)
+@click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
+def dev(*, target: str, data: Path, listen: str | None, http: str | None, namespace: str, reload: bool) -> int:
+    """Run a server and a worker for FILE, with reload: all you need while writing workflows.
+
+    State is kept in the directory --data: the next start goes on with what was there. Without FILE a sample workflow is served.
+    """
+    began = perf_counter()
+    from .dev_supervisor import DevSetup, Supervisor
+
+    is_sample = target == SAMPLE
+    setup = DevSetup(
+        target=target,
+        source=_source(target),
+        data=data,
+        namespace=namespace,
+        reload=reload and not is_sample,
+        command=command_name(),
+        began=began,
+    )
+    data.mkdir(parents=True, exist_ok=True)
+    config = server_config({"db": f"sqlite:///{data / DATABASE}", "listen": listen, "http": http})
+
+    async def run() -> None:
+        await Supervisor(setup, config).run()
+
+    asyncio.run(run())
+    return Exit.OK
+
+
+def _source(target: str) -> Path | None:
+    """The file that is served, if it is a file. Raises UsageError if it does not exist."""
+    where = target.partition(":")[0]
+    if not where.endswith(".py") and "/" not in where:
+        return None
+    path = Path(where)
+    if not path.is_file():
+        raise click.UsageError(f"{where} does not exist. Give a Python file, or a module as in app.flows.")
+    return path.resolve()
+
+
+def command_name() -> str:
+    """How to call this program from the shell it was called from: `kagzi` if that finds it, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return "python -m kagzi"
+    found = shutil.which("kagzi")
+    return "kagzi" if found and Path(found).resolve() == program.resolve() else str(program)

@@ -1,0 +1,138 @@
+"""`kagzi get`."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from .console import put, put_fields, put_json, put_table, status_text
+from .exits import Exit
+from .options import address_options, json_option
+
+
+@click.command("get")
+@click.argument("run", metavar="RUN")
+@click.option("--steps", is_flag=True, help="Its steps, with their attempts.")
+@click.option("--input", "only_input", is_flag=True, help="Only its input, as JSON.")
+@click.option("--output", "only_output", is_flag=True, help="Only its result, as JSON.")
+@click.option("--error", "only_error", is_flag=True, help="Only its error, with the traceback.")
+@json_option
+@address_options
+def get(
+    *,
+    run: str,
+    steps: bool,
+    only_input: bool,
+    only_output: bool,
+    only_error: bool,
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    """Show one run.
+
+    RUN is a run id, the beginning of one, or a workflow id (its latest run).
+    """
+    if only_input + only_output + only_error > 1:
+        raise click.UsageError("--input, --output and --error exclude each other.")
+    view = asyncio.run(_fetch(run, address, namespace, with_steps=steps))
+    if only_input or only_output:
+        put_json(view["input" if only_input else "output"])
+    elif only_error:
+        return _put_error(view, as_json=as_json)
+    elif as_json:
+        put_json(view)
+    else:
+        _put_run(view)
+    return Exit.OK
+
+
+async def _fetch(run: str, address: str | None, namespace: str | None, *, with_steps: bool) -> dict[str, Any]:
+    from .connection import connected
+    from .views import run_view_with_payloads, step_view
+
+    async with connected(address, namespace) as server:
+        found = await server.find_run(run)
+        view = run_view_with_payloads(found)
+        if with_steps:
+            view["steps"] = [step_view(step) async for step in server.steps(found.run_id)]
+        return view
+
+
+def _put_error(view: dict[str, Any], *, as_json: bool) -> int:
+    error = view["error"] or view["problem"]
+    if as_json:
+        put_json(error)
+    elif error is not None:
+        put((error["traceback"] or "").rstrip("\n") or error["text"])
+    return Exit.OK
+
+
+def _put_run(view: dict[str, Any]) -> None:
+    from datetime import datetime
+
+    from ..core.times import to_datetime
+    from ..system import SystemClock
+    from .views import age_text, labels_text, took_text, value_text
+
+    now: datetime = to_datetime(SystemClock().now())
+    status = status_text(view["status"])
+    if view["wait_reason"]:
+        status += f" ({view['wait_reason']})"
+    error = view["error"] or view["problem"]
+    put_fields(
+        {
+            "run": view["run_id"],
+            "workflow id": view["workflow_id"],
+            "workflow": f"{view['workflow']} (version {view['version']})" if view["version"] else view["workflow"],
+            "namespace": view["namespace"],
+            "status": status + (", cancel requested" if view["cancel_requested"] else ""),
+            "created": f"{view['created_at']} ({age_text(view['created_at'], now)})",
+            "wakes": f"{view['wake_at']} ({age_text(view['wake_at'], now)})" if view["wake_at"] else "",
+            "finished": view["finished_at"] or "",
+            "took": took_text(view["created_at"], view["finished_at"]),
+            "worker": view["worker_id"] or "",
+            "labels": labels_text(view["labels"]),
+            "input": "" if view["input"] is None else value_text(view["input"]),
+            "output": value_text(view["output"]) if view["status"] == "completed" else "",
+            "error": error["text"] if error else "",
+            "page": view["url"] or "",
+        }
+    )
+    if view.get("steps"):
+        put("")
+        _put_steps(view["steps"])
+
+
+def _put_steps(steps: list[dict[str, Any]]) -> None:
+    from .views import took_text, value_text
+
+    rows: list[dict[str, str]] = []
+    for step in steps:
+        rows.extend(
+            {
+                "step": step["step_id"],
+                "kind": step["kind"],
+                "status": status_text("failed"),
+                "attempt": str(earlier["attempt"]),
+                "took": took_text(earlier["started_at"], earlier["finished_at"]),
+                "result": earlier["error"]["text"],
+            }
+            for earlier in step["attempts"]
+        )
+        result = step["error"]["text"] if step["error"] else ""
+        if step["status"] == "completed":
+            result = "" if step["output"] is None else value_text(step["output"])
+        elif step["retry_at"] or step["wake_at"]:
+            result = f"until {step['retry_at'] or step['wake_at']}"
+        rows.append(
+            {
+                "step": step["step_id"],
+                "kind": step["kind"],
+                "status": status_text(step["status"]),
+                "attempt": str(step["attempt"]),
+                "took": took_text(step["started_at"] or step["created_at"], step["finished_at"]),
+                "result": result,
+            }
+        )
+    put_table(rows)

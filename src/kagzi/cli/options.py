@@ -1,0 +1,53 @@
+"""Types and options that several commands share. A bad value is a usage error that names its option."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import click
+
+from ..core.duration import parse_duration
+from ..core.errors import InvalidArgument
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_KEY_VALUE = re.compile(r"([^=]+)=(.*)", re.DOTALL)
+
+
+def duration(value: str | timedelta) -> timedelta:
+    """A click type: `30s`, `5m 30s`, `1 day`. click adds the option's name to what is raised."""
+    try:
+        return parse_duration(value)
+    except InvalidArgument as error:
+        raise click.BadParameter(error.message) from error
+
+
+def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
+    """A click type: `key=value`."""
+    if isinstance(value, tuple):  # a default that was converted before
+        return value
+    found = _KEY_VALUE.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no pair. Write key=value.")
+    return found[1], found[2]
+
+
+def address_options(command: Command) -> Command:
+    """`--address` and `--namespace`, as every command has them that talks to a server."""
+    for option in (
+        click.option(
+            "--namespace", "-n", envvar="KAGZI_NAMESPACE", help="Namespace.  [env: KAGZI_NAMESPACE; default: default]"
+        ),
+        click.option(
+            "--address",
+            envvar="KAGZI_ADDRESS",
+            help="Server: HOST:PORT, https://HOST, sqlite:///FILE.  [env: KAGZI_ADDRESS; default: localhost:50051]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

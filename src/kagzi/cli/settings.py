@@ -1,0 +1,31 @@
+"""Where an option's value comes from: flag, then environment, then file, then default.
+
+The file is `kagzi.toml`, or `[tool.kagzi]` of `pyproject.toml`, in the working directory: one flat table for all commands. What is
+the server's, the server reads itself (server/config.py); the rest is handed to click here, which asks flag and environment first.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import InvalidArgument
+from .exits import Exit, Stop
+
+CLIENTS = ("start", "list", "get", "cancel", "worker")
+
+
+def default_map(directory: Path | None = None) -> dict[str, Any]:
+    """What the file says, by command and parameter. Raises Stop for a file that cannot be read or has an unknown key."""
+    from ..server.config import SETTING_NAMES
+    from ..server.settings_file import read_settings_file
+
+    try:
+        table = read_settings_file(directory or Path.cwd(), ("address", "namespace", "data", *SETTING_NAMES))
+    except InvalidArgument as error:
+        raise Stop(Exit.USAGE, error.message) from error
+    client = {key: table[key] for key in ("address", "namespace") if key in table}
+    defaults: dict[str, Any] = dict.fromkeys(CLIENTS, client)
+    defaults["dev"] = {key: table[key] for key in ("namespace", "data") if key in table}
+    if "db" in table:
+        url = {"url": table["db"]}
+        defaults["db"] = {"migrate": url, "status": url}
+    return defaults

@@ -1,0 +1,202 @@
+"""`kagzi start`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from .console import put, put_json, say, warn
+from .exits import Exit
+from .inputs import read_input
+from .options import address_options, duration, json_option, key_value
+
+if TYPE_CHECKING:
+    from ..core.commands import OnConflict
+    from ..v1 import workflow_pb2
+    from .connection import ServerConnection
+
+NO_WORKER_NOTICE_S = 1.5
+ON_CONFLICT = ("existing", "existing_or_completed", "fail", "replace")
+
+
+@click.command()
+@click.argument("workflow")
+@click.argument("input", nargs=-1)
+@click.option(
+    "--id", "workflow_id", default="", help="Your id of the run: a start whose id is active answers that run."
+)
+@click.option("--wait", is_flag=True, help="Wait for the end and print the result.")
+@click.option("--timeout", type=duration, help="With --wait: how long. Then the exit code is 124; the run goes on.")
+@click.option("--delay", type=duration, help="Begin so much later.")
+@click.option("--label", "labels", multiple=True, type=key_value, help="May be repeated.")
+@click.option("--version", default="", help="Version of the workflow.")
+@click.option("--on-conflict", type=click.Choice(ON_CONFLICT), default="existing", show_default=True)
+@json_option
+@address_options
+def start(
+    *,
+    workflow: str,
+    input: Sequence[str],
+    workflow_id: str,
+    wait: bool,
+    timeout: timedelta | None,
+    delay: timedelta | None,
+    labels: Sequence[tuple[str, str]],
+    version: str,
+    on_conflict: str,
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    """Start a run of WORKFLOW.
+
+    \b
+    INPUT   JSON if it parses, else a string      kagzi start hello world
+            key=text and key:=json pairs          kagzi start order user=ada total:=9.5
+            @file, or - for stdin                 kagzi start order @order.json
+    """
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout is about --wait: give both, or neither.")
+    data = read_input(input, sys.stdin.buffer.read)
+    letter = _letter(
+        workflow=workflow,
+        data=data,
+        workflow_id=workflow_id,
+        delay=delay,
+        labels=dict(labels),
+        version=version,
+        on_conflict=cast("OnConflict", on_conflict),
+    )
+    return asyncio.run(
+        _start(letter, wait=wait, patience=timeout, as_json=as_json, address=address, namespace=namespace)
+    )
+
+
+def _letter(
+    *,
+    workflow: str,
+    data: bytes | None,
+    workflow_id: str,
+    delay: timedelta | None,
+    labels: dict[str, str],
+    version: str,
+    on_conflict: OnConflict,
+) -> workflow_pb2.StartWorkflowRequest:
+    from ..core.times import us_from_timedelta
+    from ..system import SystemIds
+    from ..v1 import common_pb2, workflow_pb2
+    from ..wire.common import write_duration
+    from ..wire.enums import ON_CONFLICT_TO_WIRE
+
+    return workflow_pb2.StartWorkflowRequest(
+        workflow_type=workflow,
+        workflow_id=workflow_id,
+        input=None if data is None else common_pb2.Payload(data=data),
+        delay=None if delay is None else write_duration(us_from_timedelta(delay)),
+        labels=labels,
+        version=version,
+        on_conflict=ON_CONFLICT_TO_WIRE[on_conflict],
+        request_id=SystemIds().token(),
+    )
+
+
+async def _start(
+    letter: workflow_pb2.StartWorkflowRequest,
+    *,
+    wait: bool,
+    patience: timedelta | None,
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    from .connection import connected
+    from .views import run_status
+
+    async with connected(address, namespace) as server:
+        letter.namespace_id = server.namespace
+        started = await server.start(letter)
+        if started.already_exists:
+            say(f"{started.run_id} was there already, with id {started.workflow_id!r}")
+        if not wait:
+            view = {
+                "run_id": started.run_id,
+                "workflow_id": started.workflow_id,
+                "status": str(run_status(started.status)),
+                "created": not started.already_exists,
+                "url": started.url or None,
+            }
+            put_json(view) if as_json else put(started.run_id)
+            return Exit.OK
+        notice = asyncio.create_task(_notice_missing_worker(server, letter.workflow_type, started.run_id))
+        try:
+            outcome = await _wait(server, started.run_id, patience)
+        finally:
+            notice.cancel()
+        return _put_outcome(outcome, as_json=as_json, run_id=started.run_id, workflow_id=started.workflow_id)
+
+
+async def _wait(
+    server: ServerConnection, run_id: str, patience: timedelta | None
+) -> workflow_pb2.RunOutcome | workflow_pb2.WorkflowStatus:
+    """How the run ended, or its status when the time was up."""
+    from .connection import WAIT_POLL_S
+
+    loop = asyncio.get_running_loop()
+    end = None if patience is None else loop.time() + patience.total_seconds()
+    while True:
+        left_s = WAIT_POLL_S if end is None else max(end - loop.time(), 0.0)
+        answer = await server.wait(run_id, left_s)
+        if answer.ended:
+            return answer.outcome
+        if end is not None and loop.time() >= end:
+            return answer.status
+
+
+async def _notice_missing_worker(server: ServerConnection, workflow: str, run_id: str) -> None:
+    """Say once that the run waits for a worker, if it does. Never the reason why the command fails."""
+    from ..core.errors import KagziError
+
+    await asyncio.sleep(NO_WORKER_NOTICE_S)
+    try:
+        if await server.workers(workflow):
+            return
+        others = sorted({name for worker in await server.workers() for name in worker.workflow_types})
+    except KagziError:
+        return
+    served = f"Workers here serve: {', '.join(others)}." if others else "No worker is connected at all."
+    warn(
+        f"no worker serves {workflow!r} in namespace {server.namespace!r}; run {run_id} waits for one. {served}\n"
+        f"         Start a worker that has it: kagzi worker FILE"
+    )
+
+
+def _put_outcome(
+    outcome: workflow_pb2.RunOutcome | workflow_pb2.WorkflowStatus, *, as_json: bool, run_id: str, workflow_id: str
+) -> int:
+    from .views import error_view, payload_view, run_status, value_text
+
+    view: dict[str, Any] = {"run_id": run_id, "workflow_id": workflow_id, "status": None, "output": None, "error": None}
+    if isinstance(outcome, int):
+        view["status"] = str(run_status(outcome))
+        if as_json:
+            put_json(view)
+        say(f"still {view['status']} when the time was up; the run goes on. Look again: kagzi get {run_id}")
+        return Exit.TIMED_OUT
+    view["status"] = str(run_status(outcome.status))
+    view["output"] = payload_view(outcome.output) if outcome.HasField("output") else None
+    view["error"] = error_view(outcome.error) if outcome.HasField("error") else None
+    if as_json:
+        put_json(view)
+    if view["status"] == "completed":
+        if not as_json:
+            put(value_text(view["output"]))
+        return Exit.OK
+    text = view["error"]["text"] if view["error"] else ""
+    say(f"run {run_id} {view['status']}" + (f": {text}" if text else ""), colour="red")
+    say(f"try:   kagzi get {run_id} --steps")
+    return Exit.FAILED

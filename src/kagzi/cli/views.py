@@ -1,0 +1,152 @@
+"""Runs and steps as they are printed: JSON with a stable schema (snake_case, RFC 3339), and lines for people."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
+
+from ..core.duration import format_duration
+from ..core.states import RunStatus
+from ..v1 import common_pb2, worker_pb2, workflow_pb2
+from ..wire.common import read_error
+from ..wire.enums import (
+    RUN_STATUS_FROM_WIRE,
+    STEP_KIND_FROM_WIRE,
+    STEP_STATUS_FROM_WIRE,
+    WAIT_REASON_FROM_WIRE,
+)
+
+_ENCODING_KEY = "encoding"
+
+
+def run_status(number: int) -> RunStatus:
+    return RUN_STATUS_FROM_WIRE[number]
+
+
+def run_view(run: workflow_pb2.Workflow) -> dict[str, Any]:
+    """One run, without its payloads. Keys are always there; what is not known is null."""
+    reason = WAIT_REASON_FROM_WIRE.get(run.wait_reason)
+    return {
+        "run_id": run.run_id,
+        "workflow_id": run.workflow_id,
+        "workflow": run.workflow_type,
+        "version": run.version or None,
+        "namespace": run.namespace_id,
+        "status": str(run_status(run.status)),
+        "wait_reason": str(reason) if reason else None,
+        "attempt": run.attempts,
+        "priority": run.priority,
+        "labels": dict(run.labels),
+        "created_at": _moment(run, "created_at"),
+        "started_at": _moment(run, "started_at"),
+        "finished_at": _moment(run, "finished_at"),
+        "wake_at": _moment(run, "wake_up_at"),
+        "deadline_at": _moment(run, "deadline_at"),
+        "worker_id": run.worker_id or None,
+        "cancel_requested": run.cancel_requested,
+        "error": error_view(run.error) if run.HasField("error") else None,
+        "problem": error_view(run.problem) if run.HasField("problem") else None,
+        "url": run.url or None,
+    }
+
+
+def run_view_with_payloads(run: workflow_pb2.Workflow) -> dict[str, Any]:
+    return {
+        **run_view(run),
+        "input": payload_view(run.input) if run.HasField("input") else None,
+        "output": payload_view(run.output) if run.HasField("output") else None,
+    }
+
+
+def step_view(step: worker_pb2.Step) -> dict[str, Any]:
+    return {
+        "step_id": step.step_id,
+        "name": step.name,
+        "kind": str(STEP_KIND_FROM_WIRE[step.kind]),
+        "status": str(STEP_STATUS_FROM_WIRE[step.status]),
+        "attempt": step.attempt_number,
+        "seq": step.seq,
+        "created_at": _moment(step, "created_at"),
+        "started_at": _moment(step, "started_at"),
+        "finished_at": _moment(step, "finished_at"),
+        "retry_at": _moment(step, "retry_at"),
+        "wake_at": _moment(step, "wake_at"),
+        "output": payload_view(step.output) if step.HasField("output") else None,
+        "error": error_view(step.error) if step.HasField("error") else None,
+        "attempts": [
+            {
+                "attempt": earlier.attempt_number,
+                "started_at": _moment(earlier, "started_at"),
+                "finished_at": _moment(earlier, "finished_at"),
+                "error": error_view(earlier.error),
+            }
+            for earlier in step.attempts
+        ],
+    }
+
+
+def error_view(letter: common_pb2.ErrorDetail) -> dict[str, Any]:
+    error = read_error(letter)
+    view: dict[str, Any] = {
+        "text": error.text,
+        "type": error.type or None,
+        "message": error.message,
+        "kind": str(error.kind),
+        "code": str(error.code),
+        "traceback": error.traceback or None,
+        "metadata": dict(error.metadata),
+    }
+    if letter.HasField("cause"):
+        view["cause"] = error_view(letter.cause)
+    return view
+
+
+def payload_view(payload: common_pb2.Payload) -> Any:
+    """The value, if it is JSON (it nearly always is); otherwise what can be said about it."""
+    try:
+        return json.loads(payload.data)
+    except ValueError:
+        encoding = payload.metadata.get(_ENCODING_KEY, "unknown")
+        return {"$encoding": encoding, "$bytes": len(payload.data)}
+
+
+def value_text(value: Any) -> str:
+    """A result as a line of data: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def age_text(then: str | None, now: datetime) -> str:
+    """`5m 3s ago`: the two largest units."""
+    if then is None:
+        return ""
+    gone = now - datetime.fromisoformat(then)
+    return f"{_short(gone)} ago" if gone >= timedelta(0) else f"in {_short(-gone)}"
+
+
+def took_text(start: str | None, end: str | None) -> str:
+    if start is None or end is None:
+        return ""
+    return _short(datetime.fromisoformat(end) - datetime.fromisoformat(start))
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def _short(span: timedelta) -> str:
+    if span >= timedelta(seconds=1):
+        span -= timedelta(microseconds=span.microseconds)
+    else:
+        span -= timedelta(microseconds=span.microseconds % 1_000)
+    return " ".join(format_duration(span).split()[:2])
+
+
+def _moment(letter: Any, field: str) -> str | None:
+    """RFC 3339 with microseconds, UTC."""
+    if not letter.HasField(field):
+        return None
+    timestamp: TimestampLetter = getattr(letter, field)
+    moment = datetime.fromtimestamp(timestamp.seconds, UTC) + timedelta(microseconds=timestamp.nanos // 1_000)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

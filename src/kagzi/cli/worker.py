@@ -1,0 +1,81 @@
+"""`kagzi worker`."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from .console import say
+from .exits import Exit, Stop
+from .options import address_options
+
+STOP_TIMEOUT_S = 60.0
+
+
+@click.command()
+@click.argument("target", metavar="MODULE[:ATTR]|FILE[:ATTR]")
+@click.option(
+    "--max-concurrent", type=click.IntRange(1, 10_000), help="Runs at a time.  [default: as the Worker says, or 100]"
+)
+@click.option("--reload", is_flag=True, help="Start anew when a Python file changes.")
+@address_options
+def worker(*, target: str, max_concurrent: int | None, reload: bool, address: str | None, namespace: str | None) -> int:
+    """Run a worker for the workflows of a module or file.
+
+    A Worker object in it is used as it is (the one called `worker`, if there are several); otherwise a worker is made for all
+    workflows found. SIGTERM and Ctrl-C let it finish what it holds and hand back the rest.
+    """
+    if reload:
+        path = Path(target.partition(":")[0])
+        return asyncio.run(_reloading(path.resolve() if path.is_file() else None))
+    from ..core.errors import InvalidArgument
+    from .logs import show_logs
+    from .targets import LoadError, load, parse_target
+
+    try:
+        found = load(parse_target(target))
+    except LoadError as error:
+        raise Stop(Exit.FAILED, f"{target} does not load:\n{error}") from error
+    try:
+        chosen = found.worker_at(address, namespace, max_concurrent)
+    except InvalidArgument as error:
+        raise click.UsageError(error.message) from error
+    show_logs()
+    chosen.serve()
+    return Exit.OK
+
+
+async def _reloading(source: Path | None) -> int:
+    """This command again, without --reload, in a child process that is replaced at every change."""
+    from .reload import changes
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--reload"]
+    child = await _spawn(arguments)
+    try:
+        async for names in changes(source, stop):
+            say(f"changed: {', '.join(names)}")
+            await _end(child)
+            child = await _spawn(arguments)
+    finally:
+        await _end(child)
+    return Exit.OK
+
+
+async def _spawn(arguments: list[str]) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(sys.executable, "-m", "kagzi", *arguments)
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    if child.returncode is None:
+        child.terminate()
+    try:
+        await asyncio.wait_for(child.wait(), STOP_TIMEOUT_S)
+    except TimeoutError:
+        child.kill()
+        await child.wait()

@@ -1,0 +1,89 @@
+"""On what it was measured: figures without it cannot be compared."""
+
+import os
+import platform
+import sqlite3
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+
+_PACKAGES = ("grpcio", "protobuf", "asyncpg", "msgspec", "uvloop")
+
+
+def describe_machine() -> dict[str, Any]:
+    load = os.getloadavg() if hasattr(os, "getloadavg") else None
+    return {
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_mb": _memory_mb(),
+        "load_average_before": list(load) if load else None,
+    }
+
+
+def describe_versions() -> dict[str, Any]:
+    versions: dict[str, Any] = {
+        "kagzi": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+    }
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = None
+    return versions
+
+
+async def describe_database(url: str) -> tuple[dict[str, Any], list[int]]:
+    """What the store is and how durable, and the process ids of a PostgreSQL on this machine."""
+    if url.startswith("sqlite:"):
+        return {"kind": "sqlite", "journal_mode": "wal", "synchronous": "full"}, []
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        facts: dict[str, Any] = {"kind": "postgresql"}
+        for name in ("server_version", "fsync", "synchronous_commit", "shared_buffers"):
+            facts[name] = await connection.fetchval("select current_setting($1)", name)
+        local = await connection.fetchval("select inet_server_addr() is null")
+        rows = await connection.fetch("select pid from pg_stat_activity") if local else []
+        return facts, [int(row["pid"]) for row in rows]
+    finally:
+        await connection.close()
+
+
+def _commit() -> str | None:
+    root = Path(__file__).resolve().parents[4]
+    if not (root / ".git").exists():
+        return None
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"], cwd=root, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    for line in text.splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _memory_mb() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_048_576
+    except (AttributeError, ValueError, OSError):
+        return None

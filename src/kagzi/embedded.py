@@ -1,0 +1,217 @@
+"""Embedded addresses: `sqlite:///file.db` and `:memory:` as if a server were there, because one is.
+
+Whoever opens a file first serves it, in its own process, to itself and to every other process that opens the same file: it holds
+an OS lock beside the file, and a note there says where it serves and what to prove. When it ends, the others race for the lock;
+the winner serves, the rest connect to it. `:memory:` is one store per process, gone when its last user closes it.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from urllib.parse import quote
+
+from .core.errors import InvalidArgument, PreconditionFailed, Unavailable
+from .server.app import Server
+from .server.config import ServerConfig
+from .server.database import MEMORY, SqliteDatabase, parse_database
+from .server.file_lock import Endpoint, FileLock, refuse_bad_place
+from .server.gate import PROOF_HEADER
+from .server.listen import ListenAddress
+from .system import SystemIds
+
+LOGGER = logging.getLogger(__name__)
+
+RESOLVE_TIMEOUT_S = 10.0
+_LOOK_AGAIN_S = 0.02
+_STOP_GRACE_S = 5.0
+_STOP_TIMEOUT_S = 10.0
+_SOCKET_PREFIX = "kagzi-"
+
+
+class EmbeddedServer:
+    """One user's hold on an embedded address. A server ends with the last of its users in its own process."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._host: _Host | None = None
+        self._closed = False
+        self.target = ""
+        self.metadata: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this process serves the address."""
+        return self._host is not None
+
+    async def renew(self) -> None:
+        """Find out anew who serves, and serve if nobody does. Raises Unavailable, PreconditionFailed, CannotStart."""
+        _refuse_in_child(self._key)
+        if self._closed:
+            raise PreconditionFailed(f"this connection to {self._key} is closed. Open another one.")
+        try:
+            async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+                await self._resolve()
+        except TimeoutError as error:
+            raise Unavailable(
+                f"{self._key} is locked by a process that has not said for {RESOLVE_TIMEOUT_S:.0f} s where it serves it. "
+                f"Wait for it, or stop it: {self._key}.lock has its number."
+            ) from error
+
+    async def close(self) -> None:
+        self._closed = True
+        host, self._host = self._host, None
+        if host is not None:
+            await host.leave()
+
+    async def _resolve(self) -> None:
+        if self._host is not None and self._host.alive:
+            return
+        self._host = None
+        while True:
+            found = _find(self._key)
+            if isinstance(found, _Host):
+                await asyncio.wrap_future(found.ready)
+                self._host = found
+                self.target, self.metadata = found.target, _proof(found.secret)
+                return
+            if found is not None:
+                self.target, self.metadata = found.target, _proof(found.secret)
+                return
+            await asyncio.sleep(_LOOK_AGAIN_S)  # whoever has the lock is about to say where it serves
+
+
+async def open_embedded(address: str) -> EmbeddedServer:
+    """Raises InvalidArgument, CannotStart, SchemaMismatch, PreconditionFailed (in a forked child), Unavailable."""
+    database = parse_database(address)
+    if not isinstance(database, SqliteDatabase):
+        raise InvalidArgument(
+            "this address is a database server's. Run `kagzi server --db URL` and connect to that.", field="address"
+        )
+    if database.path is not None:
+        refuse_bad_place(database.path)
+    embedded = EmbeddedServer(MEMORY if database.path is None else str(database.path.resolve()))
+    await embedded.renew()
+    return embedded
+
+
+class _Host:
+    """The server of one address, shared by all its users in this process. Runs on the loop of its first user."""
+
+    def __init__(self, key: str, lock: FileLock | None) -> None:
+        self.users = 0
+        self.ready: Future[None] = Future()
+        self.secret = SystemIds().token()
+        self._key = key
+        self._lock = lock
+        self._loop = asyncio.get_running_loop()
+        self._directory = Path(tempfile.mkdtemp(prefix=_SOCKET_PREFIX))
+        self.target = f"unix:{self._directory}/socket"
+        config = ServerConfig(
+            db=MEMORY if key == MEMORY else f"sqlite:///{quote(key)}",
+            listen=ListenAddress(unix_path=self.target.removeprefix("unix:")),
+            http=None,
+            secret=self.secret,
+        )
+        self._server = Server(config, lock=lock)
+        self._serving = self._loop.create_task(self._serve(), name="kagzi embedded server")
+
+    @property
+    def alive(self) -> bool:
+        return _hosts.get(self._key) is self and not self._loop.is_closed()
+
+    async def _serve(self) -> None:
+        """A task of its own: a user who gives up does not take the server from the others."""
+        try:
+            await self._server.start()
+            self.ready.set_result(None)
+            failure = await self._server.wait_failed()
+            LOGGER.error("the embedded server of %s failed and is replaced", self._key, exc_info=failure)
+        except Exception as error:
+            if self.ready.done():
+                LOGGER.exception("the embedded server of %s failed and is replaced", self._key)
+            else:
+                self.ready.set_exception(error)
+        finally:
+            self.abandon()
+            if not self.ready.done():
+                self.ready.set_exception(Unavailable(f"the process stopped serving {self._key}. Try again."))
+            await self._server.stop(_STOP_GRACE_S)
+            self.release()
+
+    async def leave(self) -> None:
+        """One user less; the last one ends the server, on whatever loop it runs."""
+        with _guard:
+            self.users -= 1
+            if self.users > 0 or not self.alive:
+                return
+            self.abandon()
+        ending = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._end(), self._loop))
+        await asyncio.wait({ending}, timeout=_STOP_TIMEOUT_S)
+
+    async def _end(self) -> None:
+        self._serving.cancel()
+        await asyncio.wait({self._serving})
+
+    def abandon(self) -> None:
+        """Nobody new joins."""
+        with _guard:
+            if _hosts.get(self._key) is self:
+                del _hosts[self._key]
+
+    def release(self) -> None:
+        """Let go of lock and socket. Safe to call twice."""
+        if self._lock is not None:
+            self._lock.release()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+_hosts: dict[str, _Host] = {}
+_guard = threading.RLock()  # users of one address may live on several loops
+_opened_in: dict[str, int] = {}  # the process that first opened an address
+
+
+def _find(key: str) -> _Host | Endpoint | None:
+    """The host in this process, made if nobody serves (it counts the caller as a user); where another process serves; or
+    None while another process is about to."""
+    with _guard:
+        host = _hosts.get(key)
+        if host is not None and not host.alive:  # its loop was closed under it
+            host.abandon()
+            host.release()
+            host = None
+        if host is None:
+            lock = None if key == MEMORY else FileLock(Path(key))
+            if lock is not None:
+                published = lock.published()
+                if not lock.acquire():
+                    return published
+                _remove_stale_socket(published)
+            host = _hosts[key] = _Host(key, lock)
+        host.users += 1
+        return host
+
+
+def _remove_stale_socket(published: Endpoint | None) -> None:
+    """What the last holder left behind when it was killed."""
+    if published is not None and published.target.startswith("unix:"):
+        directory = Path(published.target.removeprefix("unix:")).parent
+        if directory.name.startswith(_SOCKET_PREFIX) and directory.parent == Path(tempfile.gettempdir()):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _proof(secret: str) -> tuple[tuple[str, str], ...]:
+    return ((PROOF_HEADER, secret),) if secret else ()
+
+
+def _refuse_in_child(key: str) -> None:
+    """A forked process has its parent's connections, and both break when both use them. Raises PreconditionFailed."""
+    if _opened_in.setdefault(key, os.getpid()) != os.getpid():
+        raise PreconditionFailed(
+            f"{key} was opened before this process was forked, and cannot be used on both sides. "
+            'Open it in the child only, or start children with multiprocessing.get_context("spawn").'
+        )

@@ -1,0 +1,135 @@
+"""What follows from a commit: slots become free, waiting callers hear of ends, timers of due times, the matcher of work.
+
+Called once per commit. The plain outcomes of steps (recorded, begun) have no effects and cost one look into a table each.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.commands import Command, CompleteRun, StartRun
+from ..core.outcomes import (
+    DeadlinePassed,
+    Existing,
+    LeaseLost,
+    Outcome,
+    Parked,
+    Refused,
+    RunClosed,
+    RunNotFound,
+    Started,
+)
+from ..core.records import RunEnd
+from ..core.seams import Clock
+from ..core.states import RunStatus
+from ..store.protocol import TypeKey
+from .holders import Holders
+from .matcher import Matcher
+from .timers import Timers
+from .waits import WaitHub
+from .wakeups import Wakeups
+
+
+class Effects:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        holders: Holders,
+        matcher: Matcher,
+        timers: Timers,
+        waits: WaitHub,
+        wakeups: Wakeups,
+    ) -> None:
+        self._clock = clock
+        self._holders = holders
+        self._matcher = matcher
+        self._timers = timers
+        self._waits = waits
+        self._wakeups = wakeups
+        self._ends: list[RunEnd] = []
+        self._starts: list[tuple[StartRun, Started | Existing]] = []
+        self._handlers: dict[type, Callable[[Any, Any], None]] = {
+            RunClosed: self._run_closed,
+            Parked: self._parked,
+            LeaseLost: self._let_go,
+            RunNotFound: self._let_go,
+            DeadlinePassed: self._deadline_passed,
+            Started: self._started,
+            Existing: self._existing,
+            Refused: self._refused,
+        }
+
+    def apply(self, commands: Sequence[Command], outcomes: Sequence[Outcome]) -> None:
+        handlers = self._handlers
+        for command, outcome in zip(commands, outcomes, strict=True):
+            handler = handlers.get(outcome.__class__)
+            if handler is not None:
+                handler(command, outcome)
+        if self._starts:
+            starts, self._starts = self._starts, []
+            self._matcher.started(starts)
+        if self._ends:
+            ends, self._ends = self._ends, []
+            self._waits.tell(ends)
+
+    def _run_closed(self, command: Any, outcome: RunClosed) -> None:
+        run = command.run
+        holding = self._holders.let_go(run.run_id, command.lease)
+        if outcome.status.ended:
+            self._wakeups.ended(run.namespace)
+            self._waits.ended_here(run)
+            if self._waits.waited_for(run):
+                self._tell_end(command, outcome)
+        elif outcome.status is RunStatus.PENDING:
+            if holding is not None and holding.workflow_type:
+                self._matcher.mark(TypeKey(run.namespace, holding.workflow_type), announce=True)
+            else:
+                self._matcher.mark_namespace(run.namespace)
+        elif outcome.retry_at is not None:
+            self._timers.hear(outcome.retry_at)
+
+    def _tell_end(self, command: Any, outcome: RunClosed) -> None:
+        """The command holds the output of a run that completed. The error of one that failed is what the store made of it."""
+        if isinstance(command, CompleteRun) and outcome.status is RunStatus.COMPLETED:
+            self._ends.append(RunEnd(run=command.run, status=outcome.status, output=command.output))
+        else:
+            self._waits.look((command.run,))
+
+    def _parked(self, command: Any, outcome: Parked) -> None:
+        self._holders.let_go(command.run.run_id, command.lease)
+        if outcome.wake_at is not None:
+            self._timers.hear(outcome.wake_at)
+
+    def _let_go(self, command: Any, outcome: Outcome) -> None:
+        if isinstance(command, StartRun):
+            self._matcher.unassign(command.run.run_id)
+        else:
+            self._holders.let_go(command.run.run_id, command.lease)
+
+    def _deadline_passed(self, command: Any, outcome: DeadlinePassed) -> None:
+        self._timers.hear(self._clock.now())
+
+    def _started(self, command: StartRun, outcome: Started | Existing) -> None:
+        run = command.run
+        self._waits.started_here(run)
+        if command.on_conflict == "replace":
+            self._waits.look_in(run.namespace)  # another run may have been ended by this start
+            self._wakeups.ended(run.namespace)
+        if command.deadline_at is not None:
+            self._timers.hear(command.deadline_at)
+        if command.assignment is not None:
+            self._starts.append((command, outcome))
+        if outcome.status is RunStatus.PENDING:
+            self._matcher.mark(TypeKey(run.namespace, command.workflow_type), announce=True)
+        elif command.start_at is not None:
+            self._timers.hear(command.start_at)
+
+    def _existing(self, command: StartRun, outcome: Existing) -> None:
+        if outcome.run_id == command.run.run_id:
+            self._started(command, outcome)  # our own start, written before and repeated after an outage
+        else:
+            self._matcher.unassign(command.run.run_id)
+
+    def _refused(self, command: Command, outcome: Refused) -> None:
+        if isinstance(command, StartRun):
+            self._matcher.unassign(command.run.run_id)

@@ -1,0 +1,210 @@
+"""The engine, put together: what decides about runs, on top of a store, for whoever holds its doors open."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from ..core.limits import Settings
+from ..core.seams import Clock, Dice, Ids
+from ..store.protocol import Bus, Fired, Horizon, Store, TypeKey, Wake
+from .beats import Beats
+from .effects import Effects
+from .holders import Holders
+from .journal import Journal
+from .leases import Leases
+from .matcher import Matcher
+from .namespaces import Namespaces
+from .operations import Operations
+from .outages import Outages
+from .runs import Runs
+from .sessions import Sessions
+from .steps import Steps
+from .supervisor import Supervisor
+from .tasks import Tasks
+from .timers import Timers
+from .waits import WaitHub
+from .wakeups import Wakeups
+from .workers import Workers
+
+logger = logging.getLogger("kagzi.engine")
+
+STOP_TIMEOUT_S = 5.0
+
+
+class Engine:
+    """The store is opened and closed by whoever hands it in; the bus is opened and closed here."""
+
+    def __init__(
+        self, store: Store, bus: Bus, *, clock: Clock, ids: Ids, dice: Dice, settings: Settings, server_id: str
+    ) -> None:
+        self.server_id = server_id
+        self._bus = bus
+        self._supervisor = Supervisor()
+        self._outages = Outages(clock)
+        self._leases = Leases(store, clock=clock, settings=settings, outages=self._outages)
+        self._holders = Holders()
+        self._wakeups = Wakeups(bus)
+        self._waits = WaitHub(store)
+        beats = Beats(clock)
+        namespaces = Namespaces(store, settings)
+        operations = Operations(settings.payload_bytes)
+        self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages)
+        self._matcher = Matcher(
+            store,
+            clock=clock,
+            ids=ids,
+            leases=self._leases,
+            outages=self._outages,
+            announce=self._wakeups.pending,
+        )
+        self._timers = Timers(
+            store,
+            clock=clock,
+            dice=dice,
+            settings=settings,
+            leases=self._leases,
+            beats=beats,
+            outages=self._outages,
+            on_fired=self._fired,
+            on_look=self._looked,
+        )
+        effects = Effects(
+            clock=clock,
+            holders=self._holders,
+            matcher=self._matcher,
+            timers=self._timers,
+            waits=self._waits,
+            wakeups=self._wakeups,
+        )
+        self._journal.effects = effects.apply
+        self.steps = Steps(store)
+        self.workers = Workers(store, clock=clock, ids=ids, leases=self._leases, beats=beats, namespaces=namespaces)
+        self.sessions = Sessions(
+            settings=settings,
+            journal=self._journal,
+            matcher=self._matcher,
+            holders=self._holders,
+            leases=self._leases,
+            timers=self._timers,
+            beats=beats,
+            workers=self.workers,
+            operations=operations,
+        )
+        self.tasks = Tasks(
+            store,
+            journal=self._journal,
+            matcher=self._matcher,
+            holders=self._holders,
+            leases=self._leases,
+            workers=self.workers,
+            operations=operations,
+        )
+        self.runs = Runs(
+            store,
+            clock=clock,
+            ids=ids,
+            settings=settings,
+            journal=self._journal,
+            matcher=self._matcher,
+            namespaces=namespaces,
+            sessions=self.sessions,
+            timers=self._timers,
+            waits=self._waits,
+            wakeups=self._wakeups,
+        )
+        self._leases.on_woken = self._woken
+        self.workers.on_woken = self._woken
+        self.workers.on_drain = self._drain_worker
+        self.workers.on_leave = self._worker_leaves
+        self._running = False
+        self._stopping: asyncio.Task[None] | None = None
+
+    # --- life -------------------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        if self._running:
+            return
+        self._leases.start()
+        await self._bus.open(self._on_wake)
+        self._running = True
+        for name, work in (
+            ("journal", self._journal.run),
+            ("matcher", self._matcher.run),
+            ("timers", self._timers.run),
+            ("leases", self._leases.run),
+            ("waits", self._waits.run),
+            ("wakeups", self._wakeups.run),
+        ):
+            self._supervisor.watch(name, work)
+
+    async def stop(self) -> None:
+        """Give no more work, write what is there, hand back what has not arrived. Any number of callers may ask."""
+        if not self._running:
+            return
+        if self._stopping is None:
+            self._stopping = asyncio.get_running_loop().create_task(self._stop(), name="kagzi-stop")
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        self.sessions.announce_stop()
+        self.tasks.stop()
+        await self._matcher.stop(STOP_TIMEOUT_S)
+        await self._journal.stop(STOP_TIMEOUT_S)
+        await self.sessions.stop()
+        await self._leases.flush(STOP_TIMEOUT_S)
+        await self._wakeups.flush()
+        await self._supervisor.stop()
+        self._journal.abandon()
+        await self._bus.close()
+        self._running = False
+
+    def health(self) -> str | None:
+        """None: all is well. Otherwise what is wrong, in words."""
+        if self._supervisor.failure is not None:
+            return f"a background task died for good: {self._supervisor.failure}"
+        if not self._running:
+            return "the engine is not running"
+        if self._stopping is not None:
+            return "the engine is stopping"
+        return self._outages.reason
+
+    async def wait_failed(self) -> BaseException:
+        """Returns when a background task has died beyond restarting: the server should stop."""
+        return await self._supervisor.wait_failed()
+
+    # --- what happens elsewhere ---------------------------------------------------------------------------------------------------
+
+    def _on_wake(self, wake: Wake) -> None:
+        self._matcher.mark_all(wake.pending)
+        for namespace in wake.ended:
+            self._waits.look_in(namespace)
+        if wake.look_again:
+            self._timers.look_soon()
+            self._waits.look_everywhere()
+
+    def _woken(self, woken: Sequence[TypeKey]) -> None:
+        self._matcher.mark_all(woken, announce=True)
+
+    def _fired(self, fired: Fired) -> None:
+        self._woken(fired.woken)
+        self.sessions.lost_leases(fired.lost)
+        for end in fired.ended:
+            self._wakeups.ended(end.run.namespace)
+            self.sessions.run_ended(end.run.run_id)
+        if fired.ended:
+            self._waits.tell(fired.ended)
+
+    def _looked(self, horizon: Horizon) -> None:
+        self._matcher.mark_all(horizon.pending)
+        self._waits.look_again()
+
+    def _drain_worker(self, namespace: str, worker_id: str) -> None:
+        session = self.sessions.get(namespace, worker_id)
+        if session is not None:
+            session.drain()
+
+    def _worker_leaves(self, namespace: str, worker_id: str) -> None:
+        session = self.sessions.get(namespace, worker_id)
+        if session is not None:
+            session.drain()
+            session.lost_leases([holding.held for holding in session.held.values()], "the worker was deregistered")

@@ -1,0 +1,128 @@
+"""How long runs stay with their holders. A lease is set to now + ttl, never added to."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from ..core.errors import Unavailable
+from ..core.limits import Settings
+from ..core.records import Held
+from ..core.seams import Clock
+from ..core.times import US_PER_MS, Timestamp
+from ..store.protocol import LeaseTerms, Renewal, Store, TypeKey
+from .outages import Outages, backoff_s
+
+logger = logging.getLogger("kagzi.engine")
+
+_HAND_BACK_RUNS = 500  # per statement
+_HAND_BACK_QUEUE = 100_000
+_CALL_TIMEOUT_S = 30.0
+
+
+class Leases:
+    """`on_woken` hears of the types of runs that were handed back."""
+
+    def __init__(self, store: Store, *, clock: Clock, settings: Settings, outages: Outages) -> None:
+        self._store = store
+        self._clock = clock
+        self._outages = outages
+        self._lease_us = settings.lease_ms * US_PER_MS
+        self._grace_us = settings.reconnect_grace_ms * US_PER_MS
+        self._started_at: Timestamp = clock.now()
+        self._granted_until: Timestamp = 0
+        self._to_hand_back: list[Held] = []
+        self._work = asyncio.Event()
+        self.on_woken: Callable[[Sequence[TypeKey]], None] = _nobody
+
+    def start(self) -> None:
+        self._started_at = self._clock.now()
+
+    def until(self, now: Timestamp) -> Timestamp:
+        """When a lease given or renewed now ends."""
+        self._granted_until = now + self._lease_us
+        return self._granted_until
+
+    def terms(self, now: Timestamp) -> LeaseTerms:
+        return LeaseTerms(self.until(now), now + self._lease_us // 2)
+
+    def may_end(self, now: Timestamp) -> bool:
+        """Not for one ttl after the start or an outage of the store: live holders must get the chance to renew."""
+        return now >= max(self._started_at, self._outages.last_failure_at) + self._lease_us
+
+    def in_use(self, now: Timestamp) -> bool:
+        """Whether leases given here may still be running, so that their ends are worth watching closely."""
+        return now < self._granted_until + self._lease_us
+
+    async def renew(self, held: Sequence[Held]) -> Renewal:
+        """In one statement. If the store is away nothing is lost: no lease is ended for one ttl after that."""
+        now = self._clock.now()
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
+                renewal = await self._store.renew(held, now, self.until(now))
+        except (Unavailable, TimeoutError) as error:
+            self._outages.seen(error)
+            return Renewal((), ())
+        self._outages.over()
+        return renewal
+
+    async def cut(self, held: Sequence[Held]) -> Timestamp:
+        """Their session closed without goodbye: its worker has the grace to come back. Answers when that ends."""
+        until = self._clock.now() + self._grace_us
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
+                await self._store.cut(held, until)
+        except (Unavailable, TimeoutError) as error:
+            self._outages.seen(error)  # they end by themselves, later
+        return until
+
+    async def release(self, held: Sequence[Held]) -> None:
+        """Hand runs back: PENDING at once. If the store is away, as soon as it is back."""
+        try:
+            await self._hand_back(held)
+        except (Unavailable, TimeoutError) as error:
+            self._outages.seen(error)
+            self.release_soon(held)
+
+    def release_soon(self, held: Iterable[Held]) -> None:
+        self._to_hand_back.extend(held)
+        if len(self._to_hand_back) > _HAND_BACK_QUEUE:
+            logger.warning("too many runs to hand back: the oldest will come back when their leases end")
+            del self._to_hand_back[:-_HAND_BACK_QUEUE]
+        self._work.set()
+
+    async def flush(self, timeout_s: float) -> None:
+        """Hand back what is still waiting for it, as far as the store lets us."""
+        if self._to_hand_back:
+            held, self._to_hand_back = self._to_hand_back, []
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._hand_back(held)
+            except (Unavailable, TimeoutError) as error:
+                logger.warning("%d runs could not be handed back; their leases will end: %s", len(held), error)
+
+    async def run(self) -> None:
+        self._work.set()  # if it died before, there may be something to do
+        failures = 0
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._to_hand_back:
+                some = self._to_hand_back[:_HAND_BACK_RUNS]
+                try:
+                    await self._hand_back(some)
+                except (Unavailable, TimeoutError) as error:
+                    self._outages.seen(error)
+                    failures += 1
+                    await asyncio.sleep(backoff_s(failures))
+                else:
+                    failures = 0
+                    del self._to_hand_back[: len(some)]
+
+    async def _hand_back(self, held: Sequence[Held]) -> None:
+        async with asyncio.timeout(_CALL_TIMEOUT_S):
+            woken = await self._store.release(held, self._clock.now())
+        self.on_woken(woken)
+
+
+def _nobody(woken: Sequence[TypeKey]) -> None:
+    """Until the engine is composed nobody takes runs."""

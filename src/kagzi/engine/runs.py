@@ -1,0 +1,233 @@
+"""Runs, as clients see them: started, looked at, listed, cancelled, waited for."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from ..core import limits
+from ..core.commands import StartRequest, StartRun
+from ..core.cursor import Cursor
+from ..core.errors import InternalError, KagziError
+from ..core.limits import Settings
+from ..core.outcomes import Existing, Outcome, Started
+from ..core.records import RunEnd, RunFilter, RunKey, RunRecord
+from ..core.seams import Clock, Ids
+from ..core.states import RunStatus
+from ..core.times import US_PER_S, Timestamp
+from ..store.protocol import Cancelled, Store, TypeKey
+from . import checks
+from .journal import Journal
+from .matcher import Matcher
+from .namespaces import Namespaces
+from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .refusals import refusal_of
+from .sessions import Sessions
+from .timers import Timers
+from .waits import Deliver, WaitHub, Waits
+from .wakeups import Wakeups
+
+CLEANUP_US = 300 * US_PER_S  # how long a cancelled run may clean up
+
+
+class Runs:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        ids: Ids,
+        settings: Settings,
+        journal: Journal,
+        matcher: Matcher,
+        namespaces: Namespaces,
+        sessions: Sessions,
+        timers: Timers,
+        waits: WaitHub,
+        wakeups: Wakeups,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._settings = settings
+        self._journal = journal
+        self._matcher = matcher
+        self._namespaces = namespaces
+        self._sessions = sessions
+        self._timers = timers
+        self._waits = waits
+        self._wakeups = wakeups
+
+    # --- starting -------------------------------------------------------------------------------------------------------------
+
+    async def start(self, request: StartRequest) -> Started | Existing:
+        """Raises InvalidArgument, AlreadyExists, PreconditionFailed, ResourceExhausted, NotFound, Unavailable."""
+        now = self._clock.now()
+        checks.start(request, now, self._settings.payload_bytes)
+        await self._namespaces.check(request.namespace)
+        command = self._command(request, now)
+        try:
+            outcome = await self._journal.submit(command)
+        except KagziError:
+            self._matcher.unassign(command.run.run_id)
+            raise
+        answer = _start_answer(outcome, command, now)
+        if isinstance(answer, KagziError):
+            raise answer
+        return answer
+
+    async def start_many(self, requests: Sequence[StartRequest]) -> Sequence[Started | Existing | KagziError]:
+        """One answer each, in order: a refused start leaves its neighbours untouched."""
+        checks.batch_size(requests, limits.START_BATCH_ITEMS, "starts")
+        now = self._clock.now()
+        answers: list[Started | Existing | KagziError | None] = [None] * len(requests)
+        by_namespace: dict[str, list[tuple[int, StartRun]]] = {}
+        for index, request in enumerate(requests):
+            try:
+                checks.start(request, now, self._settings.payload_bytes)
+                await self._namespaces.check(request.namespace)
+                by_namespace.setdefault(request.namespace, []).append((index, self._command(request, now)))
+            except KagziError as error:
+                answers[index] = error
+        await asyncio.gather(*(self._submit_starts(starts, now, answers) for starts in by_namespace.values()))
+        return [_answered(answer) for answer in answers]
+
+    async def _submit_starts(
+        self,
+        starts: list[tuple[int, StartRun]],
+        now: Timestamp,
+        answers: list[Started | Existing | KagziError | None],
+    ) -> None:
+        commands = dict(starts)
+        left = len(starts)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def take(parcel: list[tuple[int, Outcome]]) -> None:
+            nonlocal left
+            for index, outcome in parcel:
+                answers[index] = _start_answer(outcome, commands[index], now)
+            left -= len(parcel)
+            if left == 0 and not done.done():
+                done.set_result(None)
+
+        try:
+            self._journal.submit_many(starts, take)
+        except KagziError as error:
+            for index, command in starts:
+                self._matcher.unassign(command.run.run_id)
+                answers[index] = error
+            return
+        await done
+
+    def _command(self, request: StartRequest, now: Timestamp) -> StartRun:
+        run_id = self._ids.run_id(now)
+        start_at = now + request.delay_us if request.delay_us is not None else request.start_at
+        if start_at is not None and start_at <= now:
+            start_at = None
+        assignment = None
+        if start_at is None:
+            key = TypeKey(request.namespace, request.workflow_type)
+            assignment = self._matcher.assign(key, request.version, run_id)
+        return StartRun(
+            run=RunKey(request.namespace, run_id),
+            workflow_id=request.workflow_id or run_id,
+            workflow_type=request.workflow_type,
+            request_id=request.request_id or run_id,
+            input=request.input,
+            context=request.context,
+            version=request.version or None,
+            labels=request.labels,
+            priority=request.priority,
+            start_at=start_at,
+            deadline_at=request.deadline_at,
+            retry=request.retry,
+            on_conflict=request.on_conflict,
+            assignment=assignment,
+        )
+
+    # --- looking --------------------------------------------------------------------------------------------------------------
+
+    async def get(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord:
+        """By run id, or the latest run with that workflow_id. Raises NotFound, InvalidArgument."""
+        checks.name(namespace, "namespace")
+        checks.one_of(run_id, workflow_id)
+        record = await self._store.get_run(namespace, run_id=run_id, workflow_id=workflow_id)
+        if record is None:
+            raise checks.no_run(run_id or workflow_id)
+        return record
+
+    async def list(self, namespace: str, where: RunFilter, page: PageAsk) -> Page[RunRecord]:
+        """Newest first, without payloads."""
+        checks.name(namespace, "namespace")
+        checks.run_filter(where)
+        bound_to = msgspec.json.encode(("runs", namespace, where), order="deterministic").decode()
+        cursor = page_cursor(page, bound_to)
+        rows = await self._store.list_runs(namespace, where, cursor, page_size(page))
+        found = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.run.run_id))
+        if not page.count:
+            return found
+        total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
+        return msgspec.structs.replace(found, total=total, total_is_capped=total >= limits.COUNT_CAP)
+
+    # --- cancelling -----------------------------------------------------------------------------------------------------------
+
+    async def cancel(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
+        """Ask the run to stop; answers its status. Raises NotFound, InvalidArgument."""
+        checks.reason(reason)
+        run = await self._key(namespace, run_id, workflow_id)
+        now = self._clock.now()
+        cancelled = await self._store.cancel_run(run, reason, now, now + CLEANUP_US)
+        if cancelled is None:
+            raise checks.no_run(run_id or workflow_id)
+        self._after_cancel(run, cancelled, reason)
+        return cancelled.status
+
+    def _after_cancel(self, run: RunKey, cancelled: Cancelled, reason: str) -> None:
+        if cancelled.ended:
+            self._waits.look((run,))
+            self._wakeups.ended(run.namespace)
+            return
+        if cancelled.holder is not None:
+            self._sessions.cancel_requested(cancelled.holder, reason)
+        if cancelled.woken is not None:
+            self._matcher.mark(cancelled.woken, announce=True)
+        if not cancelled.status.ended:
+            self._timers.hear(self._clock.now() + CLEANUP_US)
+
+    # --- waiting --------------------------------------------------------------------------------------------------------------
+
+    async def wait(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", timeout_ms: int
+    ) -> RunEnd | RunStatus:
+        """How the run ended, or its status if it has not within the timeout. Raises NotFound, InvalidArgument."""
+        checks.wait_ms(timeout_ms, "timeout")
+        run = await self._key(namespace, run_id, workflow_id)
+        return await self._waits.wait(run, timeout_ms)
+
+    def open_waits(self, namespace: str, deliver: Deliver) -> Waits:
+        """Many waits for one party; `deliver(ends, not_found_ids)` is called, never from within `add`."""
+        checks.name(namespace, "namespace")
+        return self._waits.open(namespace, deliver)
+
+    async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
+        if run_id:
+            checks.name(namespace, "namespace")
+            checks.one_of(run_id, workflow_id)
+            return RunKey(namespace, run_id)
+        return (await self.get(namespace, workflow_id=workflow_id)).run
+
+
+def _start_answer(outcome: Outcome, command: StartRun, now: Timestamp) -> Started | Existing | KagziError:
+    if isinstance(outcome, Started):
+        return outcome
+    if isinstance(outcome, Existing):
+        if outcome.run_id != command.run.run_id:
+            return outcome
+        # Written before and repeated after an outage: for the caller it was created now.
+        return Started(outcome.run_id, outcome.workflow_id, outcome.status, now)
+    return refusal_of(outcome, command) or InternalError(f"a start cannot come to {type(outcome).__name__}")
+
+
+def _answered(answer: Started | Existing | KagziError | None) -> Started | Existing | KagziError:
+    assert answer is not None
+    return answer

@@ -1,0 +1,251 @@
+"""One worker's stream: its slots, what it says, and what it is told."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from ..core import outcomes
+from ..core.commands import Command
+from ..core.errors import InvalidArgument, Unavailable
+from ..core.ids import is_uuid
+from ..core.limits import Settings
+from ..core.outcomes import Outcome
+from ..core.records import ClaimedRun, Held, WorkerRecord
+from ..store.protocol import Renewal
+from .beats import Beats
+from .holders import Holders, Holding
+from .journal import Journal
+from .leases import Leases
+from .matcher import Matcher
+from .operations import Operations
+from .ports import Notice, NoticeKind, Outlet
+from .refusals import refused
+from .takers import Taker
+from .versions import versions_by_type
+from .workers import Workers
+
+logger = logging.getLogger("kagzi.engine")
+
+LATE_AFTER_HEARTBEATS = 2
+_GOODBYE_S = 5.0
+
+
+class Keeper(Protocol):
+    """What a session needs of the place that keeps all sessions."""
+
+    settings: Settings
+    journal: Journal
+    matcher: Matcher
+    holders: Holders
+    leases: Leases
+    beats: Beats
+    workers: Workers
+    operations: Operations
+
+    def end(self, session: "Session") -> list[Holding]: ...
+
+    async def hand_back(self, holdings: Sequence[Holding]) -> None: ...
+
+    async def set_draining(self, session: "Session") -> None: ...
+
+
+class Session(Taker):
+    """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
+
+    def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:
+        super().__init__(worker.namespace, worker.worker_id, versions_by_type(worker.served))
+        self._keeper = keeper
+        self._outlet = outlet
+        self._max_concurrent = worker.max_concurrent
+        self._loop = asyncio.get_running_loop()
+        self._heard_at = self._loop.time()
+        settings = keeper.settings
+        self._late_after_s = min(LATE_AFTER_HEARTBEATS * settings.heartbeat_ms, settings.lease_ms) / 1_000
+        self._was_late = False
+        self._reserved = 0
+        self._in_flight = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._sink = self._settled
+        self.held: dict[str, Holding] = {}
+        self.lost: tuple[Held, ...] = ()
+        self.draining = False
+        self.closed = False
+        self.second_renewal: asyncio.TimerHandle | None = None
+
+    # --- a taker of runs ------------------------------------------------------------------------------------------------------
+
+    def offerable(self) -> int:
+        if self.closed or self.draining or self.is_late():
+            return 0
+        return self._max_concurrent - len(self.held) - self._reserved
+
+    def is_late(self) -> bool:
+        """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has lost
+        them meanwhile. One that holds nothing has nothing to say."""
+        if not self.held and not self._was_late:
+            return False
+        self._was_late = self._loop.time() - self._heard_at > self._late_after_s
+        return self._was_late
+
+    def reserve(self, count: int) -> None:
+        self._reserved += count
+
+    def give_back(self, count: int) -> None:
+        self._reserved -= count
+
+    def give(self, claimed: Sequence[ClaimedRun]) -> bool:
+        self._reserved -= len(claimed)
+        if self.closed:
+            return False
+        if not self.held:
+            self._heard_at = self._loop.time()  # from now on it is expected to beat
+        for run in claimed:
+            self.hold(Holding(Held(run.run, run.lease), run.workflow_type, self, received=False))
+        self._outlet.tasks(claimed)
+        return True
+
+    def hold(self, holding: Holding) -> None:
+        self.held[holding.held.run.run_id] = holding
+        self._keeper.holders.add(holding)
+
+    def dropped(self, run_id: str) -> None:
+        self.held.pop(run_id, None)
+        if not self.closed:
+            self._keeper.matcher.slot_free()
+
+    # --- what the worker says ---------------------------------------------------------------------------------------------------
+
+    async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
+        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full.
+
+        Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
+        """
+        self._heard()
+        accepted: list[tuple[int, Command]] = []
+        answers: list[tuple[int, Outcome]] = []
+        check, held, namespace = self._keeper.operations.check, self.held, self.namespace
+        for operation_id, command in operations:
+            run = command.run
+            if run.run_id not in held and (run.namespace != namespace or not is_uuid(run.run_id)):
+                answers.append((operation_id, outcomes.RunNotFound()))
+                continue
+            try:
+                accepted.append((operation_id, check(command)))
+            except InvalidArgument as error:
+                answers.append((operation_id, refused(error)))
+        if answers:
+            self._answer(answers)
+        if accepted:
+            await self._keeper.journal.room(namespace)
+            self._keeper.journal.submit_many(accepted, self._sink)
+            self._in_flight += len(accepted)
+            self._quiet.clear()
+
+    async def heartbeat(self, held: Sequence[Held]) -> None:
+        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices."""
+        self._heard()
+        self.received(held)
+        self._keeper.beats.note(self.worker_id, len(self.held))
+        if not held:
+            return
+        mine = [item for item in held if self._is_mine(item)]
+        before = {item.run.run_id for item in mine if item.run.run_id in self.held}
+        renewal = await self._keeper.leases.renew(mine)
+        closed_meanwhile = before.difference(self.held)  # and answered: that is no loss
+        self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
+        self.tell_cancelled(renewal)
+
+    def received(self, held: Sequence[Held]) -> None:
+        self._heard()
+        for item in held:
+            holding = self.held.get(item.run.run_id)
+            if holding is not None and holding.held.lease == item.lease:
+                holding.received = True
+
+    async def update(self, *, drain: bool, completed_delta: int, failed_delta: int) -> None:
+        self._heard()
+        for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
+            if delta < 0:
+                raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
+        if completed_delta or failed_delta:
+            self._keeper.beats.note(self.worker_id, len(self.held), completed_delta, failed_delta)
+        if drain and not self.draining:
+            self.draining = True
+            await self._keeper.set_draining(self)
+
+    async def goodbye(self) -> None:
+        """The worker leaves: what it said last is written, it is OFFLINE, and everything it holds is PENDING again."""
+        self.draining = True
+        try:
+            async with asyncio.timeout(_GOODBYE_S):
+                await self._quiet.wait()
+        except TimeoutError:
+            logger.warning("worker %s left while its operations were being written", self.worker_id)
+        if self.closed:
+            return
+        held = [holding.held for holding in self._keeper.end(self)]
+        try:
+            await self._keeper.workers.leave(self.namespace, self.worker_id)
+        except Unavailable:
+            self._keeper.leases.release_soon(held)
+            raise
+
+    async def close(self) -> None:
+        """The stream ended without goodbye: runs that had not arrived go back at once, the others have a grace."""
+        if not self.closed:
+            await self._keeper.hand_back(self._keeper.end(self))
+
+    # --- what the worker is told --------------------------------------------------------------------------------------------------
+
+    def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None:
+        notices: list[Notice] = []
+        for item in lost:
+            self._keeper.holders.let_go(item.run.run_id, item.lease)
+            notices.append(Notice(item, "lease_lost", reason))
+        if notices and not self.closed:
+            self._outlet.notices(notices)
+
+    def tell(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
+        """Each run is told of its cancellation once."""
+        if kind == "cancel_requested":
+            if holding.cancel_told:
+                return
+            holding.cancel_told = True
+        if not self.closed:
+            self._outlet.notices((Notice(holding.held, kind, reason),))
+
+    def stopping(self) -> None:
+        if not self.closed:
+            self._outlet.stopping()
+
+    def drain(self) -> None:
+        self.draining = True
+        if not self.closed:
+            self._outlet.drain()
+
+    def tell_cancelled(self, renewal: Renewal) -> None:
+        for run, reason in renewal.cancel_requested:
+            holding = self.held.get(run.run_id)
+            if holding is not None:
+                self.tell(holding, "cancel_requested", reason)
+
+    def _settled(self, answers: list[tuple[int, Outcome]]) -> None:
+        self._in_flight -= len(answers)
+        if self._in_flight == 0:
+            self._quiet.set()
+        self._answer(answers)
+
+    def _answer(self, answers: list[tuple[int, Outcome]]) -> None:
+        if not self.closed:
+            self._outlet.answers(answers)
+
+    def _heard(self) -> None:
+        self._heard_at = self._loop.time()
+        if self._was_late:
+            self._was_late = False
+            self._keeper.matcher.slot_free()
+
+    def _is_mine(self, held: Held) -> bool:
+        return held.run.namespace == self.namespace and is_uuid(held.run.run_id)

@@ -1,0 +1,175 @@
+"""Workers on streams: who is connected, what they hold, and what becomes of it when a stream ends."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+
+from ..core.errors import InvalidArgument, Unavailable
+from ..core.ids import is_uuid
+from ..core.limits import Settings
+from ..core.records import Held, WorkerRecord
+from ..core.states import WorkerStatus
+from ..store.protocol import Renewal
+from .beats import Beats
+from .holders import Holders, Holding
+from .journal import Journal
+from .leases import Leases
+from .matcher import Matcher
+from .operations import Operations
+from .ports import Outlet
+from .session import Session
+from .timers import Timers
+from .workers import Workers
+
+logger = logging.getLogger("kagzi.engine")
+
+
+class Sessions:
+    """All sessions of this server, one per worker: a second one of the same worker takes the place of the first."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        journal: Journal,
+        matcher: Matcher,
+        holders: Holders,
+        leases: Leases,
+        timers: Timers,
+        beats: Beats,
+        workers: Workers,
+        operations: Operations,
+    ) -> None:
+        self.settings = settings
+        self.journal = journal
+        self.matcher = matcher
+        self.holders = holders
+        self.leases = leases
+        self.beats = beats
+        self.workers = workers
+        self.operations = operations
+        self._timers = timers
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self._renewals: set[asyncio.Task[Renewal]] = set()
+        self._stopping = False
+
+    async def open(self, worker: WorkerRecord, held: Sequence[Held], outlet: Outlet) -> Session:
+        """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
+        if self._stopping:
+            raise Unavailable("the server is stopping. Connect to another one, or again.")
+        for item in held:
+            if item.run.namespace != worker.namespace:
+                raise InvalidArgument("held names a run of another namespace.", field="held")
+        worker = await self.workers.register(worker)
+        mine = [item for item in held if is_uuid(item.run.run_id)]
+        renewal = await self.leases.renew(mine) if mine else Renewal((), ())
+        if self._stopping:
+            raise Unavailable("the server is stopping. Connect to another one, or again.")
+        session = Session(self, worker, outlet)
+        lost = set(renewal.lost) | (set(held) - set(mine))
+        session.lost = tuple(item for item in held if item in lost)
+        left = self._take_place(session, [item for item in held if item not in lost])
+        try:
+            await self.hand_back(left)
+        except BaseException:
+            self.end(session)
+            raise
+        if not session.closed:  # nothing is given to it before this call has returned
+            self.matcher.add(session)
+            asyncio.get_running_loop().call_soon(session.tell_cancelled, renewal)
+        return session
+
+    def _take_place(self, session: Session, held: Sequence[Held]) -> list[Holding]:
+        """Put `session` where the worker's earlier one was, with what the worker says it has. Answers what is left over."""
+        key = (session.namespace, session.worker_id)
+        before = self._sessions.get(key)
+        left = self.end(before) if before is not None else []
+        types = {holding.held: holding.workflow_type for holding in left}
+        self._sessions[key] = session
+        for item in held:
+            session.hold(Holding(item, types.get(item, ""), session, received=True))
+        if before is not None:
+            logger.info("worker %s opened a new session in place of its earlier one", session.worker_id)
+        elif held:
+            # Another server may notice only now that the worker's stream to it has ended, and cut these leases.
+            delay_s = min(self.settings.reconnect_grace_ms, self.settings.lease_ms) / 2_000
+            session.second_renewal = asyncio.get_running_loop().call_later(delay_s, self._renew_again, session)
+        kept = set(held)
+        return [holding for holding in left if holding.held not in kept]
+
+    def _renew_again(self, session: Session) -> None:
+        held = [holding.held for holding in session.held.values()]
+        if held and not session.closed:
+            task = asyncio.get_running_loop().create_task(self.leases.renew(held))
+            self._renewals.add(task)
+            task.add_done_callback(self._renewed_again)
+
+    def _renewed_again(self, task: "asyncio.Task[Renewal]") -> None:
+        self._renewals.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("leases could not be renewed after a reconnect", exc_info=task.exception())
+
+    def end(self, session: Session) -> list[Holding]:
+        """The session takes nothing more. Answers what it held."""
+        session.closed = True
+        if session.second_renewal is not None:
+            session.second_renewal.cancel()
+        self.matcher.remove(session)
+        holdings = list(session.held.values())
+        session.held.clear()
+        self.holders.forget(holdings)
+        if self._sessions.get((session.namespace, session.worker_id)) is session:
+            del self._sessions[session.namespace, session.worker_id]
+            self.beats.left(session.worker_id)
+        return holdings
+
+    async def hand_back(self, holdings: Sequence[Holding]) -> None:
+        unreceived = [holding.held for holding in holdings if not holding.received]
+        received = [holding.held for holding in holdings if holding.received]
+        if unreceived:
+            await self.leases.release(unreceived)
+        if received and not self._stopping:  # a server that stops sends its workers away: they need time to arrive
+            self._timers.hear(await self.leases.cut(received))
+
+    def get(self, namespace: str, worker_id: str) -> Session | None:
+        return self._sessions.get((namespace, worker_id))
+
+    def lost_leases(self, lost: Iterable[Held]) -> None:
+        """Leases that ran out: those who hold them here are told."""
+        by_session: dict[Session, list[Held]] = {}
+        for item in lost:
+            holding = self.holders.get(item.run.run_id, item.lease)
+            if holding is not None and isinstance(holding.holder, Session):
+                by_session.setdefault(holding.holder, []).append(item)
+        for session, held in by_session.items():
+            session.is_late()  # noted while it still holds them: until it is heard of it is offered no more
+            session.lost_leases(held)
+
+    def run_ended(self, run_id: str) -> None:
+        """A deadline or a cancel limit ended the run under its holder's hands."""
+        holding = self.holders.get(run_id)
+        if holding is not None and isinstance(holding.holder, Session):
+            holding.holder.lost_leases((holding.held,), "the run has ended")
+
+    def cancel_requested(self, held: Held, reason: str) -> None:
+        holding = self.holders.get(held.run.run_id, held.lease)
+        if holding is not None and isinstance(holding.holder, Session):
+            holding.holder.tell(holding, "cancel_requested", reason)
+
+    async def set_draining(self, session: Session) -> None:
+        try:
+            await self.workers.set_status(session.namespace, session.worker_id, WorkerStatus.DRAINING)
+        except Unavailable as error:
+            logger.warning("worker %s drains, but that could not be noted: %s", session.worker_id, error)
+
+    def announce_stop(self) -> None:
+        self._stopping = True
+        for session in list(self._sessions.values()):
+            session.stopping()
+
+    async def stop(self) -> None:
+        """Hand back what has not arrived; the rest stays leased, so that its workers can go on elsewhere."""
+        for task in tuple(self._renewals):
+            task.cancel()
+        holdings = [holding for session in list(self._sessions.values()) for holding in self.end(session)]
+        await self.hand_back(holdings)

@@ -1,0 +1,61 @@
+"""Telling the other servers on this store that there is work, or that runs ended: names only, at most one message per 20 ms."""
+
+import asyncio
+import logging
+
+from ..core.errors import KagziError
+from ..store.protocol import Bus, NullBus, TypeKey, Wake
+
+logger = logging.getLogger("kagzi.engine")
+
+SPACING_S = 0.02
+_NAMES = 1_000  # in one message; beyond it the others just look
+_PUBLISH_TIMEOUT_S = 10.0
+
+
+class Wakeups:
+    """Everything works without them, more slowly: a message that cannot be sent is logged and forgotten."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._alone = isinstance(bus, NullBus)
+        self._pending: set[TypeKey] = set()
+        self._ended: set[str] = set()
+        self._work = asyncio.Event()
+        self._failing = False
+
+    def pending(self, key: TypeKey) -> None:
+        """There is work of this type that nobody here can take now."""
+        if not self._alone:
+            self._pending.add(key)
+            self._work.set()
+
+    def ended(self, namespace: str) -> None:
+        if not self._alone and namespace not in self._ended:
+            self._ended.add(namespace)
+            self._work.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            await self.flush()
+            await asyncio.sleep(SPACING_S)
+
+    async def flush(self) -> None:
+        if not (self._pending or self._ended):
+            return
+        pending, ended = frozenset(self._pending), frozenset(self._ended)
+        self._pending.clear()
+        self._ended.clear()
+        crowded = len(pending) + len(ended) > _NAMES
+        wake = Wake(look_again=True) if crowded else Wake(pending=pending, ended=ended)
+        try:
+            async with asyncio.timeout(_PUBLISH_TIMEOUT_S):
+                await self._bus.publish(wake)
+        except (KagziError, OSError, TimeoutError) as error:
+            if not self._failing:
+                logger.warning("other servers cannot be told of new work (they look every few seconds): %s", error)
+            self._failing = True
+        else:
+            self._failing = False

@@ -1,0 +1,174 @@
+"""Who works: registration, signs of life, leaving."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ..core.cursor import Cursor
+from ..core.errors import InvalidArgument, not_found
+from ..core.ids import is_uuid
+from ..core.records import Held, WorkerRecord
+from ..core.seams import Clock, Ids
+from ..core.states import WorkerStatus
+from ..store.protocol import Store, TypeKey
+from . import checks
+from .beats import Beats
+from .leases import Leases
+from .namespaces import Namespaces
+from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .ports import HeartbeatAnswer
+
+logger = logging.getLogger("kagzi.engine")
+
+_REMEMBERED_S = 5.0
+_REMEMBERED = 10_000
+_HELD_RUNS = 10_000
+
+
+class Workers:
+    """`on_woken` hears of the types of runs that were handed back, `on_drain` of workers that were told to finish."""
+
+    def __init__(
+        self, store: Store, *, clock: Clock, ids: Ids, leases: Leases, beats: Beats, namespaces: Namespaces
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._leases = leases
+        self._beats = beats
+        self._namespaces = namespaces
+        self._known: dict[tuple[str, str], tuple[WorkerRecord, float]] = {}
+        self.on_woken: Callable[[Sequence[TypeKey]], None] = _nobody
+        self.on_drain: Callable[[str, str], None] = _no_drain
+        self.on_leave: Callable[[str, str], None] = _no_drain
+
+    async def register(self, worker: WorkerRecord) -> WorkerRecord:
+        """Insert or refresh. Draws a worker_id if there is none. Raises InvalidArgument, NotFound, Unavailable."""
+        now = self._clock.now()
+        worker = msgspec.structs.replace(
+            worker,
+            worker_id=worker.worker_id or self._ids.token(),
+            status=WorkerStatus.ONLINE,
+            registered_at=now,
+            last_heartbeat_at=now,
+        )
+        checks.worker(worker)
+        await self._namespaces.check(worker.namespace)
+        await self._store.register_worker(worker, now)
+        self._beats.joined(worker.worker_id, worker.active_count)
+        self._remember(worker)
+        return worker
+
+    async def heartbeat(
+        self,
+        namespace: str,
+        worker_id: str,
+        *,
+        active_count: int,
+        completed_delta: int,
+        failed_delta: int,
+        held: Sequence[Held],
+    ) -> HeartbeatAnswer:
+        checks.name(namespace, "namespace")
+        checks.name(worker_id, "worker_id")
+        checks.batch_size(held, _HELD_RUNS, "held")
+        for field, value in (
+            ("active_count", active_count),
+            ("completed_delta", completed_delta),
+            ("failed_delta", failed_delta),
+        ):
+            checks.within(value, 0, checks.INT32_END - 1, field)
+        worker = await self.known(namespace, worker_id)
+        if worker is None or worker.status is WorkerStatus.OFFLINE:
+            return HeartbeatAnswer(accepted=False)
+        self._beats.note(worker_id, active_count, completed_delta, failed_delta)
+        mine = [item for item in held if item.run.namespace == namespace and is_uuid(item.run.run_id)]
+        strange = tuple(item for item in held if item not in mine)
+        renewal = await self._leases.renew(mine) if mine else None
+        return HeartbeatAnswer(
+            accepted=True,
+            should_drain=worker.status is WorkerStatus.DRAINING,
+            lost=strange if renewal is None else strange + renewal.lost,
+            cancel_requested=() if renewal is None else tuple(run for run, _ in renewal.cancel_requested),
+        )
+
+    async def deregister(self, namespace: str, worker_id: str, *, drain: bool) -> None:
+        """Drain: no more work is given, what is held is finished. Otherwise what it holds is PENDING at once."""
+        checks.name(namespace, "namespace")
+        checks.name(worker_id, "worker_id")
+        if not drain:
+            known = await self.leave(namespace, worker_id)
+            self.on_leave(namespace, worker_id)
+        else:
+            self._forget(namespace, worker_id)
+            left = await self._store.worker_left(namespace, worker_id, self._clock.now(), hand_back=False)
+            known = left is not None
+            self.on_drain(namespace, worker_id)
+        if not known:
+            raise not_found("worker", worker_id)
+
+    async def leave(self, namespace: str, worker_id: str) -> bool:
+        """OFFLINE, with everything it holds handed back. False: unknown."""
+        self._forget(namespace, worker_id)
+        self._beats.left(worker_id)
+        woken = await self._store.worker_left(namespace, worker_id, self._clock.now(), hand_back=True)
+        self.on_woken(woken or ())
+        return woken is not None
+
+    async def set_status(self, namespace: str, worker_id: str, status: WorkerStatus) -> None:
+        self._forget(namespace, worker_id)
+        await self._store.set_worker_status(namespace, worker_id, status, self._clock.now())
+
+    async def get(self, namespace: str, worker_id: str) -> WorkerRecord:
+        checks.name(namespace, "namespace")
+        checks.name(worker_id, "worker_id")
+        worker = await self._store.get_worker(namespace, worker_id)
+        if worker is None:
+            raise not_found("worker", worker_id)
+        return worker
+
+    async def known(self, namespace: str, worker_id: str) -> WorkerRecord | None:
+        """The worker as it was at most a few seconds ago; so a poll or a heartbeat costs no query of its own."""
+        remembered = self._known.get((namespace, worker_id))
+        if remembered is not None and remembered[1] > asyncio.get_running_loop().time():
+            return remembered[0]
+        worker = await self._store.get_worker(namespace, worker_id)
+        if worker is not None:
+            self._remember(worker)
+        return worker
+
+    async def list(
+        self, namespace: str, *, workflow_type: str | None, status: WorkerStatus | None, page: PageAsk
+    ) -> Page[WorkerRecord]:
+        """Newest registration first."""
+        checks.name(namespace, "namespace")
+        checks.optional_name(workflow_type or "", "workflow_type")
+        if page.count:
+            raise InvalidArgument(
+                "include_total_count is not supported for workers. Leave it out.", field="include_total_count"
+            )
+        bound_to = msgspec.json.encode(("workers", namespace, workflow_type, status)).decode()
+        cursor = page_cursor(page, bound_to)
+        rows = await self._store.list_workers(
+            namespace, workflow_type=workflow_type or None, status=status, cursor=cursor, limit=page_size(page)
+        )
+        return page_of(rows, cursor, bound_to, lambda worker: Cursor(worker.registered_at, worker.worker_id))
+
+    def _remember(self, worker: WorkerRecord) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        until = asyncio.get_running_loop().time() + _REMEMBERED_S
+        self._known[worker.namespace, worker.worker_id] = (worker, until)
+
+    def _forget(self, namespace: str, worker_id: str) -> None:
+        self._known.pop((namespace, worker_id), None)
+
+
+def _nobody(woken: Sequence[TypeKey]) -> None:
+    """Until the engine is composed nobody takes runs."""
+
+
+def _no_drain(namespace: str, worker_id: str) -> None:
+    """Until the engine is composed there are no sessions."""

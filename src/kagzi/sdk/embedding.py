@@ -1,0 +1,33 @@
+"""The one hook through which the SDK reaches a server in its own process. Loaded by name, when an address asks for it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+_MODULE = "kagzi.embedded"
+
+
+class Embedded(Protocol):
+    """A way to whoever serves a database file: this process, or another one that opened it first."""
+
+    @property
+    def target(self) -> str:
+        """The gRPC target of who serves now."""
+        ...
+
+    @property
+    def metadata(self) -> Sequence[tuple[str, str]]:
+        """What proves to it that the caller may read the file."""
+        ...
+
+    async def renew(self) -> None:
+        """Find out anew who serves; become the one if nobody does. `target` and `metadata` are then up to date."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+async def open_embedded(address: str) -> Embedded:
+    module = import_module(_MODULE)
+    opener = cast("Callable[[str], Awaitable[Embedded]]", module.open_embedded)
+    return await opener(address)

@@ -1,0 +1,153 @@
+"""How a run begins and ends: input, output, failure, cancellation."""
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..core.errors import (
+    ErrorCode,
+    ErrorDetail,
+    ErrorKind,
+    InvalidArgument,
+    KagziError,
+    LeaseLost,
+    RequestError,
+    Unavailable,
+)
+from ..core.records import Payload
+from ..v1 import worker_pb2 as pb
+from ..wire.common import write_error
+from . import unwinding
+from .codec import read_payload, write_payload
+from .failures import describe_end
+from .ports import Answer
+from .runner import Run
+from .states import State
+
+if TYPE_CHECKING:
+    from .context import Context
+
+logger = logging.getLogger("kagzi.worker")
+
+_NO_INPUT = (b"", b"null")
+
+
+async def run_function(run: Run, context: "Context") -> None:
+    """The workflow's own task: get the rest of the history, decode the input, call the function, record how it ended."""
+    try:
+        if run.task.history.has_more and not await _load_history(run):
+            return
+        arguments = _arguments(run)
+        if run.task.cancel_requested:
+            run.cancel(run.task.cancel_reason)
+            run.quiet.start()
+        output = await run.workflow.fn(context, *arguments)
+    except (GeneratorExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001  whatever leaves the function is how the run ends
+        _ended(run, partial(_send_error, run, error))
+    else:
+        _ended(run, partial(_send_output, run, output))
+
+
+async def _load_history(run: Run) -> bool:
+    try:
+        run.ledger.add(await run.port.fetch_history(run.task.history.next_after))
+    except LeaseLost as error:
+        run.abandon(str(error))
+        return False
+    except Unavailable as error:
+        logger.warning("run %s: the rest of its history could not be read: %s", run.run_id, error)
+        run.release("the history could not be read")
+        return False
+    run.replaying = run.ledger.unreached > 0
+    run.hinder()
+    return True
+
+
+def _arguments(run: Run) -> tuple[Any, ...]:
+    """Raises InvalidArgument, naming the field, for an input that does not fit."""
+    workflow, letter = run.workflow, run.task.input
+    payload = Payload(letter.data, dict(letter.metadata) if letter.metadata else None)
+    absent = not run.task.HasField("input") or (payload.data in _NO_INPUT and not payload.metadata)
+    if not workflow.has_input:
+        if absent:
+            return ()
+        raise InvalidArgument(f"workflow {workflow.name!r} takes no input, but got one.", field="input")
+    if absent and workflow.input_is_optional:
+        return ()
+    if absent:
+        payload = Payload(b"null")
+    what = f"input of workflow {workflow.name!r}"
+    return (read_payload(workflow.input_codec, payload, what=what, hook=run.services.hook if not absent else None),)
+
+
+def _ended(run: Run, send: "partial[None]") -> None:
+    if run.state is State.PARKING:  # something outside Kagzi woke it, a timeout for example
+        run.parking.when_answered = partial(_ended, run, send)
+        return
+    if run.state is not State.RUNNING:
+        return
+    current = asyncio.current_task()
+    if any(task is not current and not task.done() for task in run.tasks):
+        # What is still open ends with the function, and records nothing more.
+        run.unwind(send)
+    else:
+        send()
+
+
+def _send_output(run: Run, output: Any) -> None:
+    try:
+        what = f"output of workflow {run.workflow.name!r}"
+        payload = write_payload(run.workflow.output_codec, output, what=what, hook=run.services.hook)
+    except RequestError as error:
+        send_failure(run, error)
+        return
+    operation = _closing(run)
+    operation.complete_run.output.data = payload.data
+    if payload.metadata:
+        operation.complete_run.output.metadata.update(payload.metadata)
+
+
+def _send_error(run: Run, error: BaseException) -> None:
+    if isinstance(error, asyncio.CancelledError) and run.cancelling:
+        detail = ErrorDetail(
+            code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=run.cancel_reason or "cancelled", subject="run"
+        )
+        _closing(run).cancel_run.error.CopyFrom(write_error(detail))
+    else:
+        send_failure(run, error)
+
+
+def send_failure(run: Run, error: BaseException) -> None:
+    """Fail the run. What Kagzi itself found wrong (input, output, limits, divergence) no other try can cure."""
+    detail = describe_end(error)
+    if isinstance(error, KagziError) and not isinstance(error, Unavailable):
+        detail = msgspec.structs.replace(detail, non_retryable=True)
+    if isinstance(error, RequestError) and not detail.subject:
+        detail = msgspec.structs.replace(
+            detail, subject=error.subject, subject_id=error.subject_id, kind=ErrorKind.PERMANENT
+        )
+    _closing(run).fail_run.error.CopyFrom(write_error(detail))
+
+
+def _closing(run: Run) -> pb.Operation:
+    run.state = State.ENDED
+    run.unhindered = False
+    return run.port.send(partial(_closed, run))
+
+
+def _closed(run: Run, answer: Answer) -> None:
+    detail = answer.detail
+    if detail is not None and detail.WhichOneof("kind") == "refused":
+        refused = detail.refused
+        error = unwinding.refusal(refused)
+        if isinstance(error, RequestError) and not run.end_refused:
+            run.end_refused = True  # an output the server does not take: that is how the run failed
+            send_failure(run, error)
+            return
+        logger.error("run %s: the server refused its end: %s", run.run_id, refused.message)
+    run.close()

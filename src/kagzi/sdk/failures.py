@@ -1,0 +1,148 @@
+"""Exceptions of user code as error details: what is stored, sent and shown."""
+
+import asyncio
+import concurrent.futures
+import traceback
+from collections.abc import Iterator
+from pathlib import PurePath
+from types import TracebackType
+
+import msgspec
+
+from ..core import limits
+from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, KagziError, NonRetryable, StepError, qualified_name
+from ..core.times import US_PER_MS, us_from_timedelta
+from .retry import Retry
+
+_SDK_DIRECTORY = str(PurePath(__file__).parent)
+_FRAMES = 30
+_PERMANENT = (
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    NameError,
+    AssertionError,
+    NotImplementedError,
+    ImportError,
+)
+_BASES_LEFT_OUT = frozenset({"object", "BaseException", "Exception"})
+
+
+def describe(error: BaseException, *, retry: Retry | None = None) -> ErrorDetail:
+    """The error as it is recorded. `retry` says which errors are final besides NonRetryable.
+
+    The kind only informs (whoever reads it, or catches it): errors are retried unless they are final.
+    """
+    return _describe(error, retry, limits.ERROR_CAUSES, set())
+
+
+def _describe(error: BaseException, retry: Retry | None, causes: int, seen: set[int]) -> ErrorDetail:
+    seen.add(id(error))
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if causes == 0 or cause is None or id(cause) in seen:
+        cause_detail = None
+    else:
+        cause_detail = _describe(cause, None, causes - 1, seen)
+    own = error if isinstance(error, KagziError) else None
+    return ErrorDetail(
+        code=own.code if own else ErrorCode.USER,
+        kind=kind_of(error),
+        message=_text(_message(error), limits.ERROR_MESSAGE_BYTES),
+        type=qualified_name(type(error)),
+        bases=tuple(_base_names(type(error))),
+        traceback=_traceback(error),
+        non_retryable=(retry.is_final(error) if retry is not None else isinstance(error, NonRetryable)),
+        retry_after_ms=_retry_after_ms(own),
+        metadata=dict(own.metadata) if own else {},
+        cause=cause_detail,
+    )
+
+
+def describe_step_error(error: StepError, *, step_id: str) -> ErrorDetail:
+    """The detail of a run that fails because a step did: the step's error, and which step it was. No retry of the run helps."""
+    return msgspec.structs.replace(error.error, subject="step", subject_id=step_id, non_retryable=True)
+
+
+def describe_end(error: BaseException) -> ErrorDetail:
+    """The error that left a workflow function. A failed step stays failed in every further try: then the run is not retried."""
+    if isinstance(error, StepError):
+        return describe_step_error(error, step_id=error.step)
+    leaves = list(_leaves(error))
+    steps = [leaf for leaf in leaves if isinstance(leaf, StepError)]
+    detail = describe(error)
+    if not steps or leaves == [error]:
+        return detail
+    first = describe_step_error(steps[0], step_id=steps[0].step)
+    final = all(isinstance(leaf, (StepError, NonRetryable)) for leaf in leaves)
+    texts = "; ".join(describe(leaf).text for leaf in leaves[:5])
+    return msgspec.structs.replace(
+        detail,
+        message=_text(f"{detail.message}: {texts}", limits.ERROR_MESSAGE_BYTES),
+        kind=first.kind,
+        subject=first.subject,
+        subject_id=first.subject_id,
+        non_retryable=final,
+        cause=first,
+    )
+
+
+def kind_of(error: BaseException) -> ErrorKind:
+    if isinstance(error, KagziError):
+        return error.kind
+    if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
+        return ErrorKind.TIMEOUT
+    if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
+        return ErrorKind.CANCELLED
+    if isinstance(error, OSError):
+        return ErrorKind.TRANSIENT
+    return ErrorKind.PERMANENT if isinstance(error, _PERMANENT) else ErrorKind.TRANSIENT
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  a group of anything
+            yield from _leaves(inner)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
+    else:
+        yield error
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001  __str__ is user code; its failure must not hide the error
+        return f"<{type(error).__name__}.__str__ raised {type(broken).__name__}>"
+
+
+def _base_names(cls: type[BaseException]) -> Iterator[str]:
+    for base in cls.__mro__[1:]:
+        if issubclass(base, BaseException) and (name := qualified_name(base)) not in _BASES_LEFT_OUT:
+            yield name
+
+
+def _retry_after_ms(error: KagziError | None) -> int:
+    if error is None or error.retry_after is None:
+        return 0
+    return -(-us_from_timedelta(error.retry_after) // US_PER_MS)
+
+
+def _traceback(error: BaseException) -> str:
+    frames = list(_user_frames(error.__traceback__))[-_FRAMES:]
+    if not frames:
+        return ""
+    text = "Traceback (most recent call last):\n" + "".join(traceback.StackSummary.from_list(frames).format())
+    return _text(text, limits.ERROR_TRACEBACK_BYTES, keep_end=True)
+
+
+def _user_frames(trace: TracebackType | None) -> Iterator[traceback.FrameSummary]:
+    for frame in traceback.extract_tb(trace):
+        if str(PurePath(frame.filename).parent) != _SDK_DIRECTORY:
+            yield frame
+
+
+def _text(text: str, limit_bytes: int, *, keep_end: bool = False) -> str:
+    """Text that every store takes: no NUL, no lone surrogates, not too long."""
+    data = text.replace("\0", "\\0").encode("utf-8", "backslashreplace")
+    if len(data) > limit_bytes:
+        data = data[-limit_bytes:] if keep_end else data[:limit_bytes]
+    return data.decode("utf-8", "ignore")

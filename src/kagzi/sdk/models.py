@@ -1,0 +1,66 @@
+"""Pydantic, if the program uses it. Nothing here imports it: a model class brings all that is needed with it."""
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast, get_args
+
+import msgspec
+
+
+@cache
+def _names() -> dict[str, bool]:
+    """Read aliases and names, where this pydantic can (2.11 and newer): what `dump` wrote is then always read."""
+    version = getattr(sys.modules.get("pydantic"), "VERSION", "0.0").split(".")
+    return {"by_alias": True, "by_name": True} if (int(version[0]), int(version[1])) >= (2, 11) else {}
+
+
+def is_pydantic(annotation: Any) -> bool:
+    """Whether this is a pydantic model class, or a dataclass made by pydantic."""
+    return isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__")
+
+
+def mentions_pydantic(annotation: Any) -> bool:
+    """Whether a pydantic model is somewhere in an annotation such as `list[User | Group]`."""
+    return is_pydantic(annotation) or any(mentions_pydantic(part) for part in get_args(annotation))
+
+
+def pydantic_reader(model: Any) -> Callable[[bytes], Any]:
+    # Looked up each time: pydantic replaces the validator of a model with forward references once they are known.
+    return lambda data: model.__pydantic_validator__.validate_json(data, **_names())
+
+
+def adapter_reader(annotation: Any) -> Callable[[bytes], Any]:
+    """For types around models that only pydantic can tell apart, such as unions of several models."""
+    adapter: Any = sys.modules["pydantic"].TypeAdapter(annotation)
+    return lambda data: adapter.validate_json(data, **_names())
+
+
+def validate(model: Any, plain: Any) -> Any:
+    # In JSON mode a string may become a datetime, a UUID ..., also for strict models.
+    return model.__pydantic_validator__.validate_json(msgspec.json.encode(plain), **_names())
+
+
+def dump(value: Any) -> Any:
+    """Plain JSON of a model, in the form that `validate` reads."""
+    return value.__pydantic_serializer__.to_python(value, mode="json", by_alias=True, round_trip=True)
+
+
+def describe(error: BaseException) -> tuple[str, str]:
+    """Path and reason of a msgspec or pydantic validation error."""
+    problems: Any = getattr(error, "errors", None)
+    if callable(problems) and hasattr(error, "error_count"):
+        first = cast("dict[str, Any]", cast("list[Any]", problems())[0])
+        path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+        return path, f"{first['msg']}, got {_short(first.get('input'))}"
+    reason, _, path = str(error).partition(" - at `")
+    path = path.rstrip("`") or "$"
+    if error.__cause__ is not None and hasattr(error.__cause__, "error_count"):  # a model inside another type
+        inner_path, reason = describe(error.__cause__)
+        return path + inner_path.removeprefix("$"), reason
+    return path, reason.replace("`", "")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

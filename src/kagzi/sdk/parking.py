@@ -1,0 +1,150 @@
+"""A run that can only wait leaves the worker, and comes back.
+
+It parks when no task of it is in a step or waits for something outside Kagzi, nothing is on its way, and no wait is short. The
+server answers, under the run's lock, that it sleeps now or what has come meanwhile: no wake-up is lost in between.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..v1 import worker_pb2 as pb
+from .joins import foreign_tasks, whereabouts
+from .ports import Answer, RunPort
+from .states import State
+from .unwinding import send_release
+
+if TYPE_CHECKING:
+    from .runner import Run
+
+logger = logging.getLogger("kagzi.worker")
+
+_FOREIGN_LOOK_S = 1.0
+
+
+class Parking:
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self.when_answered: Callable[[], None] | None = None  # the function ended while the park was asked for
+        self.disturbed = False  # something outside Kagzi woke the parked coroutine
+        self._next_look: asyncio.TimerHandle | None = None
+
+    def consider(self) -> None:
+        """To be called when the run is quiet and there is nothing to deliver."""
+        run = self._run
+        if run.in_step or run.in_flight or run.barrier or not run.waits.by_id:
+            return
+        if run.waits.soonest_s() <= run.services.resident_wait_s:
+            return
+        foreign = foreign_tasks(run.tasks, run.in_step, run.open)
+        if foreign:
+            self._stay_for(foreign)
+            return
+        run.state = State.PARKING
+        run.raise_barrier()
+        run.in_flight += 1
+        park = run.port.send(self._answered).park
+        park.waits.extend(run.waits.by_id)
+        park.known_seq = max(run.ledger.known_seq, run.task.last_seq)
+
+    def _stay_for(self, foreign: "list[asyncio.Future[Any]]") -> None:
+        """Something that is not Kagzi's holds the run in its slot: say so once, and look again from time to time."""
+        run = self._run
+        if not run.workflow.warned_of_foreign_wait:
+            run.workflow.warned_of_foreign_wait = True
+            logger.warning(
+                "workflow %r (run %s) could sleep, but waits for something outside Kagzi at %s, and so keeps its place on this "
+                "worker. Put that wait into a step, or use ctx.sleep.",
+                run.workflow.name,
+                run.run_id,
+                whereabouts(foreign[0]),
+            )
+        if self._next_look is None:
+            self._next_look = run.loop.call_later(_FOREIGN_LOOK_S, self._look_again)
+
+    def _look_again(self) -> None:
+        self._next_look = None
+        if self._run.state is State.RUNNING:
+            self._run.quiet.start()
+
+    def stop_looking(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
+
+    def _answered(self, answer: Answer) -> None:
+        run = self._run
+        run.in_flight -= 1
+        if run.state is not State.PARKING or answer.detail is None:
+            return
+        kind = answer.detail.WhichOneof("kind")
+        if kind == "parked":
+            self._leave(answer.detail.parked.wake_at_us, answer.at_us)
+        elif kind == "not_parked":
+            self._go_on(answer.detail.not_parked.results)
+        elif kind == "refused" and not run.taken_away(answer.detail.refused):
+            logger.error("run %s could not be parked: %s", run.run_id, answer.detail.refused.message)
+            run.unwind(partial(send_release, run, "could not be parked"))
+
+    def _leave(self, wake_at_us: int, at_us: int) -> None:
+        run = self._run
+        run.state = State.PARKED
+        run.waits.disarm()
+        self.stop_looking()
+        run.port.close()
+        run.services.closed(run)
+        comes_back = wake_at_us and self.when_answered is None
+        run.services.parked(run, (wake_at_us - at_us) / 1_000_000 if comes_back else None)
+
+    def _go_on(self, results: Iterable[pb.HistoryStep]) -> None:
+        run = self._run
+        run.state = State.RUNNING
+        run.lift_barrier()
+        if self.when_answered is not None:
+            self.when_answered()
+            return
+        if not self._take_in(results):
+            run.waits.fire_soonest_retry()
+        run.waits.arm()
+        run.raise_cancel_if_due()
+        run.quiet.start()
+
+    def _take_in(self, results: Iterable[pb.HistoryStep]) -> bool:
+        """Results that came while the run waited. False if there were none."""
+        any_came = False
+        for step in results:
+            any_came = True
+            self._run.ledger.know(step.step_id, step.seq)
+            wait = self._run.waits.by_id.get(step.step_id)
+            if wait is not None and not wait.future.done():
+                wait.settled = True
+                self._run.delivery.push(step.seq, step.at_us, wait.future, step)
+        return any_came
+
+    def can_resume(self, task: pb.Task) -> bool:
+        """Whether the kept coroutine is where this claim's history says the run is."""
+        run = self._run
+        return (
+            run.state is State.PARKED
+            and not self.disturbed
+            and run.main is not None
+            and not run.main.done()
+            and task.lease.counter == run.task.lease.counter + 1
+            and not task.history.has_more
+            and run.ledger.fits(task.history.steps)
+        )
+
+    def resume(self, task: pb.Task, port: RunPort) -> None:
+        run = self._run
+        known_seq = run.ledger.known_seq
+        run.task, run.port = task, port
+        run.accepted_at = run.loop.time()
+        run.state = State.RUNNING
+        run.lift_barrier()
+        self._take_in(step for step in task.history.steps if step.seq > known_seq)
+        run.waits.follow(task.history.steps)
+        if task.cancel_requested:
+            run.cancel(task.cancel_reason)
+        run.quiet.start()

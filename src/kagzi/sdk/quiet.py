@@ -1,0 +1,81 @@
+"""When a run is quiet: every task of it waits, and nothing is on its way that would wake one.
+
+Results are handed to a run one at a time, the next when it is quiet. Only so do tasks that look at each other (queues,
+as_completed, FIRST_COMPLETED) see results in the same order live and on replay.
+
+A task waits if it has a pending waiter, or if it is in the body of a step (that is not workflow code). A finished task may
+still be about to wake another one through callbacks (gather, TaskGroup, wait): each callback takes one pass of the loop. So the
+tasks must be found waiting in several passes in a row, and in one more for each gather inside a gather.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+PASSES = 3
+
+
+class QuietWatch:
+    """Calls `on_quiet` once, when the tasks are quiet. `start` while watching begins to count anew."""
+
+    __slots__ = ("_busy", "_clean_passes", "_loop", "_on_quiet", "_tasks", "_watching")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        tasks: "Collection[asyncio.Future[Any]]",
+        busy: "Collection[asyncio.Future[Any]]",
+        on_quiet: Callable[[], None],
+    ) -> None:
+        """`tasks` and `busy` (those in the body of a step) are looked at live."""
+        self._loop = loop
+        self._tasks = tasks
+        self._busy = busy
+        self._on_quiet = on_quiet
+        self._watching = False
+        self._clean_passes = 0
+
+    def start(self) -> None:
+        self._clean_passes = 0
+        if not self._watching:
+            self._watching = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        if not self._all_wait():
+            self._clean_passes = 0
+        else:
+            self._clean_passes += 1
+            if self._clean_passes >= PASSES and self._clean_passes >= PASSES + self._passes_for_gathers():
+                self._watching = False
+                self._on_quiet()
+                return
+        self._loop.call_soon(self._look)
+
+    def _all_wait(self) -> bool:
+        busy = self._busy
+        for task in self._tasks:
+            waiter = waiter_of(task)
+            if (waiter is None or waiter.done()) and task not in busy and not task.done():
+                return False
+        return True
+
+    def _passes_for_gathers(self) -> int:
+        return max((_nesting(waiter) for task in self._tasks if (waiter := waiter_of(task)) is not None), default=0)
+
+
+def waiter_of(task: "asyncio.Future[Any]") -> "asyncio.Future[Any] | None":
+    """The future a task waits for. Every asyncio.Task has it, in C and in Python, on every loop."""
+    return getattr(task, "_fut_waiter", None)
+
+
+def children_of(future: "asyncio.Future[Any]") -> "list[asyncio.Future[Any]] | None":
+    """What a gather() waits for; None for other futures."""
+    return getattr(future, "_children", None)
+
+
+def _nesting(future: "asyncio.Future[Any]") -> int:
+    """How many gathers are inside each other: as many callbacks pass a result on, one after the other."""
+    nested = [child for child in children_of(future) or () if children_of(child) is not None and not child.done()]
+    done = any(child.done() for child in children_of(future) or () if children_of(child) is not None)
+    return 1 + max((_nesting(child) for child in nested), default=0) if nested or done else 0

@@ -1,0 +1,183 @@
+"""How often a step is tried, as users write it. The server decides with it; see `kagzi.core.retry`."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Self
+
+from ..core.duration import Duration, parse_duration
+from ..core.errors import InvalidArgument, NonRetryable, qualified_name
+from ..core.retry import UNLIMITED, RetryPolicy
+from ..core.times import US_PER_MS, us_from_timedelta
+
+ErrorClass = str | type[BaseException]
+
+_MAX_ATTEMPTS = 2**31 - 1  # what the wire can carry
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """When and how often to try again. Immutable: every method returns a new Retry.
+
+    `max_attempts` counts executions in total (1: no retry); None is without end. `jitter` is the part of each interval that
+    is left to chance: 0 is none, 1 is all of it.
+    """
+
+    max_attempts: int | None = 3
+    initial_interval: timedelta = timedelta(seconds=1)
+    max_interval: timedelta = timedelta(seconds=60)
+    backoff_coefficient: float = 2.0
+    jitter: float = 1.0
+    non_retryable_errors: tuple[str, ...] = ()
+    non_retryable_classes: tuple[type[BaseException], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_attempts(self.max_attempts)
+        _check_number("backoff", self.backoff_coefficient, at_least=1.0, at_most=1_000_000.0)
+        _check_number("jitter", self.jitter, at_least=0.0, at_most=1.0)
+
+    @classmethod
+    def attempts(cls, n: int) -> Self:
+        """At most `n` executions in total, with the default backoff."""
+        return cls(max_attempts=n)
+
+    @classmethod
+    def exponential(
+        cls,
+        attempts: int = 3,
+        *,
+        initial: Duration = "1s",
+        max: Duration = "60s",
+        backoff: float = 2.0,
+        jitter: float = 1.0,
+        non_retryable: Iterable[ErrorClass] = (),
+    ) -> Self:
+        """Wait `initial`, then `backoff` times as long each time, up to `max`."""
+        return cls(
+            max_attempts=attempts,
+            initial_interval=parse_duration(initial, what="initial"),
+            max_interval=parse_duration(max, what="max"),
+            backoff_coefficient=backoff,
+            jitter=jitter,
+        ).non_retryable(non_retryable)
+
+    @classmethod
+    def fixed(cls, attempts: int, interval: Duration) -> Self:
+        """Wait `interval` every time, exactly."""
+        pause = parse_duration(interval, what="interval")
+        return cls(
+            max_attempts=attempts, initial_interval=pause, max_interval=pause, backoff_coefficient=1.0, jitter=0.0
+        )
+
+    linear = fixed
+
+    @classmethod
+    def none(cls) -> Self:
+        """One execution, no retry."""
+        return cls(max_attempts=1)
+
+    @classmethod
+    def forever(cls) -> Self:
+        """Try until it works, with the default backoff."""
+        return cls(max_attempts=None)
+
+    def initial(self, d: Duration) -> Self:
+        return replace(self, initial_interval=parse_duration(d, what="initial"))
+
+    def max(self, d: Duration) -> Self:
+        return replace(self, max_interval=parse_duration(d, what="max"))
+
+    def backoff(self, coefficient: float) -> Self:
+        return replace(self, backoff_coefficient=coefficient)
+
+    def jittered(self, fraction: float) -> Self:
+        """Leave this part of each interval to chance: 0 is none, 1 is all of it."""
+        return replace(self, jitter=fraction)
+
+    def non_retryable(self, errors: Iterable[ErrorClass]) -> Self:
+        """Errors after which there is no other try: classes (with their subclasses) or names, plain or qualified."""
+        if isinstance(errors, (str, type)):
+            raise InvalidArgument(
+                f"non_retryable={errors!r} is one error. Write non_retryable=[...].", field="non_retryable"
+            )
+        names: list[str] = []
+        classes: list[type[BaseException]] = []
+        for error in errors:
+            if isinstance(error, str) and error:
+                names.append(error)
+            elif isinstance(error, type) and issubclass(error, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+                names.append(qualified_name(error))
+                classes.append(error)
+            else:
+                raise InvalidArgument(
+                    f"non_retryable: {error!r} is neither an exception class nor its name.", field="non_retryable"
+                )
+        return replace(self, non_retryable_errors=tuple(names), non_retryable_classes=tuple(classes))
+
+    def delay_after(self, attempt: int) -> timedelta:
+        """The longest wait after attempt number `attempt` (1, 2, ...); jitter shortens it."""
+        try:
+            factor = self.backoff_coefficient ** (attempt - 1)
+            return min(self.initial_interval * factor, self.max_interval)
+        except OverflowError:
+            return self.max_interval
+
+    def allows(self, attempt: int, error: BaseException) -> bool:
+        """Whether another try follows when attempt number `attempt` failed with `error`."""
+        return not self.is_final(error) and (self.max_attempts is None or attempt < self.max_attempts)
+
+    def is_final(self, error: BaseException) -> bool:
+        """Whether the error itself forbids another try. Classes and names are compared, never messages."""
+        if isinstance(error, (NonRetryable, *self.non_retryable_classes)):
+            return True
+        if not self.non_retryable_errors:
+            return False
+        bases = type(error).__mro__
+        own = {cls.__name__ for cls in bases} | {qualified_name(cls) for cls in bases if issubclass(cls, BaseException)}
+        return not own.isdisjoint(self.non_retryable_errors)
+
+    def to_policy(self) -> RetryPolicy:
+        return RetryPolicy(
+            maximum_attempts=UNLIMITED if self.max_attempts is None else self.max_attempts,
+            initial_interval_ms=_milliseconds(self.initial_interval),
+            backoff_coefficient=float(self.backoff_coefficient),
+            maximum_interval_ms=_milliseconds(self.max_interval),
+            non_retryable_errors=self.non_retryable_errors,
+            jitter=float(self.jitter),
+        )
+
+
+def retry_of_extra_tries(retries: int, *, what: str = "retries") -> Retry:
+    """`retries=n` means n tries after the first: n + 1 attempts."""
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+        raise InvalidArgument(f"{what}={retries!r} must be a whole number, 0 (no retry) or more.", field=what)
+    return Retry.attempts(retries + 1)
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return -(-us_from_timedelta(duration) // US_PER_MS)  # up: an interval never becomes shorter than written
+
+
+def _check_attempts(n: object) -> None:
+    if n is None:
+        return
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise InvalidArgument(f"attempts={n!r} must be a whole number.", field="attempts")
+    if n < 1:
+        raise InvalidArgument(
+            f"attempts={n} must be 1 or more: it counts executions. Write Retry.none() for no retry, "
+            f"Retry.forever() for no limit.",
+            field="attempts",
+        )
+    if n > _MAX_ATTEMPTS:
+        raise InvalidArgument(
+            f"attempts={n} is over the limit of {_MAX_ATTEMPTS}. Write Retry.forever().", field="attempts"
+        )
+
+
+def _check_number(what: str, value: object, *, at_least: float, at_most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InvalidArgument(f"{what}={value!r} must be a number.", field=what)
+    if not at_least <= value <= at_most:
+        raise InvalidArgument(f"{what}={value!r} must be between {at_least:g} and {at_most:g}.", field=what)

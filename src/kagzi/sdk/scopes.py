@@ -1,0 +1,96 @@
+"""Identity. Every ctx call gets (scope, name, occurrence) when it is made: `charge`, `charge#2`, `task[1]/charge`, `charge[key]`.
+
+Each task that workflow code creates is a scope of its own, numbered at creation in its parent's. So two branches that run
+the same steps keep their own results whatever order they finish in.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context as Variables
+from contextvars import copy_context
+from typing import Any, Protocol
+
+from ..core.errors import InvalidArgument
+from .current import place
+
+AnyCoroutine = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
+Factory = Callable[..., "asyncio.Future[Any]"]
+
+
+class TaskKeeper(Protocol):
+    """The run that a scope belongs to, as far as scopes need it."""
+
+    def adopt(self, task: "asyncio.Future[Any]") -> None:
+        """A task was created by the run's own code."""
+        ...
+
+
+class Scope:
+    """A branch of a run: names are counted within it."""
+
+    __slots__ = ("_counts", "_tasks", "prefix", "run")
+
+    def __init__(self, run: TaskKeeper, prefix: str) -> None:
+        self.run = run
+        self.prefix = prefix  # empty, or ends with "/"
+        self._counts: dict[str, int] = {}
+        self._tasks = 0
+
+    def allot(self, name: str, key: object = None) -> str:
+        """The id of the next call of this name. A key stands in for the occurrence and may be used once."""
+        counts = self._counts
+        if key is not None:
+            name = f"{name}[{key}]"
+            if name in counts:
+                raise InvalidArgument(
+                    f"{self.prefix}{name}: the key is used already in this scope. Keys must be different.", field="key"
+                )
+        count = counts.get(name, 0) + 1
+        counts[name] = count
+        return self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
+
+    def task_scope(self) -> "Scope":
+        self._tasks += 1
+        return Scope(self.run, f"{self.prefix}task[{self._tasks}]/")
+
+    def derive(self, what: str, run_id: str) -> bytes:
+        """16 bytes that are the same on every replay and different for every call of `what` in the run."""
+        count = self._counts.get(what, 0) + 1
+        self._counts[what] = count
+        return hashlib.blake2b(f"{run_id}\0{self.prefix}\0{what}\0{count}".encode(), digest_size=16).digest()
+
+
+def install_task_factory(loop: asyncio.AbstractEventLoop) -> None:
+    """Let tasks created in workflow code be scopes. All others are made by the loop's factory as before. Idempotent."""
+    present = loop.get_task_factory()
+    if isinstance(present, _ScopingFactory):
+        return
+    loop.set_task_factory(_ScopingFactory(present))
+
+
+class _ScopingFactory:
+    def __init__(self, inner: Factory | None) -> None:
+        self._inner = inner
+
+    def __call__(
+        self, loop: asyncio.AbstractEventLoop, coro: AnyCoroutine, *, context: Variables | None = None, **more: Any
+    ) -> "asyncio.Future[Any]":
+        parent = place.get()
+        if type(parent) is not Scope:
+            return self._make(loop, coro, context, more)
+        # A copy also of a given context: what is set here must not be seen by others who share it.
+        own = copy_context() if context is None else context.copy()
+        own.run(place.set, parent.task_scope())
+        task = self._make(loop, coro, own, more)
+        parent.run.adopt(task)
+        return task
+
+    def _make(
+        self, loop: asyncio.AbstractEventLoop, coro: AnyCoroutine, context: Variables | None, more: dict[str, Any]
+    ) -> "asyncio.Future[Any]":
+        if context is not None:
+            more["context"] = context
+        if self._inner is not None:
+            return self._inner(loop, coro, **more)
+        return asyncio.Task(coro, loop=loop, **more)

@@ -1,0 +1,241 @@
+"""client.start(...): what may be said about a start, and the builder that says it bit by bit."""
+
+import warnings
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from datetime import datetime
+from typing import Any, Generic, Self, TypeVar, cast, get_args
+
+import msgspec
+
+from ..core import limits
+from ..core.commands import OnConflict, StartRequest
+from ..core.duration import Duration, parse_duration
+from ..core.errors import InvalidArgument
+from ..core.records import NO_LABELS, Payload
+from ..core.times import Timestamp, from_datetime, us_from_timedelta
+from .codec import ANY, write_payload
+from .retry import Retry
+from .run import Run
+from .workflow import Workflow
+
+I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
+O = TypeVar("O")  # noqa: E741
+
+_ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
+
+
+class Absent(msgspec.Struct, frozen=True):
+    """No input was given. (None is an input.)"""
+
+
+ABSENT = Absent()
+
+
+class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything said about one start, as the user said it."""
+
+    workflow: Workflow[Any, Any] | str
+    input: Any = ABSENT
+    id: str | None = None
+    namespace: str | None = None
+    delay: Duration | None = None
+    start_at: datetime | None = None
+    deadline: datetime | None = None
+    labels: Mapping[str, str] | None = None
+    priority: int = 0
+    version: int | str | None = None
+    retry: Retry | None = None
+    on_conflict: OnConflict = "existing"
+
+
+BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
+
+
+class Start(Generic[I, O]):
+    """A start to be refined and awaited: `await client.start(order).id("order-7").input(...)`. Every method returns a new one."""
+
+    def __init__(self, begin: BeginStart, options: StartOptions, draw_id: Callable[[], str]) -> None:
+        self._begin = begin
+        self._options = options
+        self._draw_id = draw_id
+        self._request_id: str | None = None
+        self._is_settled = False  # awaited, or handed over to a refined copy
+
+    def __repr__(self) -> str:
+        return f"<Start of {_name(self._options.workflow)!r}>"
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_settled", True):
+            text = (
+                f"client.start({_name(self._options.workflow)!r}) was never awaited: no run was started. Write `await`."
+            )
+            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
+
+    def __await__(self) -> Generator[Any, None, Run[O]]:
+        """Awaiting the same one again answers the same run."""
+        self._is_settled = True
+        if self._request_id is None:
+            self._request_id = self._draw_id()
+        return self._begin(self._options, self._request_id).__await__()
+
+    def _with(self, **changes: Any) -> Self:
+        self._is_settled = True
+        return type(self)(self._begin, msgspec.structs.replace(self._options, **changes), self._draw_id)
+
+    def input(self, input: I) -> Self:
+        return self._with(input=input)
+
+    def id(self, id: str) -> Self:
+        return self._with(id=id)
+
+    def namespace(self, namespace: str) -> Self:
+        return self._with(namespace=namespace)
+
+    def delay(self, delay: Duration) -> Self:
+        return self._with(delay=delay)
+
+    def start_at(self, start_at: datetime) -> Self:
+        return self._with(start_at=start_at)
+
+    def deadline(self, deadline: datetime) -> Self:
+        return self._with(deadline=deadline)
+
+    def labels(self, labels: Mapping[str, str]) -> Self:
+        return self._with(labels={**(self._options.labels or {}), **labels})
+
+    def label(self, key: str, value: str) -> Self:
+        return self.labels({key: value})
+
+    def priority(self, priority: int) -> Self:
+        return self._with(priority=priority)
+
+    def version(self, version: int | str) -> Self:
+        return self._with(version=version)
+
+    def retry(self, retry: Retry) -> Self:
+        return self._with(retry=retry)
+
+    def on_conflict(self, on_conflict: OnConflict) -> Self:
+        return self._with(on_conflict=on_conflict)
+
+
+# --- as a request -------------------------------------------------------------------------------------------------------
+
+
+def start_request(options: StartOptions, *, namespace: str, request_id: str, now: Timestamp) -> StartRequest:
+    """The start as the server is asked for it. Raises InvalidArgument, ResourceExhausted."""
+    workflow = options.workflow
+    if options.delay is not None and options.start_at is not None:
+        raise InvalidArgument("delay and start_at are both given. Give one of them.", field="delay")
+    if options.on_conflict not in _ON_CONFLICT:
+        known = ", ".join(map(repr, _ON_CONFLICT))
+        raise InvalidArgument(f"on_conflict={options.on_conflict!r} must be one of {known}.", field="on_conflict")
+    delay = None if options.delay is None else us_from_timedelta(parse_duration(options.delay, what="delay"))
+    start_at = _moment(options.start_at, "start_at")
+    return StartRequest(
+        namespace=options.namespace or namespace,
+        workflow_type=_checked_name(workflow),
+        workflow_id=_checked_id(options.id),
+        request_id=request_id,
+        input=_payload(workflow, options.input),
+        version="" if options.version is None else str(options.version),
+        labels=checked_labels(options.labels),
+        priority=_checked_priority(options.priority),
+        start_at=start_at,
+        delay_us=delay,
+        deadline_at=_deadline(options, start_at or now + (delay or 0)),
+        retry=_checked_retry(options.retry),
+        on_conflict=options.on_conflict,
+    )
+
+
+def _name(workflow: Workflow[Any, Any] | str) -> str:
+    return workflow if isinstance(workflow, str) else workflow.name
+
+
+def _checked_name(workflow: Workflow[Any, Any] | str) -> str:
+    if isinstance(workflow, Workflow):
+        return workflow.name
+    if _is_text(workflow):
+        return workflow
+    raise InvalidArgument(
+        f"workflow={workflow!r} is neither a workflow nor its name. Decorate the function with @workflow.",
+        field="workflow",
+    )
+
+
+def _payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | None:
+    if isinstance(workflow, str):
+        return None if input is ABSENT else write_payload(ANY, input, what=f"input of {workflow!r}", hook=None)
+    what = f"input of workflow {workflow.name!r}"
+    if not workflow.has_input:
+        if input is ABSENT or input is None:
+            return None
+        raise InvalidArgument(
+            f"workflow {workflow.name!r} takes no input, but got {type(input).__name__}.", field="input"
+        )
+    if input is ABSENT:
+        if workflow.input_is_optional:
+            return None
+        raise InvalidArgument(f"workflow {workflow.name!r} wants an input. Give one: .input(...).", field="input")
+    return write_payload(workflow.input_codec, input, what=what, hook=None)
+
+
+def _deadline(options: StartOptions, may_run_at: Timestamp) -> Timestamp | None:
+    """The earlier of the deadline given and the workflow's timeout, which counts from when the run may first be executed."""
+    deadline = _moment(options.deadline, "deadline")
+    timeout = None if isinstance(options.workflow, str) else options.workflow.timeout
+    if timeout is None:
+        return deadline
+    timed_out_at = may_run_at + us_from_timedelta(timeout)
+    return timed_out_at if deadline is None else min(deadline, timed_out_at)
+
+
+def _moment(moment: object, what: str) -> Timestamp | None:
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        raise InvalidArgument(
+            f"{what}={moment!r} is no datetime. Write for example datetime.now(UTC) + timedelta(hours=1).", field=what
+        )
+    return from_datetime(moment, what=what)
+
+
+def _is_text(text: object) -> bool:
+    """A text with something in it. Callers are users: annotations may not hold."""
+    return isinstance(text, str) and bool(text)
+
+
+def _checked_id(id: str | None) -> str:
+    if id is None:
+        return ""
+    if not _is_text(id):
+        raise InvalidArgument(f"id={id!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field="id")
+    return id
+
+
+def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
+    if labels is None:
+        return NO_LABELS
+    if not isinstance(cast("object", labels), Mapping):
+        raise InvalidArgument(f"labels={labels!r} must be a mapping of texts to texts.", field="labels")
+    given = dict(labels)
+    for key, value in given.items():
+        if not (_is_text(key) and isinstance(cast("object", value), str)):
+            raise InvalidArgument(f"labels: {key!r}: {value!r} must be texts, both.", field="labels")
+    return given
+
+
+def _checked_priority(priority: object) -> int:
+    low, high = limits.PRIORITY_MIN, limits.PRIORITY_MAX
+    if isinstance(priority, bool) or not isinstance(priority, int) or not low <= priority <= high:
+        raise InvalidArgument(f"priority={priority!r} must be a whole number, {low}..{high}.", field="priority")
+    return priority
+
+
+def _checked_retry(retry: object) -> Any:
+    if retry is None:
+        return None
+    if isinstance(retry, Retry):
+        return retry.to_policy()
+    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")

@@ -1,0 +1,174 @@
+"""@step: a function that is a step when workflow code calls it."""
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
+
+from ..core.duration import Duration, parse_duration
+from ..core.errors import InvalidArgument, PreconditionFailed
+from .current import StepInfo, place
+from .retry import Retry
+from .runner import Run
+from .scopes import Scope
+from .signatures import check_name, default_name
+from .step_calls import StepOptions, execute_step
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def step_options(name: object, retry: object, timeout: Duration | None) -> StepOptions:
+    """Checked options of a step. Raises InvalidArgument."""
+    if retry is not None and not isinstance(retry, Retry):
+        raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+    return StepOptions(check_name(name, what="step name"), retry, timeout_seconds(timeout))
+
+
+def timeout_seconds(timeout: Duration | None) -> float | None:
+    if timeout is None:
+        return None
+    seconds = parse_duration(timeout, what="timeout").total_seconds()
+    if seconds <= 0:
+        raise InvalidArgument(f"timeout={timeout!r} must be longer than zero. Leave it out for none.", field="timeout")
+    return seconds
+
+
+def here(run: Run, what: str) -> Scope:
+    """The scope of the calling workflow code. Raises PreconditionFailed anywhere else."""
+    scope = place.get()
+    if type(scope) is Scope and scope.run is run:
+        return scope
+    if isinstance(scope, StepInfo):
+        raise PreconditionFailed(
+            f"{what} was called inside the body of step {scope.step_id!r}. A body is executed as a whole: call it in the "
+            f"workflow instead, or call the function directly."
+        )
+    raise PreconditionFailed(
+        f"{what} was called outside of its workflow (in a thread, a callback, or another run). Call it in the workflow function "
+        f"or in a task made there."
+    )
+
+
+class StepCall:
+    """ctx.step("name", ...) -> configure -> .run(fn, *args). Immutable: every method returns a new one.
+
+    Configuration comes first, because ParamSpec cannot type `run(fn, *args, timeout=..., **kwargs)`.
+    """
+
+    __slots__ = ("_key", "_options", "_run")
+
+    def __init__(self, run: Run, options: StepOptions, key: object = None) -> None:
+        self._run = run
+        self._options = options
+        self._key = key
+
+    def retry(self, retry: Retry) -> Self:
+        name, _, timeout_s = self._options
+        return type(self)(self._run, step_options(name, retry, None)._replace(timeout_s=timeout_s), self._key)
+
+    def timeout(self, timeout: Duration) -> Self:
+        return type(self)(self._run, self._options._replace(timeout_s=timeout_seconds(timeout)), self._key)
+
+    @overload
+    def run(
+        self, fn: Callable[P, Coroutine[Any, Any, R]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, R]: ...
+    @overload
+    def run(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+    def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Execute `fn` as this step. Its id is allotted by this call, whatever task awaits the result."""
+        options = self._options
+        if isinstance(fn, Step):
+            options = options._replace(
+                retry=options.retry or fn.step_options.retry,
+                timeout_s=fn.step_options.timeout_s if options.timeout_s is None else options.timeout_s,
+            )
+            fn = cast("Step[..., Any]", fn).fn
+        elif not callable(fn):
+            raise InvalidArgument(
+                f"step {options.name!r}: {fn!r} is no function. Write .run(function, argument, ...).", field="fn"
+            )
+        step_id = here(self._run, f"ctx.step({options.name!r})").allot(options.name, self._key)
+        return execute_step(self._run, step_id, options, fn, args, kwargs)
+
+
+class Step(Generic[P, R]):
+    """A function that is a step when called in a workflow; elsewhere calling it just runs it. Always awaitable; .fn is the plain
+    function."""
+
+    def __init__(self, fn: Callable[P, Any], name: str, retry: Retry | None, timeout: Duration | None) -> None:
+        self.fn = fn
+        self.step_options = step_options(name, retry, timeout)
+        functools.update_wrapper(self, fn)
+
+    @property
+    def name(self) -> str:
+        return self.step_options.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        scope = place.get()
+        if type(scope) is Scope:
+            options = self.step_options
+            run = cast("Run", scope.run)
+            return execute_step(run, scope.allot(options.name), options, self.fn, args, kwargs)
+        return _call_plainly(self.fn, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A decorated method: bound like any other."""
+        if instance is None:
+            return self
+        bound = Step[..., Any](cast("Any", self.fn).__get__(instance, owner), self.name, None, None)
+        bound.step_options = self.step_options
+        return bound
+
+    def options(
+        self, *, name: str | None = None, retry: Retry | None = None, timeout: Duration | None = None
+    ) -> "Step[P, R]":
+        """The same function with other options."""
+        present = self.step_options
+        changed = Step[P, R](self.fn, present.name if name is None else name, retry or present.retry, timeout)
+        if timeout is None:
+            changed.step_options = changed.step_options._replace(timeout_s=present.timeout_s)
+        return changed
+
+    def __repr__(self) -> str:
+        return f"<Step {self.name!r}>"
+
+
+async def _call_plainly(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    value = fn(*args, **kwargs)
+    return await value if inspect.isawaitable(value) else value
+
+
+class StepDecorator(Protocol):
+    """What @step(...) with options returns."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Step[P, R]: ...
+
+
+@overload
+def step(fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+@overload
+def step(fn: Callable[P, R], /) -> Step[P, R]: ...
+@overload
+def step(
+    name: str | None = None, /, *, retry: Retry | None = None, timeout: Duration | None = None
+) -> StepDecorator: ...
+def step(
+    fn: Callable[..., Any] | str | None = None,
+    /,
+    *,
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+) -> Any:
+    """Make a function a step wherever workflow code calls it: `@step`, or `@step("name", retry=..., timeout="1m")`."""
+    name = fn if isinstance(fn, str) else None
+
+    def decorate(function: Callable[..., Any]) -> Step[..., Any]:
+        return Step(function, default_name(function, what="step") if name is None else name, retry, timeout)
+
+    return decorate(fn) if callable(fn) else decorate

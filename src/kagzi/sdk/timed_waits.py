@@ -1,0 +1,131 @@
+"""What a run waits for with a time: sleeps, and steps until their next try. Short ones are waited for in place.
+
+While the run is on the worker each wait has a timer here. A sleep that is over is confirmed by the server, whose clock decides;
+a retry that is due begins. A parked run has no timers.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..v1 import worker_pb2 as pb
+from .ports import Answer
+from .states import State
+
+if TYPE_CHECKING:
+    from .runner import Run
+
+_TIMER_MAX_S = 86_400.0  # longer timers are set again: event loops have limits of their own
+
+
+class TimedWait:
+    __slots__ = ("due", "future", "is_sleep", "settled", "step_id", "timer")
+
+    def __init__(self, step_id: str, due: float, future: "asyncio.Future[object]", *, is_sleep: bool) -> None:
+        self.step_id = step_id
+        self.due = due  # in the loop's time
+        self.future = future
+        self.is_sleep = is_sleep
+        self.settled = False  # its result is here, or asked for
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class TimedWaits:
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self.by_id: dict[str, TimedWait] = {}
+
+    async def sleep(self, step_id: str, remaining_us: int) -> None:
+        """Returns when the server has recorded that the time has come."""
+        await self._wait(step_id, remaining_us, is_sleep=True)
+
+    async def retry(self, step_id: str, remaining_us: int) -> None:
+        """Returns when the next try may begin."""
+        await self._wait(step_id, remaining_us, is_sleep=False)
+
+    async def _wait(self, step_id: str, remaining_us: int, *, is_sleep: bool) -> None:
+        run = self._run
+        if run.cancelling:
+            await run.may_act()
+        due = run.loop.time() + max(remaining_us, 0) / 1_000_000
+        wait = TimedWait(step_id, due, run.loop.create_future(), is_sleep=is_sleep)
+        self.by_id[step_id] = wait
+        self._arm(wait)
+        run.quiet.start()
+        try:
+            await run.wait(wait.future)
+        finally:
+            del self.by_id[step_id]
+            _disarm(wait)
+
+    def soonest_s(self) -> float:
+        """How long until the first of them is due."""
+        return min(wait.due for wait in self.by_id.values()) - self._run.loop.time()
+
+    def arm(self) -> None:
+        for wait in list(self.by_id.values()):
+            self._arm(wait)
+
+    def disarm(self) -> None:
+        for wait in self.by_id.values():
+            _disarm(wait)
+
+    def fire_soonest_retry(self) -> None:
+        """The server says that a retry is due; its clock decides."""
+        retries = [wait for wait in self.by_id.values() if not wait.is_sleep and not wait.settled]
+        if retries:
+            min(retries, key=lambda wait: wait.due).due = self._run.loop.time()
+
+    def follow(self, steps: Iterable[pb.HistoryStep]) -> None:
+        """After a new claim: count the rest of each wait from the time of the claim."""
+        run = self._run
+        for step in steps:
+            wait = self.by_id.get(step.step_id)
+            at_us = step.wake_at_us or step.retry_at_us
+            if wait is not None and at_us and not step.seq:
+                wait.due = run.accepted_at + (at_us - run.task.claimed_at_us) / 1_000_000
+        self.arm()
+
+    def _arm(self, wait: TimedWait) -> None:
+        _disarm(wait)
+        if not wait.settled:
+            latest = self._run.loop.time() + _TIMER_MAX_S
+            wait.timer = self._run.loop.call_at(min(wait.due, latest), self._fire, wait)
+
+    def _fire(self, wait: TimedWait) -> None:
+        run = self._run
+        wait.timer = None
+        if run.state is not State.RUNNING or wait.future.done():
+            return  # asked for again when the park is answered
+        if wait.due > run.loop.time() + 0.001:
+            self._arm(wait)
+            return
+        wait.settled = True
+        if wait.is_sleep:
+            run.in_flight += 1
+            run.port.send(partial(self._finish_answered, wait)).finish_sleep.step_id = wait.step_id
+        else:
+            wait.future.set_result(None)
+
+    def _finish_answered(self, wait: TimedWait, answer: Answer) -> None:
+        run = self._run
+        early = (
+            answer.detail is not None
+            and answer.detail.WhichOneof("kind") == "timer"
+            and answer.detail.timer.remaining_us
+        )
+        if not early:
+            run.answered(wait.step_id, wait.future, answer)
+            return
+        run.in_flight -= 1
+        wait.settled = False
+        wait.due = run.loop.time() + early / 1_000_000
+        if self.by_id.get(wait.step_id) is wait:
+            self._arm(wait)
+
+
+def _disarm(wait: TimedWait) -> None:
+    if wait.timer is not None:
+        wait.timer.cancel()
+        wait.timer = None

@@ -1,0 +1,174 @@
+"""@workflow: a durable function."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
+
+from ..core.duration import Duration, parse_duration
+from ..core.errors import InvalidArgument
+from ..core.limits import NAME_BYTES
+from .codec import NONE, Codec, codec_for
+from .retry import Retry
+from .signatures import check_name, default_name, is_async, type_hints
+
+if TYPE_CHECKING:
+    from .context import Context
+
+I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
+O = TypeVar("O")  # noqa: E741  input and output, as in the documentation
+I_contra = TypeVar("I_contra", contravariant=True)
+O_co = TypeVar("O_co", covariant=True)
+
+
+class Workflow(Generic[I_contra, O_co]):
+    """A durable function. Made by @workflow; call .fn to unit-test it as a plain coroutine.
+
+    `fn` takes a Context and at most one input. `retry` is the default of its steps; `timeout` is the time a run may take from
+    its creation on. Raises InvalidArgument for a function or options that cannot work.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Awaitable[O_co]],
+        *,
+        name: str | None = None,
+        version: int | str = 1,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        self.fn = fn
+        self.name = check_name(default_name(fn, what="workflow") if name is None else name, what="workflow name")
+        self.version = _version_text(version, self.name)
+        self.retry = _checked_retry(retry)
+        self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
+        parameter = _input_parameter(fn, self.name)
+        self.has_input = parameter is not None
+        self.input_is_optional = parameter is not None and parameter.default is not inspect.Parameter.empty
+        self._input_name = parameter.name if parameter is not None else ""
+        # What runs have found out about the function in this process; see runner.
+        self.runs_ahead = True
+        self.warned_of_foreign_wait = False
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name!r} version {self.version}>"
+
+    @cached_property
+    def input_type(self) -> Any:
+        """The annotation of the input; None for a workflow without one; Any if it has none."""
+        return type_hints(self.fn).get(self._input_name, Any) if self.has_input else None
+
+    @cached_property
+    def output_type(self) -> Any:
+        return type_hints(self.fn).get("return", Any)
+
+    @cached_property
+    def input_codec(self) -> Codec[Any]:
+        return codec_for(self.input_type) if self.has_input else NONE
+
+    @cached_property
+    def output_codec(self) -> Codec[Any]:
+        return codec_for(self.output_type)
+
+    def check(self) -> None:
+        """Raises InvalidArgument if input or output cannot travel as JSON. Called when a worker takes the workflow up."""
+        for what, codec in (("input", lambda: self.input_codec), ("output", lambda: self.output_codec)):
+            try:
+                codec()
+            except InvalidArgument as error:
+                raise InvalidArgument(f"workflow {self.name!r}: {what}: {error}", field=what) from error
+
+
+class WorkflowDecorator(Protocol):
+    """What @workflow(...) with options returns."""
+
+    @overload
+    def __call__(self, fn: "Callable[[Context, I], Coroutine[Any, Any, O]]", /) -> Workflow[I, O]: ...
+    @overload
+    def __call__(self, fn: "Callable[[Context], Coroutine[Any, Any, O]]", /) -> Workflow[None, O]: ...
+
+
+@overload
+def workflow(fn: "Callable[[Context, I], Coroutine[Any, Any, O]]", /) -> Workflow[I, O]: ...
+@overload
+def workflow(fn: "Callable[[Context], Coroutine[Any, Any, O]]", /) -> Workflow[None, O]: ...
+@overload
+def workflow(
+    name: str | None = None,
+    /,
+    *,
+    version: int | str = 1,
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+) -> WorkflowDecorator: ...
+def workflow(
+    fn: Callable[..., Any] | str | None = None,
+    /,
+    *,
+    version: int | str = 1,
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+) -> Any:
+    """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
+
+    The name defaults to that of the function, in kebab-case. `retry` is the default of its steps.
+    """
+    name = fn if isinstance(fn, str) else None
+
+    def decorate(function: Callable[..., Any]) -> Workflow[Any, Any]:
+        return Workflow(function, name=name, version=version, retry=retry, timeout=timeout)
+
+    return decorate(fn) if callable(fn) else decorate
+
+
+def _version_text(version: object, name: str) -> str:
+    text = str(version) if isinstance(version, (int, str)) and not isinstance(version, bool) else ""
+    if not text.strip() or len(text.encode("utf-8", "replace")) > NAME_BYTES:
+        raise InvalidArgument(
+            f"workflow {name!r}: version={version!r} must be a number or a text of 1 to {NAME_BYTES} bytes.",
+            field="version",
+        )
+    return text
+
+
+def _checked_retry(retry: object) -> Retry | None:
+    if retry is None or isinstance(retry, Retry):
+        return retry
+    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+
+
+def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | None:
+    """The parameter after the context, or None. Refuses what is not `async def f(ctx)` or `async def f(ctx, input)`."""
+    if not is_async(fn):
+        raise InvalidArgument(f"workflow {name!r} must be an `async def` function, not {fn!r}.", field="fn")
+    positional: list[inspect.Parameter] = []
+    for parameter in inspect.signature(fn).parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            positional.append(parameter)
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            raise InvalidArgument(
+                f"workflow {name!r}: nobody can give {parameter.name!r}. Put it into the input.", field="fn"
+            )
+    needed = [parameter for parameter in positional if parameter.default is parameter.empty]
+    if not positional or len(needed) > 2:
+        raise InvalidArgument(
+            f"workflow {name!r} must take (ctx) or (ctx, input), not {inspect.signature(fn)}. "
+            f"Put several values into one dataclass or model.",
+            field="fn",
+        )
+    return positional[1] if len(positional) > 1 else None
+
+
+def as_workflow(given: object) -> Workflow[Any, Any]:
+    """A Workflow, from itself or from a pair (name, function)."""
+    if isinstance(given, Workflow):
+        return cast("Workflow[Any, Any]", given)
+    if isinstance(given, tuple) and len(cast("tuple[Any, ...]", given)) == 2:
+        name, fn = cast("tuple[Any, Callable[..., Awaitable[Any]]]", given)
+        if isinstance(name, str) and callable(fn):
+            return Workflow[Any, Any](fn, name=name)
+    raise InvalidArgument(
+        f"{given!r} is no workflow. Decorate the function with @workflow, or give a pair (name, function).",
+        field="workflows",
+    )

@@ -1,0 +1,239 @@
+"""The composition root: store, engine, listeners. Knows every concrete class and decides nothing."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from .. import __version__
+from ..core.errors import Unavailable
+from ..engine import Engine
+from ..store.protocol import Bus, Migrator, NullBus, Store
+from ..system import SystemClock, SystemDice, SystemIds
+from .admin_service import AdminService
+from .config import ServerConfig
+from .database import PostgresDatabase, mask
+from .file_lock import Endpoint, FileLock, lock_or_refuse
+from .gate import Gate
+from .grpc_listener import GrpcListener
+from .health import Health, HealthService, health_descriptor
+from .info import ServerInfo
+from .listen import ListenAddress
+from .patience import Patience
+from .registration import SERVICES, handlers
+from .startup import CannotConnect, CannotStart
+from .worker_service import WorkerService
+from .workflow_service import WorkflowService
+
+Result = TypeVar("Result")
+
+_TURN_AWAY_S = 0.05  # calls already on their way are refused in words before the port closes
+_REACH_S = 5.0
+_REACH_AGAIN_S = 0.25
+_PRIVATE = 0o600
+
+
+class _Cellar(NamedTuple):
+    store: Store
+    bus: Bus
+    migrator: Migrator | None  # None: nothing to migrate
+    lock: FileLock | None
+
+
+class Server:
+    """One server, from `start` to `stop`; both may be called again. Prints nothing and handles no signals.
+
+    `lock`: of the SQLite file, if the caller has taken it already; it is released with the server.
+    """
+
+    def __init__(self, config: ServerConfig, *, lock: FileLock | None = None) -> None:
+        self._config = config
+        self._lock = lock
+        self._clock, self._ids, self._dice = SystemClock(), SystemIds(), SystemDice()
+        self._stack: AsyncExitStack | None = None
+        self._grace_s = 0.0
+        self._hurry = asyncio.Event()
+        self._address: ListenAddress | None = None
+        self._info: ServerInfo | None = None
+        self._engine: Engine | None = None
+
+    @property
+    def grpc_address(self) -> str:
+        return str(_started(self._address))
+
+    @property
+    def http_url(self) -> str:
+        """Empty without an HTTP listener."""
+        return _started(self._info).http_url
+
+    @property
+    def store_name(self) -> str:
+        return _started(self._info).store
+
+    @property
+    def store_url(self) -> str:
+        """As it may be shown: without passwords."""
+        return mask(self._config.db)
+
+    async def start(self) -> None:
+        """Raises CannotStart (CannotConnect), SchemaMismatch, InvalidArgument; nothing is left behind then."""
+        if self._stack is not None:
+            return
+        self._config.refuse_unprotected()
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            self._stack = stack.pop_all()
+
+    async def stop(self, grace_s: float | None = None) -> None:
+        """Calls in flight finish within the grace time; workers are told to go elsewhere; nothing acknowledged is lost."""
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            self._grace_s = self._config.grace_ms / 1_000 if grace_s is None else grace_s
+            await stack.aclose()
+
+    def hurry(self) -> None:
+        """While stopping: wait no longer for calls in flight."""
+        self._hurry.set()
+
+    async def wait_failed(self) -> BaseException:
+        """Returns when a part of the server died beyond restarting."""
+        return await _started(self._engine).wait_failed()
+
+    # --- putting it together -------------------------------------------------------------------------------------------
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        self._grace_s, self._hurry = 0.0, asyncio.Event()
+        cellar = self._open_cellar(stack)
+        await self._reach(lambda: self._migrate(cellar.migrator))
+        stack.push_async_callback(cellar.store.close)
+        await self._reach(cellar.store.open)
+        engine = Engine(
+            cellar.store,
+            cellar.bus,
+            clock=self._clock,
+            ids=self._ids,
+            dice=self._dice,
+            settings=self._config.settings,
+            server_id=(server_id := self._ids.token()),
+        )
+        stack.push_async_callback(engine.stop)
+        await engine.start()
+        info = ServerInfo(
+            version=__version__,
+            store=cellar.store.name,
+            server_id=server_id,
+            max_payload_bytes=self._config.settings.payload_bytes,
+        )
+        await self._listen(stack, engine, info)
+        if cellar.lock is not None:
+            cellar.lock.publish(Endpoint(os.getpid(), self.grpc_address, self._config.secret))
+        self._engine, self._info = engine, info
+
+    async def _listen(self, stack: AsyncExitStack, engine: Engine, info: ServerInfo) -> None:
+        patience = Patience()
+        health = Health(engine.health, frozenset(service.full_name for service in SERVICES), patience)
+        gate = Gate(ids=self._ids, secret=self._config.secret)
+        services = {
+            "kagzi.v1.WorkflowService": WorkflowService(engine, url_of=info.url_of, patience=patience),
+            "kagzi.v1.WorkerService": WorkerService(
+                engine, clock=self._clock, settings=self._config.settings, patience=patience, version=__version__
+            ),
+            "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),
+            "grpc.health.v1.Health": HealthService(health, patience),
+        }
+        listener = GrpcListener(handlers(gate, services, (*SERVICES, health_descriptor())))
+        start_http = self._bind_http(stack, info)
+        stack.push_async_callback(self._stop_listening, listener, gate, engine, patience)
+        self._address = await listener.start(self._config.listen)
+        await start_http(engine, health)
+
+    def _bind_http(self, stack: AsyncExitStack, info: ServerInfo) -> Callable[[Engine, Health], Awaitable[None]]:
+        """The port is bound first, so that the first answer of the gRPC side can name its URL."""
+        if self._config.http is None:
+            return _nothing_to_start
+        from .http_listener import HttpListener, Pages  # noqa: PLC0415  embedded servers need no web code
+
+        http = HttpListener(self._config.http)
+        stack.push_async_callback(http.stop)
+        info.http_url = http.url
+
+        async def start(engine: Engine, health: Health) -> None:
+            await http.start(Pages(engine, health, info, self.grpc_address, self.store_url))
+
+        return start
+
+    async def _stop_listening(self, listener: GrpcListener, gate: Gate, engine: Engine, patience: Patience) -> None:
+        gate.close()
+        engine.sessions.announce_stop()
+        patience.end()
+        await asyncio.sleep(_TURN_AWAY_S)
+        stopping = asyncio.ensure_future(listener.stop(self._grace_s))
+        hurried = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        await (stopping if stopping.done() else listener.stop(0))
+
+    # --- the store -----------------------------------------------------------------------------------------------------
+
+    def _open_cellar(self, stack: AsyncExitStack) -> _Cellar:
+        database = self._config.database
+        if isinstance(database, PostgresDatabase):
+            from ..store.postgres import PostgresBus, PostgresMigrator, PostgresStore  # noqa: PLC0415  one driver is enough
+
+            url = database.url
+            bus = PostgresBus(url, server_id=self._ids.token())
+            return _Cellar(PostgresStore(url, dice=self._dice), bus, PostgresMigrator(url), None)
+        from ..store.sqlite import SqliteMigrator, SqliteStore  # noqa: PLC0415
+
+        if database.path is None:
+            return _Cellar(SqliteStore(":memory:", dice=self._dice), NullBus(), None, None)
+        lock = self._lock or lock_or_refuse(database.path)
+        stack.callback(lock.release)
+        _make_private(database.path)
+        path = str(database.path)
+        return _Cellar(SqliteStore(path, dice=self._dice), NullBus(), SqliteMigrator(path), lock)
+
+    async def _migrate(self, migrator: Migrator | None) -> None:
+        if migrator is None:
+            return
+        status = await migrator.status()
+        if not status.pending:
+            return
+        if self._config.no_migrate:
+            raise CannotStart(
+                f"the database has schema version {status.current}, this server needs {status.latest}. "
+                f"Run `kagzi db migrate --db {self.store_url}`, or start without --no-migrate."
+            )
+        await migrator.migrate()
+
+    async def _reach(self, action: Callable[[], Awaitable[Result]]) -> Result:
+        """A database that is just starting gets a few seconds. Raises CannotConnect."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _REACH_S
+        while True:
+            try:
+                return await action()
+            except Unavailable as error:
+                if loop.time() > deadline:
+                    raise CannotConnect(
+                        f"cannot reach the database {self.store_url}: {error.message} "
+                        "Check that it runs, and that host, user and password are right."
+                    ) from error
+            await asyncio.sleep(_REACH_AGAIN_S)
+
+
+async def _nothing_to_start(engine: Engine, health: Health) -> None:
+    return
+
+
+def _make_private(path: Path) -> None:
+    """What runs keep may be secret: the file is its owner's only. SQLite gives its companions the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE))
+
+
+def _started(value: Result | None) -> Result:
+    if value is None:
+        raise RuntimeError("the server is not started")
+    return value

@@ -1,0 +1,51 @@
+"""Which store a URL means."""
+
+import re
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+from ..core.errors import InvalidArgument
+
+MEMORY = ":memory:"
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgres://", "postgresql://")
+_USER_PASSWORD = re.compile(r"(://[^/?#:@]*):[^/?#]*@")
+_QUERY_PASSWORD = re.compile(r"([?&](?:password|sslpassword|passfile)=)[^&#]*", re.IGNORECASE)
+
+
+class SqliteDatabase(msgspec.Struct, frozen=True):
+    """`path` is None for a store in memory."""
+
+    path: Path | None
+
+
+class PostgresDatabase(msgspec.Struct, frozen=True):
+    url: str
+
+
+Database: TypeAlias = SqliteDatabase | PostgresDatabase
+
+
+def parse_database(url: str) -> Database:
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `:memory:` or a libpq URL. Raises InvalidArgument."""
+    if url in (MEMORY, f"sqlite:///{MEMORY}", f"sqlite://{MEMORY}"):
+        return SqliteDatabase(None)
+    if url.startswith(_SQLITE):
+        path = unquote(url.removeprefix(_SQLITE))
+        if path.strip("/") and not path.endswith("/") and "?" not in path and "\0" not in path:
+            return SqliteDatabase(Path(path).absolute())
+    if url.startswith(_POSTGRES):
+        return PostgresDatabase(url)
+    raise InvalidArgument(
+        f"db={mask(url)!r} is no database URL. "
+        'Write "sqlite:///file.db", "sqlite:////absolute/file.db", ":memory:" or "postgresql://user@host/database".',
+        field="db",
+    )
+
+
+def mask(url: str) -> str:
+    """The URL as it may be shown: without passwords."""
+    return _QUERY_PASSWORD.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***@", url))

@@ -1,0 +1,166 @@
+"""One opener of a SQLite file at a time: an OS lock beside it, held for the opener's life, and a note of where it serves.
+
+file.db.lock      locked while somebody serves the file; holds the pid of the last who did
+file.db.server    target and secret of who serves (mode 0600); gone when nobody does
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+import msgspec
+
+from .startup import CannotStart
+
+_NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "ncpfs",
+    }
+)
+_MOUNTS = Path("/proc/mounts")
+_PRIVATE = 0o600
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where the file's opener serves, and the proof it asks for (empty: none)."""
+
+    pid: int
+    target: str
+    secret: str = ""
+
+
+class FileLock:
+    """Held from `acquire` to `release`, or to the end of the process. Forked children do not inherit it."""
+
+    def __init__(self, database: Path) -> None:
+        self._path = database.with_name(f"{database.name}.lock")
+        self._endpoint_path = database.with_name(f"{database.name}.server")
+        self._descriptor: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
+
+    def acquire(self) -> bool:
+        """Whether the lock is now ours. Raises OSError if the directory is not there or not writable."""
+        if self._descriptor is not None:
+            return True
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._descriptor = descriptor
+        _held.add(self)
+        self._endpoint_path.unlink(missing_ok=True)
+        return True
+
+    def publish(self, endpoint: Endpoint) -> None:
+        """Tell others where to connect. Complete or not there: written aside, then renamed."""
+        aside = self._endpoint_path.with_name(f"{self._endpoint_path.name}.{os.getpid()}")
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _PRIVATE)
+        try:
+            os.write(descriptor, msgspec.json.encode(endpoint))
+        finally:
+            os.close(descriptor)
+        aside.replace(self._endpoint_path)
+
+    def published(self) -> Endpoint | None:
+        """Where the holder serves; None if nobody has said so."""
+        try:
+            return msgspec.json.decode(self._endpoint_path.read_bytes(), type=Endpoint)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return None
+
+    def holder_pid(self) -> int | None:
+        """Who holds, or last held, the lock."""
+        try:
+            return int(self._path.read_text())
+        except (OSError, ValueError):
+            return None
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            _held.discard(self)
+            self._endpoint_path.unlink(missing_ok=True)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+    def forget_in_child(self) -> None:
+        """A child shares its parent's lock through the descriptor: closed, the lock is the parent's alone again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+_held: set[FileLock] = set()
+
+
+def _after_fork_in_child() -> None:
+    for lock in _held:
+        lock.forget_in_child()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def lock_or_refuse(database: Path) -> FileLock:
+    """For those who must open the file themselves. Raises CannotStart, naming the process that has it open."""
+    refuse_bad_place(database)
+    lock = FileLock(database)
+    try:
+        acquired = lock.acquire()
+    except OSError as error:
+        raise CannotStart(
+            f"{database} cannot be opened: {error.strerror}. Check the directory's permissions."
+        ) from error
+    if not acquired:
+        pid = lock.holder_pid()
+        who = "another process" if pid is None else f"process {pid}"
+        raise CannotStart(f"{database} is in use by {who}. Stop it, connect to it, or choose another file.")
+    return lock
+
+
+def refuse_bad_place(database: Path) -> None:
+    """Raises CannotStart for a directory that is not there, or on a network: locks and WAL do not work there."""
+    if not database.parent.is_dir():
+        raise CannotStart(f"the directory of {database} does not exist. Create it: mkdir -p {database.parent}")
+    kind = _file_system(database.parent.resolve())
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise CannotStart(
+            f"{database} is on a network file system ({kind}), where locks cannot be trusted. Use a local disk, or PostgreSQL."
+        )
+
+
+def _file_system(directory: Path) -> str:
+    """The kind of file system a directory is on; empty if it cannot be told."""
+    try:
+        lines = _MOUNTS.read_text().splitlines()
+    except OSError:
+        return ""
+    best, kind = "", ""
+    for line in lines:
+        _, mount_point, mount_kind, *_ = line.split(" ")
+        decoded = mount_point.replace(r"\040", " ")
+        if directory.is_relative_to(decoded) and len(decoded) >= len(best):
+            best, kind = decoded, mount_kind
+    return kind

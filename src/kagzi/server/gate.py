@@ -1,0 +1,146 @@
+"""What every call passes on its way in and out: one place that admits calls and turns whatever they raise into a status.
+
+Nothing a service or the engine raises reaches a client as it is: Kagzi's own errors are told with their details, anything else
+becomes an incident, whose number is told and whose traceback is logged.
+"""
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from ..core import limits
+from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unavailable
+from ..core.seams import Ids
+from ..wire.status import is_incident, to_status
+
+LOGGER = logging.getLogger(__name__)
+
+PROOF_HEADER = "kagzi-secret"
+RETRY_HINT = "Try again."
+
+Request = TypeVar("Request", bound=Message)
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class Budget:
+    """How many calls of a kind are served at once. Streams and long polls have their own: they must not starve the rest."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name = name
+        self.limit = limit
+        self._used = 0
+
+    def __enter__(self) -> None:
+        if self._used >= self.limit:
+            raise ResourceExhausted(
+                f"this server serves {self.limit} {self.name} at once and all are in use. {RETRY_HINT}",
+                metadata={"limit": self.name.replace(" ", "_")},
+            )
+        self._used += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._used -= 1
+
+
+class Budgets:
+    def __init__(self) -> None:
+        self.calls = Budget("calls", 4_096)
+        self.polls = Budget("long polls", 16_384)
+        self.streams = Budget("streams", 16_384)
+
+
+class UnaryMethod(Protocol):
+    def __call__(self, request: Any, context: Context, /) -> Awaitable[Message]: ...
+
+
+class StreamMethod(Protocol):
+    """Reads requests from and writes answers to the context itself, as bytes."""
+
+    def __call__(self, context: Context, /) -> Awaitable[None]: ...
+
+
+class Gate:
+    """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
+
+    def __init__(self, *, ids: Ids, secret: str = "") -> None:
+        self._ids = ids
+        self._secret = secret
+        self._open = True
+        self.budgets = Budgets()
+
+    def close(self) -> None:
+        self._open = False
+
+    def unary(
+        self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the rest."""
+
+        async def handle(data: bytes, context: Context) -> bytes:
+            try:
+                self._admit(context)
+                with budget:
+                    answer = await method(read_message(data, request_type), context)
+                return answer.SerializeToString()
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:
+                await self._refuse(name, error, context)
+                raise AssertionError("unreachable: abort raises") from error
+
+        return grpc.unary_unary_rpc_method_handler(_as_handler(handle))
+
+    def stream(self, name: str, method: StreamMethod, budget: Budget) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with many requests, or many answers."""
+
+        async def handle(_: object, context: Context) -> None:
+            try:
+                self._admit(context)
+                with budget:
+                    await method(context)
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:  # noqa: BLE001  as above
+                await self._refuse(name, error, context)
+
+        return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
+
+    def _admit(self, context: Context) -> None:
+        if not self._open:
+            raise Unavailable(f"the server is stopping. {RETRY_HINT}")
+        if self._secret:
+            given = dict(context.invocation_metadata() or ()).get(PROOF_HEADER, "")
+            if not hmac.compare_digest(str(given).encode(), self._secret.encode()):
+                raise PermissionDenied(
+                    "this database is served to those who can read its files. The secret is missing."
+                )
+
+    async def _refuse(self, name: str, error: Exception, context: Context) -> None:
+        incident = ""
+        if is_incident(error):
+            incident = self._ids.token()
+            LOGGER.error("incident %s in %s", incident, name, exc_info=error)
+        status = to_status(error, incident=incident)
+        await context.abort(status.code, status.details, status.metadata)
+
+
+def read_message(data: bytes, request_type: type[Request]) -> Request:
+    """Raises ResourceExhausted for a message over the limit, InvalidArgument for one that is none."""
+    if len(data) > limits.MESSAGE_HARD_BYTES:
+        raise ResourceExhausted(
+            f"the message has {len(data)} bytes; the limit is {limits.MESSAGE_HARD_BYTES}. Send less at once.",
+            metadata={"limit": "message_bytes"},
+        )
+    try:
+        return request_type.FromString(data)
+    except DecodeError:
+        raise InvalidArgument(f"the message is no {request_type.DESCRIPTOR.full_name}.") from None
+
+
+def _as_handler(handle: Callable[..., Awaitable[bytes | None]]) -> Any:
+    # The stubs of grpc describe handlers of threads only.
+    return handle

@@ -1,0 +1,58 @@
+"""The gRPC listener: options, binding, stopping."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import grpc
+
+from ..core import limits
+from .listen import ListenAddress, bind, cannot_listen
+from .startup import CannotStart
+
+# Above the hard limit, so that a message a little over it is answered by us, with the limit named.
+RECEIVE_BYTES = limits.MESSAGE_HARD_BYTES + limits.MIB
+
+_OPTIONS: list[tuple[str, int]] = [
+    ("grpc.so_reuseport", 0),  # two servers on one port would each get some of the calls
+    ("grpc.max_receive_message_length", RECEIVE_BYTES),
+    (
+        "grpc.max_send_message_length",
+        -1,
+    ),  # a run with its input, context and output may be larger than what is received
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),  # a client that pings much is not cut off
+]
+
+
+class GrpcListener:
+    def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        self._server = grpc.aio.server(options=_OPTIONS)
+        self._server.add_generic_rpc_handlers(tuple(handlers))
+
+    async def start(self, address: ListenAddress) -> ListenAddress:
+        """Where it listens: the address, with the port that was chosen for port 0. Raises CannotStart."""
+        bound = self._bind(address)
+        await self._server.start()
+        return bound
+
+    def _bind(self, address: ListenAddress) -> ListenAddress:
+        if address.unix_path:
+            Path(address.unix_path).unlink(missing_ok=True)
+        elif address.port:
+            bind(address, field="listen").close()  # finds out, in words, whether the port is free
+        try:
+            port = self._server.add_insecure_port(str(address))
+        except RuntimeError as error:
+            raise cannot_listen(address, OSError(str(error)), field="listen") from error
+        if address.unix_path:
+            return address
+        if port == 0:
+            raise CannotStart(f"cannot listen on {address}. Choose another address with --listen HOST:PORT.")
+        return ListenAddress(address.host, port)
+
+    async def stop(self, grace_s: float) -> None:
+        """New calls are refused at once; those in flight get `grace_s` to finish."""
+        await self._server.stop(grace_s)

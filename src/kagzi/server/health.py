@@ -1,0 +1,81 @@
+"""Whether this server serves: for load balancers (grpc.health.v1), for people (HealthCheck), for probes (/readyz)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2
+
+from ..core.errors import not_found
+from .gate import Context, read_message
+from .patience import Patience
+
+_LOOK_AGAIN_S = 5.0
+
+
+class Health:
+    """`ask` answers None, or why the engine is not healthy. Unhealthy also while starting and from the moment of stopping."""
+
+    def __init__(self, ask: Callable[[], str | None], service_names: frozenset[str], patience: Patience) -> None:
+        self._ask = ask
+        self._service_names = service_names
+        self._patience = patience
+
+    def knows(self, service: str) -> bool:
+        return not service or service in self._service_names
+
+    def problem(self, service: str = "") -> str | None:
+        """Raises NotFound for a service that is not here."""
+        if not self.knows(service):
+            raise not_found("service", service)
+        return "the server is stopping" if self._patience.over else self._ask()
+
+
+class HealthService:
+    """grpc.health.v1.Health"""
+
+    def __init__(self, health: Health, patience: Patience) -> None:
+        self._health = health
+        self._patience = patience
+
+    async def Check(self, request: health_pb2.HealthCheckRequest, context: Context) -> Message:
+        return self._answer(request.service)
+
+    async def List(self, request: Message, context: Context) -> Message:
+        answer_type = GetMessageClass(health_descriptor().methods_by_name["List"].output_type)  # not in the stubs
+        return answer_type(statuses={"": self._answer("")})
+
+    async def Watch(self, context: Context) -> None:
+        """The status now, and again whenever it has changed. A service that is not here is SERVICE_UNKNOWN."""
+        request = read_message(await context.read(), health_pb2.HealthCheckRequest)
+        told: Message | None = None
+        while True:
+            now = self._answer(request.service) if self._health.knows(request.service) else _unknown()
+            if now != told:
+                await context.write(now.SerializeToString())
+                told = now
+            if self._patience.over:
+                return
+            await self._change()
+
+    async def _change(self) -> None:
+        try:
+            await asyncio.wait_for(self._patience.ended(), _LOOK_AGAIN_S)
+        except TimeoutError:
+            return
+
+    def _answer(self, service: str) -> health_pb2.HealthCheckResponse:
+        healthy = self._health.problem(service) is None
+        statuses = health_pb2.HealthCheckResponse
+        return health_pb2.HealthCheckResponse(status=statuses.SERVING if healthy else statuses.NOT_SERVING)
+
+
+def _unknown() -> health_pb2.HealthCheckResponse:
+    return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
+
+
+def health_descriptor() -> ServiceDescriptor:
+    return cast("ServiceDescriptor", health_pb2.DESCRIPTOR.services_by_name["Health"])

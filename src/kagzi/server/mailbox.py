@@ -1,0 +1,34 @@
+"""Letters gathered for a stream, and the one writer that sends whatever has come together since its last write."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class Mailbox:
+    """`take` empties the box: it gives the messages to send now, serialised. `notify` says that there is something in it."""
+
+    def __init__(self, take: Callable[[], Iterable[bytes]]) -> None:
+        self._take = take
+        self._news = asyncio.Event()
+        self._finished = False
+
+    def notify(self) -> None:
+        self._news.set()
+
+    def finish(self) -> None:
+        """Send what is in the box, then end."""
+        self._finished = True
+        self._news.set()
+
+    async def deliver(self, write: Write) -> None:
+        """Returns after `finish`, when everything was written. Raises what `write` raises."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            finished = self._finished
+            for message in self._take():
+                await write(message)
+            if finished:
+                return

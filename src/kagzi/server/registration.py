@@ -1,0 +1,62 @@
+"""Which handler answers which method. Every method of every service in the protos is answered: by its service if it has a
+method of that name, else as unimplemented."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from ..core.errors import Unimplemented
+from ..v1 import admin_pb2, key_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
+from .gate import Budget, Context, Gate
+from .unimplemented import sentence
+
+SERVICES: tuple[ServiceDescriptor, ...] = tuple(
+    service
+    for file in (workflow_pb2, worker_pb2, workflow_schedule_pb2, admin_pb2, namespace_pb2, key_pb2)
+    for service in file.DESCRIPTOR.services_by_name.values()
+)
+
+LONG_POLLS = frozenset({"/kagzi.v1.WorkerService/PollTask", "/kagzi.v1.WorkflowService/Wait"})
+
+
+def handlers(
+    gate: Gate, services: Mapping[str, object], descriptors: Sequence[ServiceDescriptor] = SERVICES
+) -> list[grpc.GenericRpcHandler]:
+    """`services`: by full name, the object whose methods are named as in the protos."""
+    return [
+        grpc.method_handlers_generic_handler(
+            descriptor.full_name,
+            {method.name: _handler(gate, method, services.get(descriptor.full_name)) for method in descriptor.methods},
+        )
+        for descriptor in descriptors
+    ]
+
+
+def path_of(method: MethodDescriptor) -> str:
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+def _handler(gate: Gate, method: MethodDescriptor, service: object | None) -> "grpc.RpcMethodHandler[Any, Any]":
+    path = path_of(method)
+    implementation = getattr(service, method.name, None)
+    if method.client_streaming or method.server_streaming:
+        return gate.stream(path, implementation or partial(_unimplemented_stream, path), gate.budgets.streams)
+    answer = implementation or partial(_unimplemented, path)
+    return gate.unary(path, answer, GetMessageClass(method.input_type), _budget(gate, path))
+
+
+def _budget(gate: Gate, path: str) -> Budget:
+    return gate.budgets.polls if path in LONG_POLLS else gate.budgets.calls
+
+
+async def _unimplemented(path: str, request: Message, context: Context) -> Message:
+    raise Unimplemented(sentence(path), subject="method", subject_id=path)
+
+
+async def _unimplemented_stream(path: str, context: Context) -> None:
+    raise Unimplemented(sentence(path), subject="method", subject_id=path)

@@ -1,0 +1,232 @@
+"""The session: one worker's stream. Many operations to a message, answers gathered and written by a single writer."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import grpc
+
+from ..core import limits
+from ..core.commands import Command
+from ..core.errors import InvalidArgument, PreconditionFailed
+from ..core.limits import Settings
+from ..core.outcomes import Outcome, Refused
+from ..core.records import ClaimedRun, RunKey
+from ..core.seams import Clock
+from ..engine import Notice, Session, Sessions
+from ..v1 import worker_pb2 as pb
+from ..wire.common import read_held, read_lease, write_held, write_lease
+from ..wire.operations import read_operation, write_answers
+from ..wire.tasks import write_task
+from ..wire.workers import read_register
+from .duplex import first_of
+from .gate import Context, read_message
+from .mailbox import Mailbox
+
+_NOTICE_KINDS = {
+    "lease_lost": pb.RUN_NOTICE_KIND_LEASE_LOST,
+    "cancel_requested": pb.RUN_NOTICE_KIND_CANCEL_REQUESTED,
+}
+_LINGER_S = 10.0  # how long a worker that has said its last word may wait for answers
+_ACKNOWLEDGEMENT_BYTES = 24  # at most, of one plain answer in the packed arrays
+
+
+class Outlet:
+    """What the engine has to say to one worker. Gathers; `take` makes letters of everything gathered so far."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tasks: list[ClaimedRun] = []
+        self._answers: list[Sequence[tuple[int, Outcome]]] = []
+        self._notices: list[Notice] = []
+        self._notice: pb.SessionNotice | None = None
+        self._stopping = False
+        self._last_words = False
+        self._unanswered = 0
+        self.mailbox = Mailbox(self._take)
+
+    # --- the engine's side: quick, never raises ------------------------------------------------------------------------
+
+    def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
+        self._tasks.extend(claimed)
+        self.mailbox.notify()
+
+    def answers(self, answers: Sequence[tuple[int, Outcome]]) -> None:
+        self._answers.append(answers)
+        self._unanswered -= len(answers)
+        self.mailbox.notify()
+        self._finish_if_answered()
+
+    def notices(self, notices: Sequence[Notice]) -> None:
+        self._notices.extend(notices)
+        self.mailbox.notify()
+
+    def drain(self) -> None:
+        self._session_notice().should_drain = True
+        self.mailbox.notify()
+
+    def stopping(self) -> None:
+        """Tells the worker, and ends the stream once everything it asked was answered."""
+        if not self._stopping:
+            self._stopping = True
+            self._session_notice().server_stopping = True
+            self.mailbox.notify()
+            self.finish_when_answered()
+
+    # --- the stream's side ---------------------------------------------------------------------------------------------
+
+    def asked(self, operations: int) -> None:
+        self._unanswered += operations
+
+    def finish_when_answered(self) -> None:
+        self._last_words = True
+        self._finish_if_answered()
+
+    def _session_notice(self) -> pb.SessionNotice:
+        if self._notice is None:
+            self._notice = pb.SessionNotice()
+        return self._notice
+
+    def _finish_if_answered(self) -> None:
+        if self._last_words and self._unanswered <= 0:
+            self.mailbox.finish()
+
+    def _take(self) -> Iterator[bytes]:
+        """Messages are cut at the soft limit; a single task or answer may exceed it."""
+        tasks, self._tasks = self._tasks, []
+        answers, self._answers = self._answers, []
+        notices, self._notices = self._notices, []
+        notice, self._notice = self._notice, None
+        response = pb.SessionResponse(notices=[_write_notice(notice) for notice in notices], notice=notice)
+        size = len(notices) * limits.NAME_BYTES
+        now = self._clock.now()
+        for commit in answers:
+            details = len(response.answers)
+            write_answers(response, commit, now)
+            size += len(commit) * _ACKNOWLEDGEMENT_BYTES
+            size += sum(response.answers[place].ByteSize() for place in range(details, len(response.answers)))
+            if size > limits.MESSAGE_SOFT_BYTES:
+                yield response.SerializeToString()
+                response, size = pb.SessionResponse(), 0
+        for claimed in tasks:
+            task = write_task(claimed)
+            task_bytes = task.ByteSize()
+            if size and size + task_bytes > limits.MESSAGE_SOFT_BYTES:
+                yield response.SerializeToString()
+                response, size = pb.SessionResponse(), 0
+            response.tasks.append(task)
+            size += task_bytes
+        data = response.SerializeToString()
+        if data:
+            yield data
+
+
+def _write_notice(notice: Notice) -> pb.RunNotice:
+    return pb.RunNotice(
+        run_id=notice.held.run.run_id,
+        lease=write_lease(notice.held.lease),
+        kind=_NOTICE_KINDS[notice.kind],
+        reason=notice.reason,
+    )
+
+
+class SessionStream:
+    """Reads the worker's messages until it leaves, its stream ends, or the server stops."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        context: Context,
+        *,
+        clock: Clock,
+        settings: Settings,
+        version: str,
+    ) -> None:
+        self._sessions = sessions
+        self._context = context
+        self._clock = clock
+        self._settings = settings
+        self._version = version
+        self._outlet = Outlet(clock)
+        self._namespace = ""
+        self._said_goodbye = False
+
+    async def serve(self) -> None:
+        session = await self._open()
+        try:
+            await first_of(self._read(session), self._outlet.mailbox.deliver(self._context.write))
+        finally:
+            # A task of its own: a stream that was cut is cancelled, and what it held must be cut all the same.
+            await asyncio.shield(asyncio.ensure_future(self._close(session)))
+
+    async def _open(self) -> Session:
+        data = await self._context.read()
+        request = None if data is grpc.aio.EOF else read_message(data, pb.SessionRequest)
+        if request is None or not request.HasField("hello"):
+            raise InvalidArgument("the first message of a session must be hello.", field="hello")
+        worker = read_register(request.hello.register)
+        self._namespace = worker.namespace
+        held = [read_held(held, worker.namespace) for held in request.hello.held]
+        session = await self._sessions.open(worker, held, self._outlet)
+        welcome = pb.SessionWelcome(
+            worker_id=session.worker_id,
+            lease_ms=self._settings.lease_ms,
+            heartbeat_ms=self._settings.heartbeat_ms,
+            server_version=self._version,
+            now_us=self._clock.now(),
+            lost=[write_held(held) for held in session.lost],
+        )
+        await self._context.write(pb.SessionResponse(welcome=welcome).SerializeToString())
+        await self._handle(session, request)
+        return session
+
+    async def _read(self, session: Session) -> None:
+        """Reads to the last message; from then on the writer decides when it is over, within reason."""
+        while not self._said_goodbye and (data := await self._context.read()) is not grpc.aio.EOF:
+            request = read_message(data, pb.SessionRequest)
+            if request.HasField("hello"):
+                raise InvalidArgument("hello is only the first message of a session.", field="hello")
+            await self._handle(session, request)
+        self._outlet.finish_when_answered()
+        await asyncio.sleep(_LINGER_S)
+
+    async def _handle(self, session: Session, request: pb.SessionRequest) -> None:
+        if session.closed:
+            raise PreconditionFailed("this session is over: its worker has opened another one, or has left.")
+        if request.received:
+            session.received([read_held(held, self._namespace) for held in request.received])
+        if request.runs:
+            operations = self._read_operations(request)
+            if operations:
+                await session.submit(operations)
+        if request.heartbeat:
+            await session.heartbeat([read_held(held, self._namespace) for held in request.heartbeat])
+        if request.HasField("update"):
+            await self._update(session, request.update)
+
+    def _read_operations(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:
+        operations: list[tuple[int, Command]] = []
+        refused: list[tuple[int, Outcome]] = []
+        for part in request.runs:
+            run, lease = RunKey(self._namespace, part.run_id), read_lease(part.lease)
+            for operation in part.operations:
+                command = read_operation(operation, run, lease)
+                if isinstance(command, Refused):
+                    refused.append((operation.id, command))
+                else:
+                    operations.append((operation.id, command))
+        self._outlet.asked(len(operations) + len(refused))
+        if refused:
+            self._outlet.answers(refused)
+        return operations
+
+    async def _update(self, session: Session, update: pb.SessionUpdate) -> None:
+        await session.update(
+            drain=update.drain, completed_delta=update.completed_delta, failed_delta=update.failed_delta
+        )
+        self._said_goodbye = update.goodbye
+
+    async def _close(self, session: Session) -> None:
+        if self._said_goodbye:
+            await session.goodbye()
+        else:
+            await session.close()

@@ -1,0 +1,49 @@
+"""Settings from a file: `kagzi.toml`, or `[tool.kagzi]` in `pyproject.toml`, of the directory the server is started in."""
+
+import difflib
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ..core.errors import InvalidArgument
+
+# Keys of the same table that other commands read.
+FOREIGN_KEYS = frozenset({"address", "namespace", "data", "workflows", "worker", "dev", "http_url"})
+
+
+def read_settings_file(directory: Path, known: Collection[str]) -> Mapping[str, Any]:
+    """What the file says, by key with underscores. Raises InvalidArgument for a key that nobody reads."""
+    for path, table_path in ((directory / "kagzi.toml", ()), (directory / "pyproject.toml", ("tool", "kagzi"))):
+        table = _table(path, table_path)
+        if table is not None:
+            return _checked(table, path, known)
+    return {}
+
+
+def _table(path: Path, table_path: tuple[str, ...]) -> Mapping[str, Any] | None:
+    try:
+        content: Mapping[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidArgument(f"{path} cannot be read: {error}", field=str(path)) from error
+    for key in table_path:
+        inner = content.get(key)
+        if not isinstance(inner, dict):
+            return None
+        content = cast("Mapping[str, Any]", inner)
+    return content
+
+
+def _checked(table: Mapping[str, Any], path: Path, known: Collection[str]) -> Mapping[str, Any]:
+    settings: dict[str, Any] = {}
+    for written, value in table.items():
+        key = written.replace("-", "_")
+        if key in known:
+            settings[key] = value
+        elif key not in FOREIGN_KEYS:
+            near = difflib.get_close_matches(key, [*known, *FOREIGN_KEYS], n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(sorted(known))}."
+            raise InvalidArgument(f"{path}: unknown setting {written!r}. {hint}", field=written)
+    return settings

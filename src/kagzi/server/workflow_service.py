@@ -1,0 +1,98 @@
+"""WorkflowService: what clients do with runs. Read the letter, ask the engine, write the answer."""
+
+from collections.abc import Callable
+
+from ..core import limits
+from ..core.errors import InvalidArgument, KagziError
+from ..core.outcomes import Existing, Started
+from ..core.records import RunEnd, RunKey
+from ..engine import Engine
+from ..v1 import workflow_pb2 as pb
+from ..wire.common import read_duration_ms, read_namespace, write_error
+from ..wire.enums import RUN_STATUS_TO_WIRE
+from ..wire.runs import read_filter, read_start, write_outcome, write_run, write_started
+from ..wire.status import detail_of
+from .gate import Context
+from .pages import read_page, write_page
+from .patience import Patience
+from .wait_stream import WaitStream
+
+
+class WorkflowService:
+    """`url_of` gives the address of a run's page."""
+
+    def __init__(self, engine: Engine, *, url_of: Callable[[RunKey], str], patience: Patience) -> None:
+        self._runs = engine.runs
+        self._url_of = url_of
+        self._patience = patience
+
+    async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Context) -> pb.StartWorkflowResponse:
+        start = read_start(request)
+        return self._started(await self._runs.start(start), start.namespace)
+
+    async def StartBatch(self, request: pb.StartBatchRequest, context: Context) -> pb.StartBatchResponse:
+        namespace = read_namespace(request.namespace_id)
+        read = [_read_or_refuse(start, namespace) for start in request.starts]
+        outcomes = iter(await self._runs.start_many([item for item in read if not isinstance(item, KagziError)]))
+        return pb.StartBatchResponse(
+            items=[self._item(item if isinstance(item, KagziError) else next(outcomes), namespace) for item in read]
+        )
+
+    async def GetWorkflow(self, request: pb.GetWorkflowRequest, context: Context) -> pb.GetWorkflowResponse:
+        record = await self._runs.get(
+            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+        )
+        return pb.GetWorkflowResponse(workflow=write_run(record, url=self._url_of(record.run)))
+
+    async def ListWorkflows(self, request: pb.ListWorkflowsRequest, context: Context) -> pb.ListWorkflowsResponse:
+        page = await self._runs.list(
+            read_namespace(request.namespace_id), read_filter(request), read_page(request.page)
+        )
+        runs = [write_run(record, url=self._url_of(record.run)) for record in page.rows]
+        return pb.ListWorkflowsResponse(workflows=runs, page=write_page(page))
+
+    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest, context: Context) -> pb.CancelWorkflowResponse:
+        """`request_id` needs no memory: asking twice for the same end is asking once."""
+        status = await self._runs.cancel(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            reason=request.reason,
+        )
+        return pb.CancelWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def Wait(self, request: pb.WaitRequest, context: Context) -> pb.WaitResponse:
+        asked_ms = _read_wait_ms(request)
+        namespace = read_namespace(request.namespace_id)
+        end = await self._patience.poll(
+            lambda wait_ms: self._runs.wait(
+                namespace, run_id=request.run_id, workflow_id=request.workflow_id, timeout_ms=wait_ms
+            ),
+            wait_ms=asked_ms,
+            remaining_s=context.time_remaining(),
+        )
+        if isinstance(end, RunEnd):
+            return pb.WaitResponse(ended=True, outcome=write_outcome(end), status=RUN_STATUS_TO_WIRE[end.status])
+        return pb.WaitResponse(ended=False, status=RUN_STATUS_TO_WIRE[end])
+
+    async def WaitStream(self, context: Context) -> None:
+        await WaitStream(self._runs, context, self._patience).serve()
+
+    def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
+        return write_started(outcome, url=self._url_of(RunKey(namespace, outcome.run_id)))
+
+    def _item(self, outcome: Started | Existing | KagziError, namespace: str) -> pb.StartBatchResponse.Item:
+        if isinstance(outcome, KagziError):
+            return pb.StartBatchResponse.Item(error=write_error(detail_of(outcome)))
+        return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
+
+
+def _read_or_refuse(start: pb.StartWorkflowRequest, namespace: str):
+    try:
+        return read_start(start, batch_namespace=namespace)
+    except InvalidArgument as error:
+        return error
+
+
+def _read_wait_ms(request: pb.WaitRequest) -> int:
+    return read_duration_ms(request.timeout) if request.HasField("timeout") else limits.POLL_WAIT_MS

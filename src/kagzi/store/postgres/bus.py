@@ -1,0 +1,147 @@
+"""Servers on one database wake each other: LISTEN on one connection, NOTIFY on its sibling, names and nothing else.
+
+The listening connection is watched and made again for ever. Whatever may have been missed meanwhile is covered by
+one `LOOK_AGAIN`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+import asyncpg
+import msgspec
+
+from ...core.errors import Unavailable
+from ..protocol import LOOK_AGAIN, TypeKey, Wake
+from .connections import CLOSE_TIMEOUT_S, HOT_SETTINGS, LOSSES, Counters, Link, Target
+
+_log = logging.getLogger(__name__)
+
+CHANNEL = "kagzi_wake"
+PAYLOAD_BYTES = 7_900
+"""PostgreSQL refuses 8,000."""
+
+_PROBE_INTERVAL_S = 30.0
+_PROBE_TIMEOUT_S = 10.0
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+
+
+class _Letter(msgspec.Struct, frozen=True, array_like=True):
+    server_id: str
+    pending: list[tuple[str, str]] = []
+    ended: list[str] = []
+    look_again: bool = False
+
+
+_encode = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(_Letter)
+
+
+class PostgresBus:
+    """Keeps `store.protocol.Bus`."""
+
+    def __init__(self, url: str, *, server_id: str) -> None:
+        self._target = Target(url)
+        self._server_id = server_id
+        self._sender = Link(self._target, Counters(), HOT_SETTINGS)
+        self._on_wake: Callable[[Wake], None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    async def open(self, on_wake: Callable[[Wake], None]) -> None:
+        """Returns once it listens; raises Unavailable if it cannot."""
+        if self._listening is not None:
+            return
+        self._on_wake = on_wake
+        connection, lost = await self._subscribe()
+        self._listening = asyncio.create_task(self._listen(connection, lost), name="kagzi-bus")
+
+    async def publish(self, wake: Wake) -> None:
+        async with self._sender.use() as session:
+            for payload in _payloads(self._server_id, wake):
+                await session.read("notify", CHANNEL, payload)
+
+    async def close(self) -> None:
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task], timeout=CLOSE_TIMEOUT_S)
+        await self._sender.close()
+
+    async def _listen(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._watch(connection, lost)
+            finally:
+                connection.terminate()
+            while True:
+                # Servers that lost the same database come back at different moments: each id has a step of its own.
+                await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S) * self._step(failures))
+                try:
+                    connection, lost = await self._subscribe()
+                except Unavailable as error:
+                    failures = min(failures + 1, 10)
+                    _log.warning("wake-ups from other servers are late: %s", error)
+                else:
+                    failures = 0
+                    self._deliver(LOOK_AGAIN)
+                    break
+
+    def _step(self, failures: int) -> float:
+        return 0.75 + (sum(self._server_id.encode()) + failures) % 8 / 16
+
+    async def _subscribe(self) -> tuple[asyncpg.Connection, asyncio.Event]:
+        connection = await self._target.connect({})
+        lost = asyncio.Event()
+        connection.add_termination_listener(lambda _: lost.set())
+        try:
+            await connection.add_listener(CHANNEL, self._received)
+        except (*LOSSES, asyncpg.PostgresError) as error:
+            connection.terminate()
+            raise self._target.lost(error) from error
+        return connection, lost
+
+    async def _watch(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
+        """Returns when the connection is gone. A dead network does not say so: it is probed."""
+        while not lost.is_set():
+            try:
+                await asyncio.wait_for(lost.wait(), _PROBE_INTERVAL_S)
+            except TimeoutError:
+                try:
+                    await connection.execute("SELECT 1", timeout=_PROBE_TIMEOUT_S)
+                except (*LOSSES, asyncpg.PostgresError):
+                    return
+
+    def _received(self, connection: object, pid: int, channel: str, payload: object) -> None:
+        try:
+            letter = _decoder.decode(str(payload))
+        except msgspec.MsgspecError:
+            _log.warning("a notification on %s was not understood: another version of Kagzi?", CHANNEL)
+            self._deliver(LOOK_AGAIN)
+            return
+        if letter.server_id != self._server_id:
+            pending = frozenset(TypeKey(*names) for names in letter.pending)
+            self._deliver(Wake(pending, frozenset(letter.ended), letter.look_again))
+
+    def _deliver(self, wake: Wake) -> None:
+        if self._on_wake is not None:
+            self._on_wake(wake)
+
+
+def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
+    """The wake as letters that are each short enough."""
+    pending, ended = sorted(wake.pending), sorted(wake.ended)
+    payload = _encode(
+        _Letter(server_id, [(key.namespace, key.workflow_type) for key in pending], ended, wake.look_again)
+    )
+    if len(payload) <= PAYLOAD_BYTES:
+        yield payload.decode()
+    elif len(pending) + len(ended) == 1:  # names so long that they do not fit: have everybody look
+        yield _encode(_Letter(server_id, look_again=True)).decode()
+    else:
+        half, middle = len(pending) // 2, len(ended) // 2
+        if half == 0 and middle == 0:  # one of each
+            half = 1
+        yield from _payloads(server_id, Wake(frozenset(pending[:half]), frozenset(ended[:middle]), wake.look_again))
+        yield from _payloads(server_id, Wake(frozenset(pending[half:]), frozenset(ended[middle:])))

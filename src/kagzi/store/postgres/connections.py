@@ -1,0 +1,266 @@
+"""Connections to PostgreSQL: what a URL means, connections that are owned, and how their loss is told.
+
+A Link is one connection, made when it is first needed and made again after it was lost. Its users wait for each other.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeAlias
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+from asyncpg.prepared_stmt import PreparedStatement
+
+from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
+from ..sql_files import load_statements
+
+CONNECT_TIMEOUT_S = 10.0
+STATEMENT_TIMEOUT_S = 20.0
+"""When a call gives up although the server said nothing; the server itself gives up before that."""
+CLOSE_TIMEOUT_S = 2.0
+
+Row: TypeAlias = asyncpg.Record
+Rows: TypeAlias = Sequence[Row]
+
+_COMMON_SETTINGS = {"jit": "off", "statement_timeout": "15s", "idle_in_transaction_session_timeout": "30s"}
+
+HOT_SETTINGS: Mapping[str, str] = {
+    **_COMMON_SETTINGS,
+    # A plan made once, on whatever the tables held then, must be right for ever: it has to go by the indexes.
+    # Hash joins stay on: they join the arrays of a batch.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_mergejoin": "off",
+    # Whoever meets a locked row goes on with the others.
+    "lock_timeout": "50ms",
+}
+
+QUERY_SETTINGS: Mapping[str, str] = {
+    **_COMMON_SETTINGS,
+    # Lists have optional conditions: the plan must see which are given.
+    "plan_cache_mode": "force_custom_plan",
+    "lock_timeout": "2s",
+}
+
+STATEMENTS: Mapping[str, str] = load_statements("kagzi.store.postgres")
+
+# Not the statement's fault: the server goes away, is full, or was too slow.
+LOSSES = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+
+
+CONTENTION = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""Somebody else is at it: nothing was changed, try again."""
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether the connection is to blame, and not what was sent over it (which the driver may refuse to encode)."""
+    return isinstance(error, LOSSES) and not isinstance(error, ValueError)
+
+
+def _unexpected(error: BaseException) -> KagziError:
+    if isinstance(error, (ValueError, asyncpg.DataError)):
+        return InvalidArgument(f"PostgreSQL cannot take this text or number: {error}")
+    return InternalError(f"PostgreSQL refused a statement: {type(error).__name__}: {error}")
+
+
+def columns(rows: Sequence[Sequence[object]], width: int) -> Sequence[Sequence[object]]:
+    """Rows as the arrays that `unnest` makes rows of again. It fills up short arrays with NULL, so an array of nothing but
+    None is sent as an empty one: the driver looks at every element."""
+    count = len(rows)
+    if not count:
+        return ((),) * width
+    return [() if column[0] is None and column.count(None) == count else column for column in zip(*rows, strict=True)]
+
+
+class Target:
+    """Where the database is. `?pgbouncer=true`: through a pooler in transaction mode, where a session keeps nothing."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self.pooled = options.pop("pgbouncer", "").lower() in ("true", "1", "yes")
+        self.dsn = urlunsplit(parts._replace(query=urlencode(options, safe="/")))
+        host = options.get("host") or parts.hostname or "localhost"
+        self.place = f"PostgreSQL at {host}{parts.path}"
+
+    async def connect(self, settings: Mapping[str, str]) -> asyncpg.Connection:
+        """A new connection, or Unavailable."""
+        try:
+            return await asyncpg.connect(
+                self.dsn,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=STATEMENT_TIMEOUT_S,
+                statement_cache_size=0 if self.pooled else 200,
+                max_cached_statement_lifetime=0,
+                server_settings=None if self.pooled else {"application_name": "kagzi", **settings},
+            )
+        except ValueError as error:  # the URL itself
+            raise Unavailable(f"{self.place}: the URL cannot be used: {error}") from error
+        except (*LOSSES, asyncpg.PostgresError) as error:
+            raise self.lost(error) from error
+
+    def lost(self, error: BaseException) -> Unavailable:
+        """The driver's error in our words; it names neither user nor password."""
+        reason = str(error) or type(error).__name__
+        return Unavailable(f"{self.place} is unavailable: {reason}")
+
+
+class Counters:
+    """How often the database was asked, and how often something was committed."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+        self.transactions = 0
+
+
+class Session:
+    """A connection in the hands of one user."""
+
+    def __init__(self, connection: asyncpg.Connection, counters: Counters, settings: Mapping[str, str] | None) -> None:
+        self._connection = connection
+        self._counters = counters
+        self._settings_to_repeat = settings
+        self._prepared: dict[str, PreparedStatement] = {}
+        self._in_transaction = False
+
+    @property
+    def lost(self) -> bool:
+        return self._connection.is_closed()
+
+    async def read(self, name: str, *arguments: object) -> Rows:
+        """Rows of a statement that changes nothing, or that is part of a transaction."""
+        self._counters.statements += 1
+        if self._settings_to_repeat is not None:
+            return await self._connection.fetch(STATEMENTS[name], *arguments)
+        prepared = self._prepared.get(name)
+        if prepared is None:
+            prepared = self._prepared[name] = await self._connection.prepare(STATEMENTS[name])
+        return await prepared.fetch(*arguments)
+
+    async def write(self, name: str, *arguments: object) -> Rows:
+        """Rows of a statement that is a transaction of its own."""
+        if self._settings_to_repeat is not None and not self._in_transaction:
+            async with self.transaction():
+                return await self.read(name, *arguments)
+        rows = await self.read(name, *arguments)
+        if not self._in_transaction:
+            self._counters.transactions += 1
+        return rows
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[None]:
+        """BEGIN ... COMMIT, or ROLLBACK if the block raises."""
+        self._counters.statements += 2
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._connection.transaction())
+            if self._settings_to_repeat is not None:
+                settings = self._settings_to_repeat.items()
+                await self._connection.execute("; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings))
+            self._in_transaction = True
+            stack.callback(self._end_transaction)
+            yield
+        self._counters.transactions += 1
+
+    def _end_transaction(self) -> None:
+        self._in_transaction = False
+
+
+class Link:
+    """One connection for one kind of work. After a loss, reported as Unavailable, the next user connects anew."""
+
+    def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str]) -> None:
+        self._target = target
+        self._counters = counters
+        self._settings = settings
+        self._turn = asyncio.Lock()
+        self._connection: asyncpg.Connection | None = None
+        self._session: Session | None = None
+
+    @asynccontextmanager
+    async def use(self) -> AsyncGenerator[Session]:
+        """The connection, to oneself. Whatever the driver says of its loss leaves as Unavailable."""
+        async with self._turn:
+            session = await self._open_session()
+            try:
+                yield session
+            except asyncio.CancelledError:
+                # The driver asks the server to stop, in its own time: nobody else may run into that.
+                self._drop()
+                raise
+            except (*LOSSES, asyncpg.PostgresError) as error:
+                if not is_loss(error):
+                    raise _unexpected(error) from error
+                self._drop()
+                raise self._target.lost(error) from error
+
+    async def close(self) -> None:
+        async with self._turn:
+            connection, self._connection, self._session = self._connection, None, None
+            if connection is None or connection.is_closed():
+                return
+            try:
+                await connection.close(timeout=CLOSE_TIMEOUT_S)
+            except (*LOSSES, asyncpg.PostgresError):
+                connection.terminate()
+
+    async def _open_session(self) -> Session:
+        if self._session is not None and not self._session.lost:
+            return self._session
+        connection = await self._target.connect(self._settings)
+        try:
+            settings = await self._durable(connection)
+        except (*LOSSES, asyncpg.PostgresError) as error:
+            connection.terminate()
+            raise self._target.lost(error) from error
+        self._connection = connection
+        self._session = Session(connection, self._counters, settings if self._target.pooled else None)
+        return self._session
+
+    async def _durable(self, connection: asyncpg.Connection) -> Mapping[str, str]:
+        """Acknowledged means kept: a session commits synchronously, whatever its role is set to; more is left alone."""
+        current = await connection.fetchval("SHOW synchronous_commit")
+        if current in ("on", "remote_apply"):
+            return self._settings
+        if not self._target.pooled:
+            await connection.execute("SET synchronous_commit = on")
+        return {**self._settings, "synchronous_commit": "on"}
+
+    def _drop(self) -> None:
+        connection, self._connection, self._session = self._connection, None, None
+        if connection is not None:
+            connection.terminate()
+
+
+class LinkPool:
+    """A few links for questions, made as they are needed. Beyond `size` users wait."""
+
+    def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str], *, size: int) -> None:
+        self._free = asyncio.Semaphore(size)
+        self._links = [Link(target, counters, settings) for _ in range(size)]
+        self._idle = list(self._links)
+
+    @asynccontextmanager
+    async def use(self) -> AsyncGenerator[Session]:
+        async with self._free:
+            link = self._idle.pop()  # the one used last: the others may never be needed
+            try:
+                async with link.use() as session:
+                    yield session
+            finally:
+                self._idle.append(link)
+
+    async def close(self) -> None:
+        for link in self._links:
+            await link.close()

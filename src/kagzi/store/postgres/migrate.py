@@ -1,0 +1,78 @@
+"""Brings a database to the schema this code knows, under a lock, one transaction a migration."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from ...core.errors import InternalError, SchemaMismatch
+from ..protocol import SchemaStatus
+from ..sql_files import Migration, load_migrations
+from .connections import LOSSES, STATEMENTS, Row, Target, is_loss
+
+_PACKAGE = "kagzi.store.postgres"
+_LOCK_TIMEOUT_S = 60.0
+
+
+class PostgresMigrator:
+    """Keeps `store.protocol.Migrator`. A database that cannot be reached raises Unavailable."""
+
+    def __init__(self, url: str) -> None:
+        self._target = Target(url)
+        self._known = load_migrations(_PACKAGE)
+
+    async def status(self) -> SchemaStatus:
+        async with self._connection() as connection:
+            return self._status(await self._applied(connection))
+
+    async def migrate(self) -> SchemaStatus:
+        """Apply what is missing. Any number of servers may do this at once."""
+        async with self._connection() as connection:
+            while True:
+                async with connection.transaction():
+                    await connection.execute(STATEMENTS["lock_schema"], timeout=_LOCK_TIMEOUT_S)
+                    await connection.execute(STATEMENTS["create_schema_table"])
+                    status = self._status(await connection.fetch(STATEMENTS["applied_migrations"]))
+                    if status.current == status.latest:
+                        return status
+                    await self._apply(connection, self._known[status.current])
+
+    async def _apply(self, connection: asyncpg.Connection, migration: Migration) -> None:
+        await connection.execute(migration.sql, timeout=None)
+        note = STATEMENTS["note_migration"]
+        await connection.execute(note, migration.version, migration.name, migration.checksum)
+
+    async def _applied(self, connection: asyncpg.Connection) -> list[Row]:
+        if not await connection.fetchval(STATEMENTS["schema_table"]):
+            return []
+        return await connection.fetch(STATEMENTS["applied_migrations"])
+
+    def _status(self, applied: list[Row]) -> SchemaStatus:
+        latest = self._known[-1].version
+        for row in applied:
+            version: int = row["version"]
+            if version > latest:
+                raise SchemaMismatch(
+                    f"{self._target.place} has schema version {applied[-1]['version']}, newer than {latest}, which this "
+                    "code knows. Run a newer Kagzi."
+                )
+            if row["checksum"] != self._known[version - 1].checksum:
+                raise SchemaMismatch(
+                    f"{self._target.place}: migration {version:04d}_{row['name']} was applied in another form "
+                    "than this code has (its checksum differs). Run the Kagzi that applied it, or restore the file."
+                )
+        pending = tuple(f"{m.version:04d}_{m.name}" for m in self._known[len(applied) :])
+        return SchemaStatus(current=len(applied), latest=latest, pending=pending)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[asyncpg.Connection]:
+        connection = await self._target.connect({})
+        try:
+            yield connection
+            await connection.close()
+        except (*LOSSES, asyncpg.PostgresError) as error:
+            if is_loss(error):
+                raise self._target.lost(error) from error
+            raise InternalError(f"{self._target.place} refused a migration: {type(error).__name__}: {error}") from error
+        finally:
+            connection.terminate()

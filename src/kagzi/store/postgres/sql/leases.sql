@@ -1,0 +1,59 @@
+-- name: renew_leases
+-- Locked rows are passed over: whoever writes to a run renews it anyway. What is not current any more is lost.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
+        AS g (run_id, namespace, lease, nonce, n)
+), mine AS MATERIALIZED (
+    SELECT r.run_id FROM g JOIN runs AS r ON r.run_id = g.run_id
+    WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+    FOR UPDATE OF r SKIP LOCKED
+), renewed AS (
+    UPDATE runs AS r SET lease_until = $1::bigint FROM mine WHERE r.run_id = mine.run_id
+)
+SELECT g.n, r.run_id IS NULL AS lost, r.cancel_reason FROM g
+LEFT JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
+    AND r.status + 0 = 2
+WHERE r.run_id IS NULL OR r.cancel_requested_at IS NOT NULL
+ORDER BY g.n;
+
+-- name: cut_leases
+-- A session closed: its leases end soon. Answers those that are still to be cut because somebody holds their row.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
+        AS g (run_id, namespace, lease, nonce, n)
+), mine AS MATERIALIZED (
+    SELECT r.run_id, g.n FROM g JOIN runs AS r ON r.run_id = g.run_id
+    WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+        AND r.lease_until > $1::bigint
+    FOR UPDATE OF r SKIP LOCKED
+), cut AS (
+    UPDATE runs AS r SET lease_until = $1 FROM mine WHERE r.run_id = mine.run_id
+)
+SELECT g.n FROM g JOIN runs AS r ON r.run_id = g.run_id
+WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2 AND r.lease_until > $1
+    AND g.n NOT IN (SELECT mine.n FROM mine);
+
+-- name: release_leases
+-- Handed back: PENDING at once, uncounted. Answers the types woken, and those whose row somebody holds.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
+        AS g (run_id, namespace, lease, nonce, n)
+), mine AS MATERIALIZED (
+    SELECT r.run_id, g.n FROM g JOIN runs AS r ON r.run_id = g.run_id
+    WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+    FOR UPDATE OF r SKIP LOCKED
+), released AS (
+    UPDATE runs AS r SET status = 1, ready_at = $1::bigint, lease_until = NULL, seq = r.seq + 1
+    FROM mine WHERE r.run_id = mine.run_id
+    RETURNING r.namespace, r.workflow_type
+)
+SELECT NULL::bigint AS n, namespace, workflow_type FROM released
+UNION
+SELECT g.n, r.namespace, r.workflow_type FROM g JOIN runs AS r ON r.run_id = g.run_id
+WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+    AND g.n NOT IN (SELECT mine.n FROM mine);
+
+-- name: runs_held_by
+-- What a worker holds, to hand it back.
+SELECT run_id::text AS run_id, lease, nonce FROM runs
+WHERE namespace = $1::text AND worker_id = $2::text AND status = 2 ORDER BY run_id;

@@ -1,0 +1,114 @@
+-- name: get_run
+-- A run by its id, with what it was given and what it gave.
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+WHERE r.run_id = $2::uuid AND r.namespace = $1::text;
+
+-- name: get_latest_run
+-- The open run of a workflow id, else the one that was created last.
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM (
+    (SELECT * FROM runs WHERE namespace = $1::text AND workflow_id = $2::text AND status IN (1, 2, 3, 7))
+    UNION ALL
+    (SELECT * FROM runs WHERE namespace = $1 AND workflow_id = $2 AND status IN (4, 5, 6)
+     ORDER BY created_at DESC LIMIT 1)
+) AS r
+ORDER BY r.created_at DESC, r.status IN (4, 5, 6) LIMIT 1;
+
+-- name: run_payloads
+-- Input, context and output of a run.
+SELECT kind, output, output_meta FROM steps WHERE run_id = $1::uuid AND step_id IN ('$input', '$context', '$output');
+
+-- name: list_runs_older
+-- A page of runs, newest first; the cursor is the last row seen.
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+WHERE r.namespace = $1::text
+    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
+    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+    AND ($4::bigint IS NULL OR r.created_at >= $4)
+    AND ($5::bigint IS NULL OR r.created_at < $5)
+    AND ($6::text IS NULL OR r.workflow_id = $6)
+    AND ($7::text IS NULL OR r.version = $7)
+    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
+    AND ($9::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM unnest($9, $10::text[]) AS l (key, value) WHERE NOT EXISTS (
+            SELECT 1 FROM run_labels AS x
+            WHERE x.namespace = $1 AND x.key = l.key AND x.value = l.value AND x.run_id = r.run_id
+        )
+    ))
+    AND ($9::text[] IS NULL OR r.run_id IN (
+        SELECT x.run_id FROM run_labels AS x WHERE x.namespace = $1 AND x.key = ($9)[1] AND x.value = ($10::text[])[1]
+    ))
+    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) < ($11, $12::uuid))
+ORDER BY r.created_at DESC, r.run_id DESC
+LIMIT $13::bigint;
+
+-- name: list_runs_newer
+-- The same towards the newer, nearest first: the reader turns the page around.
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+WHERE r.namespace = $1::text
+    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
+    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+    AND ($4::bigint IS NULL OR r.created_at >= $4)
+    AND ($5::bigint IS NULL OR r.created_at < $5)
+    AND ($6::text IS NULL OR r.workflow_id = $6)
+    AND ($7::text IS NULL OR r.version = $7)
+    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
+    AND ($9::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM unnest($9, $10::text[]) AS l (key, value) WHERE NOT EXISTS (
+            SELECT 1 FROM run_labels AS x
+            WHERE x.namespace = $1 AND x.key = l.key AND x.value = l.value AND x.run_id = r.run_id
+        )
+    ))
+    AND ($9::text[] IS NULL OR r.run_id IN (
+        SELECT x.run_id FROM run_labels AS x WHERE x.namespace = $1 AND x.key = ($9)[1] AND x.value = ($10::text[])[1]
+    ))
+    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) > ($11, $12::uuid))
+ORDER BY r.created_at, r.run_id
+LIMIT $13::bigint;
+
+-- name: count_runs
+-- How many there are, counted no further than anybody wants to know.
+SELECT count(*) AS runs FROM (
+    SELECT 1 FROM runs AS r
+    WHERE r.namespace = $1::text
+        AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
+        AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+        AND ($4::bigint IS NULL OR r.created_at >= $4)
+        AND ($5::bigint IS NULL OR r.created_at < $5)
+        AND ($6::text IS NULL OR r.workflow_id = $6)
+        AND ($7::text IS NULL OR r.version = $7)
+        AND ($8::uuid IS NULL OR r.parent_run_id = $8)
+        AND ($9::text[] IS NULL OR NOT EXISTS (
+            SELECT 1 FROM unnest($9, $10::text[]) AS l (key, value) WHERE NOT EXISTS (
+                SELECT 1 FROM run_labels AS x
+                WHERE x.namespace = $1 AND x.key = l.key AND x.value = l.value AND x.run_id = r.run_id
+            )
+        ))
+        AND ($9::text[] IS NULL OR r.run_id IN (
+            SELECT x.run_id FROM run_labels AS x
+            WHERE x.namespace = $1 AND x.key = ($9)[1] AND x.value = ($10::text[])[1]
+        ))
+    LIMIT $11::bigint
+) AS counted;
+
+-- name: ends_of
+-- How runs ended, for those who wait: status, output, error.
+SELECT g.n, r.status, r.error, s.output, s.output_meta
+FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS g (run_id, namespace, n)
+JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace
+LEFT JOIN steps AS s ON r.status = 4 AND s.run_id = r.run_id AND s.step_id = '$output';
+
+-- name: lock_run
+-- Cancellation decides under the lock: the first end wins.
+SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs
+WHERE run_id = $2::uuid AND namespace = $1::text FOR UPDATE;
+
+-- name: cancel_run
+-- The first request counts; what slept is woken, so that a worker can clean up; what was never claimed has nothing to clean up.
+UPDATE runs
+SET cancel_requested_at = coalesce(cancel_requested_at, $2::bigint), cancel_by = coalesce(cancel_by, $3::bigint),
+    cancel_reason = coalesce(cancel_reason, $4::text), status = $5::smallint, error = coalesce($6::text::json, error),
+    finished_at = CASE WHEN $5 = 6 THEN $2 END,
+    ready_at = CASE WHEN $5 = 1 THEN coalesce(ready_at, $2) END,
+    due_at = NULL, wait_reason = NULL, seq = seq + CASE WHEN $5 = 6 THEN 1 ELSE 0 END
+WHERE run_id = $1::uuid
+RETURNING cancel_reason;

@@ -1,0 +1,77 @@
+-- name: lock_due_runs
+-- Everything the clock has to do with, nearest first; rows that somebody else holds are his business.
+WITH due AS MATERIALIZED (
+    (SELECT run_id, due_at AS at FROM runs WHERE status = 3 AND due_at <= $1::bigint ORDER BY due_at LIMIT $2::bigint)
+    UNION ALL
+    (SELECT run_id, deadline_at FROM runs
+     WHERE deadline_at IS NOT NULL AND deadline_at <= $1 AND status IN (1, 2, 3, 7) ORDER BY deadline_at LIMIT $2)
+    UNION ALL
+    (SELECT run_id, cancel_by FROM runs
+     WHERE cancel_by IS NOT NULL AND cancel_by <= $1 AND status IN (1, 2, 3, 7) ORDER BY cancel_by LIMIT $2)
+    UNION ALL
+    (SELECT run_id, lease_until FROM runs WHERE $3::bool AND status = 2 AND lease_until <= $1
+     ORDER BY lease_until LIMIT $2)
+), nearest AS MATERIALIZED (
+    SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT $2
+)
+SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
+    r.cancel_by, r.cancel_reason, r.lease_until
+FROM nearest JOIN runs AS r ON r.run_id = nearest.run_id
+WHERE (r.status + 0 = 3 AND r.due_at <= $1) OR (r.status + 0 = 2 AND r.lease_until <= $1)
+    OR (r.status + 0 IN (1, 2, 3, 7) AND (r.deadline_at <= $1 OR r.cancel_by <= $1))
+ORDER BY r.run_id
+FOR UPDATE OF r SKIP LOCKED;
+
+-- name: fire_runs
+-- Runs locked before: wake sleepers, whose due sleeps complete in the order of their times; end runs; end leases.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::int[]) AS g (run_id, status, error, lost)
+), due AS MATERIALIZED (
+    SELECT s.run_id, s.step_id, row_number() OVER (PARTITION BY s.run_id ORDER BY s.due_at, s.begun_seq) AS place
+    FROM g JOIN steps AS s ON s.run_id = g.run_id
+    WHERE g.status = 1 AND g.lost = 0 AND s.due_at <= $1::bigint AND s.kind = 2
+), changed AS (
+    UPDATE runs AS r
+    SET status = g.status, seq = r.seq + 1 + coalesce(d.count, 0),
+        result_seq = CASE WHEN d.count > 0 THEN r.seq + d.count ELSE r.result_seq END,
+        ready_at = CASE WHEN g.status = 1 THEN $1 END, finished_at = CASE WHEN g.status <> 1 THEN $1 END,
+        error = coalesce(g.error::json, r.error), lost_leases = r.lost_leases + g.lost,
+        lease_until = NULL, due_at = NULL, wait_reason = NULL
+    FROM g LEFT JOIN (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
+    WHERE r.run_id = g.run_id
+    RETURNING r.run_id, r.seq - 1 - coalesce(d.count, 0) AS base
+)
+UPDATE steps AS s SET status = 3, seq = c.base + due.place, finished_at = $1, due_at = NULL
+FROM due JOIN changed AS c ON c.run_id = due.run_id
+WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
+
+-- name: look
+-- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index.
+WITH RECURSIVE pending (namespace, workflow_type, place) AS (
+    (SELECT namespace, workflow_type, 1 FROM runs WHERE status = 1 ORDER BY namespace, workflow_type LIMIT 1)
+    UNION ALL
+    SELECT n.namespace, n.workflow_type, p.place + 1 FROM pending AS p CROSS JOIN LATERAL (
+        SELECT r.namespace, r.workflow_type FROM runs AS r
+        WHERE r.status = 1 AND (r.namespace, r.workflow_type) > (p.namespace, p.workflow_type)
+        ORDER BY r.namespace, r.workflow_type LIMIT 1
+    ) AS n
+    WHERE p.place < 1000
+)
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
+    least(
+        (SELECT min(due_at) FROM runs WHERE status = 3 AND due_at IS NOT NULL),
+        (SELECT min(deadline_at) FROM runs WHERE deadline_at IS NOT NULL AND status IN (1, 2, 3, 7)),
+        (SELECT min(cancel_by) FROM runs WHERE cancel_by IS NOT NULL AND status IN (1, 2, 3, 7)),
+        (SELECT min(lease_until) FROM runs WHERE status = 2)
+    ) AS next_due_at,
+    (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
+    (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types;
+
+-- name: note_beats
+-- How workers do, as their heartbeats said since the last look.
+UPDATE workers AS w
+SET active_count = b.active_count, total_completed = w.total_completed + b.completed,
+    total_failed = w.total_failed + b.failed, last_heartbeat_at = greatest(w.last_heartbeat_at, b.at)
+FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
+    AS b (worker_id, active_count, completed, failed, at)
+WHERE w.worker_id = b.worker_id;

@@ -1,0 +1,194 @@
+-- name: wave
+-- The hot one: fence each run by updating its row (a join or FOR SHARE is no fence), then record its steps, in one round trip.
+-- `status + 0` keeps the index of leases out of the plan; groups come sorted by run_id, which is the order of locking.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest(
+        $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bool[]
+    ) WITH ORDINALITY AS g (run_id, namespace, lease, nonce, taken, rows, begins, result, ends, n)
+), held AS (
+    UPDATE runs AS r
+    SET seq = r.seq + g.taken,
+        result_seq = CASE WHEN g.result > 0 THEN r.seq + g.result ELSE r.result_seq END,
+        steps = r.steps + coalesce(g.begins, 0),
+        status = CASE WHEN g.ends THEN 4 ELSE 2 END,
+        finished_at = CASE WHEN g.ends THEN $1::bigint END,
+        lease_until = CASE WHEN g.ends THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
+    FROM g
+    WHERE r.run_id = g.run_id AND r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
+        AND r.status + 0 = 2 AND (r.deadline_at > $1) IS NOT FALSE AND r.steps + coalesce(g.begins, 0) <= $13::int
+    RETURNING g.n, g.rows, r.run_id, r.seq - g.taken AS base, r.lease, r.nonce, r.worker_id
+), begun AS (
+    INSERT INTO steps AS s (
+        run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
+        timeout_ms, worker_id, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
+    )
+    SELECT h.run_id, b.step_id, b.name, coalesce(b.kind, 1), CASE WHEN b.result > 0 THEN 3 ELSE 2 END, h.base + b.begun,
+        CASE WHEN b.result > 0 THEN h.base + b.result ELSE 0 END, h.lease, h.nonce, $1, $1,
+        CASE WHEN b.result > 0 THEN $1 END, coalesce(b.timeout_ms, 0), h.worker_id, b.parent_step_id, b.parallel_group_id,
+        b.retry::json, b.input, b.input_meta::json, b.output, b.output_meta::json
+    FROM unnest(
+        $14::int[], $15::text[], $16::text[], $17::smallint[], $18::int[], $19::int[], $20::bigint[], $21::text[],
+        $22::text[], $23::text[], $24::bytea[], $25::text[], $26::bytea[], $27::text[]
+    ) AS b (
+        n, step_id, name, kind, begun, result, timeout_ms, parent_step_id, parallel_group_id, retry, input, input_meta,
+        output, output_meta
+    )
+    JOIN held AS h ON h.n = b.n
+    ON CONFLICT (run_id, step_id) DO UPDATE
+    SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
+        nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
+        worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta
+    WHERE s.kind = excluded.kind AND s.kind = 1 AND s.status = 2 AND s.attempt = 1 AND NOT s.once
+        AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)
+    RETURNING 1
+), completed AS (
+    UPDATE steps AS s
+    SET status = 3, seq = h.base + c.result, finished_at = $1, output = c.output, output_meta = c.output_meta::json,
+        lease = h.lease, nonce = h.nonce, worker_id = h.worker_id
+    FROM unnest($28::int[], $29::text[], $30::int[], $31::int[], $32::bytea[], $33::text[])
+        AS c (n, step_id, attempt, result, output, output_meta)
+    JOIN held AS h ON h.n = c.n
+    WHERE s.run_id = h.run_id AND s.step_id = c.step_id AND s.kind = 1 AND s.status = 2 AND s.attempt = c.attempt
+    RETURNING 1
+)
+-- Steps that do not all fit (a repeat, most often) divide by zero: nothing is kept, and each command is looked at alone.
+SELECT array_agg(n) AS groups, array_agg(base) AS bases,
+    1 / (sum(rows) = (SELECT count(*) FROM begun) + (SELECT count(*) FROM completed))::int AS fits
+FROM held;
+
+-- name: lone_step
+-- A wave of one step that begins and completes: the same rules without arrays, since a lone run waits for this round trip.
+WITH held AS (
+    UPDATE runs AS r
+    SET seq = r.seq + 2, result_seq = r.seq + 2, steps = r.steps + 1,
+        lease_until = CASE WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
+    WHERE r.run_id = $4::uuid AND r.namespace = $5::text AND r.lease = $6::bigint AND r.nonce = $7::bigint
+        AND r.status + 0 = 2 AND (r.deadline_at > $1::bigint) IS NOT FALSE AND r.steps + 1 <= $8::int
+    RETURNING r.run_id, r.seq - 2 AS base, r.lease, r.nonce, r.worker_id
+), begun AS (
+    INSERT INTO steps AS s (
+        run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
+        timeout_ms, worker_id, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
+    )
+    SELECT h.run_id, $9::text, $10::text, 1, 3, h.base + 1, h.base + 2, h.lease, h.nonce, $1, $1, $1,
+        $11::bigint, h.worker_id, $12::text, $13::text, $14::text::json, $15::bytea, $16::text::json, $17::bytea,
+        $18::text::json
+    FROM held AS h
+    ON CONFLICT (run_id, step_id) DO UPDATE
+    SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
+        nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
+        worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta
+    WHERE s.kind = 1 AND s.status = 2 AND s.attempt = 1 AND NOT s.once
+        AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)
+    RETURNING 1
+)
+SELECT base, (SELECT count(*) FROM begun) AS begun FROM held;
+
+-- name: read_for_write
+-- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) WITH ORDINALITY
+        AS g (run_id, namespace, known_seq, begins, n)
+), named AS MATERIALIZED (
+    SELECT * FROM unnest($5::int[], $6::text[], $7::int[]) AS named (n, step_id, attempt)
+), r AS MATERIALIZED (
+    SELECT g.n, g.known_seq, r.*,
+        CASE
+            WHEN r.steps + g.begins <= $8::int THEN r.steps
+            ELSE (SELECT count(*)::int FROM steps AS s WHERE s.run_id = r.run_id AND s.kind < 100)
+        END AS step_count
+    FROM g JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace
+), wanted AS (
+    SELECT r.n, r.run_id, named.step_id, named.attempt FROM named JOIN r USING (n)
+    UNION
+    SELECT r.n, r.run_id, s.step_id, 0 FROM r JOIN steps AS s ON s.run_id = r.run_id
+    WHERE r.known_seq IS NOT NULL AND s.due_at IS NOT NULL
+    UNION
+    SELECT r.n, r.run_id, s.step_id, 0 FROM r JOIN steps AS s ON s.run_id = r.run_id
+    WHERE r.result_seq > r.known_seq AND s.seq > r.known_seq
+)
+SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lease AS run_lease, r.nonce AS run_nonce,
+    r.seq AS run_seq, r.result_seq, r.step_count, r.attempt AS run_attempt, r.lease_until, r.claimed_at, r.ready_at,
+    r.due_at AS run_due_at, r.wait_reason, r.deadline_at, r.finished_at AS run_finished_at, r.cancel_requested_at,
+    r.worker_id AS run_worker_id, r.retry AS run_retry,
+    s.step_id, s.name, s.kind, s.status, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.created_at, s.started_at,
+    s.finished_at, s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id,
+    s.parallel_group_id, s.output, s.output_meta, s.error, s.child_run_id::text AS child_run_id, s.details, s.details_meta,
+    a.attempt AS a_attempt, a.begun_seq AS a_begun_seq, a.seq AS a_seq, a.lease AS a_lease, a.nonce AS a_nonce,
+    a.started_at AS a_started_at, a.finished_at AS a_finished_at, a.retry_at AS a_retry_at
+FROM r
+LEFT JOIN wanted AS w ON w.n = r.n
+LEFT JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
+LEFT JOIN step_attempts AS a ON a.run_id = w.run_id AND a.step_id = w.step_id AND a.attempt = w.attempt;
+
+-- name: settle
+-- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version number.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest(
+        $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::int[],
+        $12::int[], $13::smallint[], $14::smallint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::text[]
+    ) WITH ORDINALITY AS g (
+        run_id, namespace, lease, nonce, read_seq, seq, result_seq, steps, attempt, status, wait_reason, due_at,
+        ready_at, finished_at, error, n
+    )
+), held AS (
+    UPDATE runs AS r
+    SET seq = g.seq, result_seq = g.result_seq, steps = g.steps, attempt = g.attempt, status = g.status,
+        wait_reason = g.wait_reason, due_at = g.due_at, ready_at = g.ready_at, finished_at = g.finished_at,
+        error = g.error::json,
+        lease_until = CASE
+            WHEN g.status <> 2 THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until
+        END
+    FROM g
+    WHERE r.run_id = g.run_id AND r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
+        AND r.status + 0 = 2 AND r.seq = g.read_seq AND (r.deadline_at > $1::bigint) IS NOT FALSE
+    RETURNING g.n, r.run_id
+), written AS (
+    INSERT INTO steps AS s (
+        run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
+        due_at, retry_at, wake_at, timeout_ms, once, worker_id, parent_step_id, parallel_group_id, retry, error,
+        input, input_meta, output, output_meta
+    )
+    SELECT h.run_id, b.step_id, b.name, b.kind, b.status, b.attempt, b.begun_seq, b.seq, b.lease, b.nonce, b.created_at,
+        b.started_at, b.finished_at, b.due_at, b.retry_at, b.wake_at, b.timeout_ms, b.once, b.worker_id,
+        b.parent_step_id, b.parallel_group_id, b.retry::json, b.error::json, b.input, b.input_meta::json, b.output,
+        b.output_meta::json
+    FROM unnest(
+        $19::int[], $20::text[], $21::text[], $22::smallint[], $23::smallint[], $24::int[], $25::bigint[], $26::bigint[],
+        $27::bigint[], $28::bigint[], $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[],
+        $34::bigint[], $35::bigint[], $36::bool[], $37::text[], $38::text[], $39::text[], $40::text[], $41::text[],
+        $42::bytea[], $43::text[], $44::bytea[], $45::text[]
+    ) AS b (
+        n, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
+        due_at, retry_at, wake_at, timeout_ms, once, worker_id, parent_step_id, parallel_group_id, retry, error, input,
+        input_meta, output, output_meta
+    )
+    JOIN held AS h ON h.n = b.n
+    ON CONFLICT (run_id, step_id) DO UPDATE
+    SET status = excluded.status, attempt = excluded.attempt, begun_seq = excluded.begun_seq, seq = excluded.seq,
+        lease = excluded.lease, nonce = excluded.nonce, started_at = excluded.started_at,
+        finished_at = excluded.finished_at, due_at = excluded.due_at, retry_at = excluded.retry_at,
+        worker_id = excluded.worker_id, error = excluded.error,
+        output = coalesce(excluded.output, s.output), output_meta = coalesce(excluded.output_meta, s.output_meta)
+), archived AS (
+    INSERT INTO step_attempts (
+        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error
+    )
+    SELECT h.run_id, a.step_id, a.attempt, a.begun_seq, a.seq, a.lease, a.nonce, a.started_at, a.finished_at,
+        a.retry_at, a.worker_id, a.error::json
+    FROM unnest(
+        $46::int[], $47::text[], $48::int[], $49::bigint[], $50::bigint[], $51::bigint[], $52::bigint[], $53::bigint[],
+        $54::bigint[], $55::bigint[], $56::text[], $57::text[]
+    ) AS a (
+        n, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error
+    )
+    JOIN held AS h ON h.n = a.n
+)
+SELECT array_agg(n) AS groups FROM held;
+
+-- name: locked_runs
+-- Which of these rows somebody else holds locked right now: the others can go on.
+WITH free AS MATERIALIZED (
+    SELECT run_id FROM runs WHERE run_id = ANY ($1::uuid[]) ORDER BY run_id FOR UPDATE SKIP LOCKED
+)
+SELECT run_id::text AS run_id FROM runs WHERE run_id = ANY ($1) EXCEPT SELECT run_id::text FROM free;

@@ -1,0 +1,134 @@
+"""A run and some of its steps in memory, as they were read and as a batch of commands changes them."""
+
+from typing import Final
+
+import msgspec
+
+from ...core.errors import ErrorDetail
+from ...core.records import HistoryStep, Lease, Payload, RunKey
+from ...core.retry import RetryPolicy
+from ...core.states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, RunCode, StepCode
+from ...core.times import Timestamp
+
+OUTPUT_STEP: Final = "$output"
+
+
+class StepState(msgspec.Struct, kw_only=True):
+    """A row of the history. `lease` is that of its last writer."""
+
+    step_id: str
+    name: str
+    kind: int
+    status: int
+    begun_seq: int
+    lease: Lease
+    created_at: Timestamp
+    attempt: int = 1
+    seq: int = 0
+    started_at: Timestamp | None = None
+    finished_at: Timestamp | None = None
+    retry_at: Timestamp | None = None
+    wake_at: Timestamp | None = None
+    retry: RetryPolicy | None = None
+    timeout_ms: int = 0
+    once: bool = False
+    worker_id: str | None = None
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    input: Payload | None = None
+    output: Payload | None = None
+    error: ErrorDetail | None = None
+    child_run_id: str | None = None
+    details: Payload | None = None
+    changed: bool = False
+
+    @property
+    def has_result(self) -> bool:
+        return self.status >= StepCode.COMPLETED
+
+    @property
+    def due_at(self) -> Timestamp | None:
+        """When the clock does something about it, while that is ahead."""
+        if self.status == StepCode.PENDING:
+            return self.retry_at
+        return self.wake_at if self.status == StepCode.RUNNING else None
+
+    def as_history(self) -> HistoryStep:
+        return HistoryStep(
+            step_id=self.step_id,
+            kind=STEP_KIND_OF_CODE[self.kind],
+            status=STEP_STATUS_OF_CODE[self.status],
+            begun_seq=self.begun_seq,
+            attempt=self.attempt,
+            seq=self.seq,
+            at=self.finished_at or 0,
+            output=self.output,
+            error=self.error,
+            retry_at=self.retry_at,
+            wake_at=self.wake_at,
+            child_run_id=self.child_run_id,
+            details=self.details,
+        )
+
+
+class AttemptState(msgspec.Struct, kw_only=True):
+    """A failed attempt that was followed by another."""
+
+    step_id: str
+    attempt: int
+    begun_seq: int
+    seq: int
+    lease: Lease
+    started_at: Timestamp | None
+    finished_at: Timestamp
+    retry_at: Timestamp
+    worker_id: str | None = None
+    error: ErrorDetail | None = None  # None: read, not new
+
+
+class RunState(msgspec.Struct, kw_only=True):
+    """A run's row, the steps that matter, and what is to be written. `read_seq` is the seq it was read at."""
+
+    run: RunKey
+    status: int
+    lease: Lease
+    read_seq: int
+    seq: int
+    result_seq: int
+    step_count: int
+    attempt: int
+    lease_until: Timestamp | None
+    claimed_at: Timestamp | None
+    ready_at: Timestamp | None
+    due_at: Timestamp | None
+    wait_reason: int | None
+    deadline_at: Timestamp | None
+    finished_at: Timestamp | None
+    cancel_requested_at: Timestamp | None
+    worker_id: str | None
+    retry: RetryPolicy | None
+    error: ErrorDetail | None = None
+    steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
+    attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
+    new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
+    changed: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return RunCode.COMPLETED <= self.status <= RunCode.CANCELLED
+
+    def next_seq(self) -> int:
+        """The next number; taking one is a change."""
+        self.changed = True
+        self.seq += 1
+        return self.seq
+
+    def next_result_seq(self) -> int:
+        self.result_seq = self.next_seq()
+        return self.result_seq
+
+    def leave(self, status: RunCode) -> None:
+        """The holder lets go of it."""
+        self.changed = True
+        self.status = status
+        self.lease_until = None

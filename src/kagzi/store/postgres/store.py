@@ -1,0 +1,209 @@
+"""The store on PostgreSQL: which connection does what. What is done is said in the modules named after the nouns."""
+
+from collections.abc import Sequence
+
+from ...core.commands import Command
+from ...core.cursor import Cursor
+from ...core.errors import SchemaMismatch
+from ...core.outcomes import Outcome
+from ...core.records import (
+    ClaimedRun,
+    Held,
+    HistoryPage,
+    Lease,
+    NamespaceRecord,
+    Rows,
+    RunEnd,
+    RunFilter,
+    RunKey,
+    RunRecord,
+    StepRecord,
+    WorkerRecord,
+)
+from ...core.seams import Dice
+from ...core.states import RunStatus, WorkerStatus
+from ...core.times import Timestamp
+from ..protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
+from . import claims, leases, namespaces, runs, steps, timers, workers
+from .connections import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, LinkPool, Target
+from .migrate import PostgresMigrator
+from .write import Writer
+
+QUERY_CONNECTIONS = 4
+OLDEST_VERSION = 15
+
+
+class PostgresStore:
+    """Keeps `store.protocol.Store`.
+
+    Three kinds of connections: one that only writes batches, one for claims, leases and timers, and a few for questions.
+    A lost one raises Unavailable; the next call connects again.
+    """
+
+    name = "postgresql"
+
+    def __init__(self, url: str, *, dice: Dice) -> None:
+        self._target = Target(url)
+        self._counters = Counters()
+        self._hot = Link(self._target, self._counters, HOT_SETTINGS)
+        self._duty = Link(self._target, self._counters, HOT_SETTINGS)
+        self._questions = LinkPool(self._target, self._counters, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
+        self._writer = Writer(dice)
+        self._claims = claims.Claims()
+        self._migrator = PostgresMigrator(url)
+        self.warnings: list[str] = []
+
+    @property
+    def statements(self) -> int:
+        return self._counters.statements
+
+    @property
+    def transactions(self) -> int:
+        return self._counters.transactions
+
+    async def open(self) -> None:
+        await self._check_server()
+        status = await self._migrator.status()
+        if status.current != status.latest:
+            raise SchemaMismatch(
+                f"{self._target.place} has schema version {status.current}; this code needs {status.latest}. "
+                "Run `kagzi db migrate`."
+            )
+        for link in (self._hot, self._duty):
+            async with link.use():
+                pass
+
+    async def _check_server(self) -> None:
+        async with self._questions.use() as session:
+            [row] = await session.read("server_settings")
+        if row["version"] < OLDEST_VERSION * 10_000:
+            raise SchemaMismatch(
+                f"{self._target.place} is version {row['version'] // 10_000}; Kagzi needs {OLDEST_VERSION} or newer"
+            )
+        self.warnings = []
+        if row["fsync"] != "on":
+            self.warnings.append(
+                f"{self._target.place} runs with fsync={row['fsync']}: what was acknowledged may be lost in a crash"
+            )
+        if row["synchronous_commit"] not in ("on", "remote_apply"):
+            self.warnings.append(
+                f"{self._target.place} is set to synchronous_commit={row['synchronous_commit']}; "
+                "Kagzi sets it to on for its own connections"
+            )
+
+    async def close(self) -> None:
+        await self._hot.close()
+        await self._duty.close()
+        await self._questions.close()
+
+    # --- hot ------------------------------------------------------------------------------------------------------------
+
+    async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
+        async with self._hot.use() as session:
+            return await self._writer.write(session, batch, now, terms)
+
+    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Sequence[ClaimedRun]:
+        async with self._duty.use() as session:
+            return await self._claims.claim(session, wants, nonce, now, until)
+
+    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
+        async with self._questions.use() as session:
+            return await claims.history(session, run, lease, after)
+
+    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp) -> Renewal:
+        async with self._duty.use() as session:
+            return await leases.renew(session, held, until)
+
+    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
+        async with self._duty.use() as session:
+            await leases.cut(session, held, until)
+
+    async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
+        async with self._duty.use() as session:
+            return await leases.release(session, held, now)
+
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int) -> Fired:
+        async with self._duty.use() as session:
+            return await timers.fire(session, now, end_leases=end_leases, limit=limit)
+
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+        async with self._duty.use() as session:
+            return await timers.look(session, beats)
+
+    # --- runs -----------------------------------------------------------------------------------------------------------
+
+    async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
+        async with self._questions.use() as session:
+            return await runs.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
+
+    async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
+        async with self._questions.use() as session:
+            return await runs.list_runs(session, namespace, where, cursor, limit)
+
+    async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
+        async with self._questions.use() as session:
+            return await runs.count_runs(session, namespace, where, cap)
+
+    async def ends_of(self, runs_: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+        async with self._questions.use() as session:
+            return await runs.ends_of(session, runs_)
+
+    async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
+        async with self._questions.use() as session:
+            return await runs.cancel_run(session, run, reason, now, cancel_by)
+
+    # --- steps ----------------------------------------------------------------------------------------------------------
+
+    async def list_steps(
+        self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
+    ) -> Rows[StepRecord] | None:
+        async with self._questions.use() as session:
+            return await steps.list_steps(
+                session, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
+            )
+
+    async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
+        async with self._questions.use() as session:
+            return await steps.get_step(session, run, step_id)
+
+    # --- workers and namespaces -----------------------------------------------------------------------------------------
+
+    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> None:
+        async with self._questions.use() as session:
+            await workers.register_worker(session, worker, now)
+
+    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
+        async with self._questions.use() as session:
+            return await workers.set_worker_status(session, namespace, worker_id, status, now)
+
+    async def worker_left(
+        self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
+    ) -> Sequence[TypeKey] | None:
+        async with self._duty.use() as session:
+            return await workers.worker_left(session, namespace, worker_id, now, hand_back=hand_back)
+
+    async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
+        async with self._questions.use() as session:
+            return await workers.get_worker(session, namespace, worker_id)
+
+    async def list_workers(
+        self,
+        namespace: str,
+        *,
+        workflow_type: str | None,
+        status: WorkerStatus | None,
+        cursor: Cursor | None,
+        limit: int,
+    ) -> Rows[WorkerRecord]:
+        async with self._questions.use() as session:
+            return await workers.list_workers(
+                session, namespace, workflow_type=workflow_type, status=status, cursor=cursor, limit=limit
+            )
+
+    async def get_namespace(self, namespace: str) -> NamespaceRecord | None:
+        async with self._questions.use() as session:
+            return await namespaces.get_namespace(session, namespace)
+
+    async def put_namespace(self, record: NamespaceRecord, now: Timestamp) -> None:
+        async with self._questions.use() as session:
+            await namespaces.put_namespace(session, record, now)

@@ -1,0 +1,167 @@
+"""The hot path: plain commands of many runs become the arrays of one statement.
+
+Plain is what needs no reading first: a step's first attempt begins, a step completes, both at once (one row), the run
+completes. Everything here runs for every step of every run: a command costs a few appends and no objects but its outcome.
+"""
+
+from typing import Any
+
+import asyncpg
+
+from ...core.commands import BeginStep, ClosingCommand, Command, CompleteRun, CompleteStep, StepCommand
+from ...core.limits import STEPS_PER_RUN
+from ...core.outcomes import Begun, Recorded, RunClosed
+from ...core.states import KindCode, RunStatus
+from ...core.times import Timestamp
+from .batch import Outcomes, WorkerGroup, Writing
+from .connections import columns
+from .rows import write_policy, write_strings
+from .state import OUTPUT_STEP
+
+_OUTPUT = int(KindCode.OUTPUT)
+
+# Columns of a row of `begun` that a completion of the same step fills in.
+_RESULT, _DATA, _METADATA = 5, 12, 13
+_HEAD_COLUMNS = 9
+_BEGUN_COLUMNS = 14
+_COMPLETED_COLUMNS = 6
+
+
+class Wave:
+    """Groups in the order of their run ids. `add` them, then `record`."""
+
+    def __init__(self) -> None:
+        self._groups: list[WorkerGroup] = []
+        self._heads: list[tuple[object, ...]] = []  # one per group
+        self._begun: list[list[Any]] = []  # rows to insert
+        self._completed: list[tuple[object, ...]] = []  # rows to update
+        self._answers: list[tuple[int, int, int, type[Command]]] = []  # place in the batch, group, number in it, what
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def add(self, group: WorkerGroup) -> bool:
+        """Whether all its commands are plain; otherwise nothing is added."""
+        run, commands = group
+        number = len(self._groups) + 1
+        begun, completed, answers = len(self._begun), len(self._completed), len(self._answers)
+        head = self._add_commands(number, commands)
+        if head is None:
+            del self._begun[begun:], self._completed[completed:], self._answers[answers:]
+            return False
+        lease = commands[0][1].lease
+        rows = len(self._begun) - begun + len(self._completed) - completed
+        begins, result, ends = head
+        self._heads.append(
+            (run.run_id, run.namespace, lease.counter, lease.nonce, len(commands), rows, begins or None, result or None, ends or None)
+        )
+        self._groups.append(group)
+        return True
+
+    def _add_commands(
+        self, number: int, commands: list[tuple[int, StepCommand | ClosingCommand]]
+    ) -> tuple[int, int, bool] | None:
+        """(steps begun, place of the last result, whether the run ends); None if a command is not plain."""
+        lease = commands[0][1].lease
+        rows: dict[str, list[Any] | None] = {}
+        begins = result = 0
+        ends = False
+        for place, (index, command) in enumerate(commands, start=1):
+            if ends or (place > 1 and command.lease != lease):
+                return None
+            if isinstance(command, CompleteStep):
+                if not self._add_completion(number, place, command, rows):
+                    return None
+                result = place
+            elif isinstance(command, BeginStep):
+                if command.attempt != 1 or command.once or command.step_id in rows:
+                    return None
+                row = rows[command.step_id] = _begun_row(number, place, command)
+                self._begun.append(row)
+                begins += 1
+            elif isinstance(command, CompleteRun):
+                self._begun.append(_output_row(number, place, command))
+                ends = True
+            else:
+                return None
+            self._answers.append((index, number, place, type(command)))
+        return begins, result, ends
+
+    def _add_completion(
+        self, number: int, place: int, command: CompleteStep, rows: dict[str, list[Any] | None]
+    ) -> bool:
+        step_id, output = command.step_id, command.output
+        metadata = None if output.metadata is None else write_strings(output.metadata)
+        if step_id not in rows:
+            if command.attempt < 1:
+                return False
+            rows[step_id] = None
+            self._completed.append((number, step_id, command.attempt, place, output.data, metadata))
+            return True
+        row = rows[step_id]
+        if row is None or row[_RESULT] or command.attempt > 1:
+            return False
+        row[_RESULT], row[_DATA], row[_METADATA] = place, output.data, metadata
+        return True
+
+    async def record(self, writing: Writing) -> list[WorkerGroup]:
+        """Write everything, fill in the outcomes, and answer the groups that were not taken: they must be looked at."""
+        try:
+            [row] = await writing.session.write(
+                "wave",
+                writing.now,
+                writing.terms.until,
+                writing.terms.renew_before,
+                *columns(self._heads, _HEAD_COLUMNS),
+                STEPS_PER_RUN,
+                *columns(self._begun, _BEGUN_COLUMNS),
+                *columns(self._completed, _COMPLETED_COLUMNS),
+            )
+        except asyncpg.DivisionByZeroError:
+            return self._groups
+        numbers: list[int] = row[0] or []
+        bases: list[int] = row[1] or []
+        taken = dict(zip(numbers, bases, strict=True))
+        self._answer(taken, writing.now, writing.outcomes)
+        if len(taken) == len(self._groups):
+            return []
+        return [group for number, group in enumerate(self._groups, start=1) if number not in taken]
+
+    def _answer(self, bases: dict[int, int], now: Timestamp, outcomes: Outcomes) -> None:
+        for index, number, place, what in self._answers:
+            base = bases.get(number)
+            if base is None:
+                continue
+            if what is CompleteStep:
+                outcomes[index] = Recorded(base + place, now)
+            elif what is BeginStep:
+                outcomes[index] = Begun(base + place, now, 1)
+            else:
+                outcomes[index] = RunClosed(base + place, now, RunStatus.COMPLETED)
+
+
+def _begun_row(number: int, place: int, command: BeginStep) -> list[Any]:
+    given = command.input
+    return [
+        number,
+        command.step_id,
+        command.name,
+        None,
+        place,
+        None,
+        command.timeout_ms or None,
+        command.parent_step_id or None,
+        command.parallel_group_id or None,
+        write_policy(command.retry),
+        None if given is None else given.data,
+        None if given is None else write_strings(given.metadata),
+        None,
+        None,
+    ]
+
+
+def _output_row(number: int, place: int, command: CompleteRun) -> list[Any]:
+    output = command.output
+    metadata = write_strings(output.metadata)
+    data = output.data
+    return [number, OUTPUT_STEP, OUTPUT_STEP, _OUTPUT, place, place, None, None, None, None, None, None, data, metadata]

@@ -1,0 +1,6 @@
+"""SQLite: one file (or memory), one writer. `store.py` is the way in; the SQL is in `sql/`, the tables in `migrations/`."""
+
+from .migrate import SqliteMigrator
+from .store import SqliteStore
+
+__all__ = ["SqliteMigrator", "SqliteStore"]

@@ -1,0 +1,178 @@
+"""How a worker lets go of a run: park, complete, fail, cancel, release; and what their repeats are answered with."""
+
+from typing import Any
+
+import msgspec
+
+from ...core.commands import CancelRun, CompleteRun, FailRun, Park, ReleaseRun, WorkerCommand
+from ...core.errors import ErrorCode
+from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
+from ...core.records import Lease
+from ...core.retry import RetryAt, after_failure
+from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
+from ...core.times import Timestamp
+from .fences import Fence
+from .plain_text import refused
+from .rows import read_history_step, read_retry, write_error
+from .sleeps import complete_sleep
+from .wave import Wave
+
+
+class RunState(msgspec.Struct, frozen=True):
+    """A row of `run_state`."""
+
+    namespace: str
+    status: int
+    lease: int
+    nonce: int
+    seq: int
+    deadline_at: Timestamp | None
+    lease_until: Timestamp | None
+    worker_id: str | None
+    due_at: Timestamp | None
+    ready_at: Timestamp | None
+    finished_at: Timestamp | None
+    attempt: int
+    retry: str | None
+    cancel_requested_at: Timestamp | None
+    cancel_lease: int | None
+    retried_lease: int | None
+
+    def is_of(self, lease: Lease) -> bool:
+        return self.lease == lease.counter and self.nonce == lease.nonce
+
+
+# --- park -------------------------------------------------------------------------------------------------------------
+
+
+def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
+    now, known_seq = wave.now, command.known_seq
+    due = wave.database.rows("due_sleeps", (fence.run_id, now))
+    if due:
+        known_seq = min(known_seq, fence.seq)  # it cannot know of these
+        for (step_id,) in due:
+            complete_sleep(wave, step_id, fence)
+    if _last_result(wave, fence) > known_seq:
+        rows = wave.database.rows("results_after", (fence.run_id, known_seq))
+        return NotParked(now, tuple(map(read_history_step, rows)))
+    waits = [(at, reason) for at, reason in _waits(wave, fence.run_id) if at is not None]
+    if not waits:
+        return refused(
+            ErrorCode.PRECONDITION_FAILED,
+            "nothing to wait for: the run has no open sleep and no retry to come. Release it instead.",
+            subject="run",
+            subject_id=fence.run_id,
+        )
+    due_at, reason = min(waits)
+    if due_at <= now:
+        return NotParked(now, ())
+    if run.cancel_requested_at is not None and run.cancel_lease == fence.lease:
+        due_at = now  # the holder may not have heard of it: the next one is told with the claim
+    given = _given(wave, fence, fence.seq) | {"wait_reason": int(reason), "due_at": due_at}
+    wave.let_go(fence)
+    wave.database.run("park_run", given)
+    return Parked(now, due_at)
+
+
+def _waits(wave: Wave, run_id: str) -> list[tuple[Timestamp | None, WaitCode]]:
+    sleep, retry = wave.database.row("next_sleep", (run_id,)), wave.database.row("next_retry", (run_id,))
+    return [(sleep[0] if sleep else None, WaitCode.TIME), (retry[0] if retry else None, WaitCode.RETRY)]
+
+
+def _last_result(wave: Wave, fence: Fence) -> int:
+    """Remembered: looking costs as much as the history is long."""
+    if fence.last_result is None:
+        row = wave.database.row("last_result", (fence.run_id,))
+        fence.last_result = row[0] if row else 0
+    return fence.last_result or 0
+
+
+def repeat_park(wave: Wave, command: Park, run: RunState) -> Outcome | None:
+    if run.status == RunCode.SLEEPING and run.is_of(command.lease):
+        return Parked(wave.now, run.due_at)
+    return None
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) -> Outcome:
+    seq = fence.next_result()
+    wave.add_end(fence, seq, command.output)
+    wave.flush()
+    return RunClosed(seq, wave.now, RunStatus.COMPLETED)
+
+
+def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outcome:
+    policy = read_retry(run.retry)
+    error, seq = command.error, fence.next_result()
+    if policy is not None:
+        decision = after_failure(
+            policy, run.attempt, error, wave.now, dice=wave.writer.dice, deadline_at=run.deadline_at
+        )
+        if isinstance(decision, RetryAt):
+            return _retry_run(wave, fence, seq, decision.at)
+        error = decision.error
+    return _close(wave, fence, seq, RunCode.FAILED, write_error(error))
+
+
+def _retry_run(wave: Wave, fence: Fence, seq: int, retry_at: Timestamp) -> RunClosed:
+    now = wave.now
+    status = RunCode.SLEEPING if retry_at > now else RunCode.PENDING
+    asleep = status is RunCode.SLEEPING
+    given = _given(wave, fence, seq) | {
+        "status": int(status),
+        "wait_reason": int(WaitCode.RETRY) if asleep else None,
+        "due_at": retry_at if asleep else None,
+        "ready_at": None if asleep else now,
+    }
+    wave.let_go(fence)
+    wave.database.run("retry_run", given)
+    return RunClosed(seq, now, RUN_STATUS_OF_CODE[status], retry_at)
+
+
+def cancel_run(wave: Wave, command: CancelRun, fence: Fence, run: RunState) -> Outcome:
+    if run.cancel_requested_at is None:
+        return refused(
+            ErrorCode.PRECONDITION_FAILED,
+            "nobody asked for this run to be cancelled. Fail it instead.",
+            subject="run",
+            subject_id=fence.run_id,
+        )
+    return _close(wave, fence, fence.next_result(), RunCode.CANCELLED, write_error(command.error))
+
+
+def _close(wave: Wave, fence: Fence, seq: int, status: RunCode, error: str) -> RunClosed:
+    given = _given(wave, fence, seq) | {"status": int(status), "error": error}
+    wave.let_go(fence)
+    wave.database.run("close_run", given)
+    return RunClosed(seq, wave.now, RUN_STATUS_OF_CODE[status])
+
+
+def release_run(wave: Wave, command: ReleaseRun, fence: Fence, run: RunState) -> Outcome:
+    seq = fence.next_seq()
+    given = _given(wave, fence, seq)
+    wave.let_go(fence)
+    wave.database.run("give_back_run", given)
+    return RunClosed(seq, wave.now, RunStatus.PENDING)
+
+
+def repeat_end(wave: Wave, command: WorkerCommand, run: RunState) -> Outcome | None:
+    """The run ended, or waits for its own retry, under this very lease."""
+    if not run.is_of(command.lease):
+        return None
+    if run.finished_at is not None:
+        return RunClosed(run.seq, run.finished_at, RUN_STATUS_OF_CODE[run.status])
+    if isinstance(command, FailRun) and run.retried_lease == run.lease:
+        return RunClosed(run.seq, wave.now, RUN_STATUS_OF_CODE[run.status], run.due_at or run.ready_at)
+    return None
+
+
+def repeat_release(wave: Wave, command: ReleaseRun, run: RunState) -> Outcome | None:
+    if run.status == RunCode.PENDING and run.is_of(command.lease):
+        return RunClosed(run.seq, run.ready_at or wave.now, RunStatus.PENDING)
+    return None
+
+
+def _given(wave: Wave, fence: Fence, seq: int) -> dict[str, Any]:
+    return {"run_id": fence.run_id, "lease": fence.lease, "nonce": fence.nonce, "seq": seq, "now": wave.now}

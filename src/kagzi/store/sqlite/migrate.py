@@ -1,0 +1,136 @@
+"""The schema: which version a file has, and how it comes to the one this code knows."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...core.errors import SchemaMismatch
+from ..protocol import SchemaStatus
+from ..sql_files import Migration, load_migrations
+from .connection import MEMORY, Database, check_library, connect, create_file, driver_error, path_error
+from .statements import PACKAGE
+
+_REMEMBERED = """CREATE TABLE IF NOT EXISTS schema_migrations (
+    version  INTEGER NOT NULL PRIMARY KEY,
+    name     TEXT NOT NULL,
+    checksum TEXT NOT NULL
+) STRICT"""
+
+
+class SqliteMigrator:
+    """Brings a file to the latest schema. The file is created if it is not there."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    async def status(self) -> SchemaStatus:
+        """Where the file stands; it is not created. Raises SchemaMismatch for a newer schema or a changed migration."""
+        return await asyncio.to_thread(self._status)
+
+    async def migrate(self) -> SchemaStatus:
+        """Apply what is missing, all of it or nothing. Safe to run from several processes at once."""
+        return await asyncio.to_thread(self._migrate)
+
+    def _status(self) -> SchemaStatus:
+        check_library()
+        if not file_exists(self._path):
+            return schema_status([])
+        database = connect(self._path)
+        try:
+            return read_status(database, self._path)
+        finally:
+            database.close()
+
+    def _migrate(self) -> SchemaStatus:
+        check_library()
+        if self._path != MEMORY:
+            create_file(self._path)
+        database = connect(self._path)
+        try:
+            apply_migrations(database, self._path)
+            return read_status(database, self._path)
+        except sqlite3.Error as error:
+            raise driver_error(error) from error
+        finally:
+            database.close()
+
+
+def file_exists(path: str) -> bool:
+    """Whether there is a file; a folder that is not there is an error, not an empty database."""
+    if path == MEMORY:
+        return False
+    if not Path(path).absolute().parent.is_dir() or Path(path).is_dir():
+        raise path_error(path, FileNotFoundError(path))
+    return Path(path).exists()
+
+
+def check_schema(database: Database, path: str) -> None:
+    """Raises SchemaMismatch unless the schema is exactly the one this code knows."""
+    status = read_status(database, path)
+    if status.current != status.latest:
+        raise behind(path, status)
+
+
+def behind(path: str, status: SchemaStatus) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"{path} has schema version {status.current}; this code needs {status.latest}. Run `kagzi db migrate`."
+    )
+
+
+def read_status(database: Database, path: str) -> SchemaStatus:
+    try:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'")
+        applied = (
+            database.execute("SELECT version, name, checksum FROM schema_migrations ORDER BY version") if tables else []
+        )
+    except sqlite3.Error as error:
+        raise path_error(path, error) from error
+    return schema_status([(int(version), str(name), str(checksum)) for version, name, checksum in applied], path)
+
+
+def schema_status(applied: list[tuple[int, str, str]], path: str = "") -> SchemaStatus:
+    migrations = load_migrations(PACKAGE)
+    latest = len(migrations)
+    current = applied[-1][0] if applied else 0
+    if current > latest:
+        raise SchemaMismatch(
+            f"{path} has schema version {current}, newer than the {latest} this code knows. Run a newer Kagzi."
+        )
+    for (version, name, checksum), migration in zip(applied, migrations, strict=False):
+        if checksum != migration.checksum:
+            raise SchemaMismatch(
+                f"{path}: migration {version:04}_{name} was applied with another text than this code has. "
+                "Run the Kagzi version that made it, or restore the migration."
+            )
+    return SchemaStatus(current, latest, tuple(_file_name(migration) for migration in migrations[current:]))
+
+
+def apply_migrations(database: Database, path: str) -> None:
+    """All that is missing, in one transaction that also is the lock."""
+    database.execute("BEGIN EXCLUSIVE")
+    try:
+        database.execute(_REMEMBERED)
+        status = read_status(database, path)
+        for migration in load_migrations(PACKAGE)[status.current :]:
+            for statement in _split(migration.sql):
+                database.execute(statement)
+            database.remember_migration(migration.version, migration.name, migration.checksum)
+        database.execute("COMMIT")
+    except BaseException:
+        database.rollback()
+        raise
+
+
+def _split(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: executescript would commit first."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _file_name(migration: Migration) -> str:
+    return f"{migration.version:04}_{migration.name}"

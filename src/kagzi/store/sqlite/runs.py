@@ -1,0 +1,136 @@
+"""Runs as people see them: get, list, count, how they ended; and the request to cancel one."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...core.cursor import Cursor
+from ...core.records import Held, Lease, Rows, RunEnd, RunFilter, RunKey, RunRecord
+from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
+from ...core.times import Timestamp
+from ..protocol import Cancelled, TypeKey
+from .connection import Database, Row
+from .plain_text import require_plain
+from .rows import read_error, read_payload, read_run, write_json
+from .timers import cancelled, end
+from .wave import Writer
+
+_BEGINNING, _END = -(1 << 62), 1 << 62
+_MOST_MERGED = 16  # types read by index and merged; beyond that the list is read in order of time and filtered
+
+
+def get_run(database: Database, namespace: str, run_id: str, workflow_id: str) -> RunRecord | None:
+    """See Store.get_run."""
+    if run_id:
+        row = database.row("get_run", (run_id, namespace))
+    else:
+        row = database.row("get_run_of_workflow", (namespace, workflow_id))
+    return None if row is None else read_run(row)
+
+
+def list_runs(
+    database: Database, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int
+) -> Rows[RunRecord]:
+    """See Store.list_runs."""
+    newer = cursor is not None and cursor.direction == "prev"
+    verb = "newer_runs" if newer else "older_runs"
+    given = _given(namespace, where, cursor) | {"limit": limit + 1}
+    rows: list[Row] = []
+    for source, bound in _sources(where):
+        rows += database.rows(f"{verb}_by_{source}", given | bound)
+    rows.sort(key=_list_order, reverse=not newer)
+    page = rows[:limit]
+    if newer:
+        page.reverse()
+    return Rows(tuple(map(read_run, page)), len(rows) > limit)
+
+
+def count_runs(database: Database, namespace: str, where: RunFilter, cap: int) -> int:
+    """See Store.count_runs."""
+    given = _given(namespace, where, None)
+    counted = 0
+    for source, bound in _sources(where):
+        row = database.row(f"count_runs_by_{source}", given | bound | {"limit": cap - counted})
+        counted += row[0] if row else 0
+    return counted
+
+
+_list_order: Callable[[Row], tuple[int, str]] = lambda row: (row[10], row[0])  # noqa: E731  created_at, run_id of part_run_columns
+
+
+def _sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Which index reads the list, the narrowest that applies; several values of one column are several reads."""
+    if where.workflow_id:
+        yield "workflow_id", {}
+    elif where.parent_run_id:
+        yield "parent", {}
+    elif where.labels:
+        key, value = next(iter(where.labels.items()))
+        yield "label", {"label_key": key, "label_value": value}
+    elif where.statuses:
+        for status in dict.fromkeys(where.statuses):
+            yield "status", {"status": CODE_OF_RUN_STATUS[status]}
+    elif where.workflow_types and len(where.workflow_types) <= _MOST_MERGED:
+        for workflow_type in dict.fromkeys(where.workflow_types):
+            yield "type", {"workflow_type": workflow_type}
+    else:
+        yield "created", {}
+
+
+def _given(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict[str, Any]:
+    upper = (_END if where.created_before is None else where.created_before, "")
+    lower = (_BEGINNING if where.created_after is None else where.created_after, "")
+    if cursor is not None and cursor.direction == "next":
+        upper = min(upper, (cursor.at, cursor.id))
+    elif cursor is not None:
+        lower = max(lower, (cursor.at, cursor.id))
+    return {
+        "namespace": namespace,
+        "upper_at": upper[0],
+        "upper_id": upper[1],
+        "lower_at": lower[0],
+        "lower_id": lower[1],
+        "statuses": write_json([CODE_OF_RUN_STATUS[status] for status in where.statuses]) if where.statuses else None,
+        "workflow_types": write_json(where.workflow_types) if where.workflow_types else None,
+        "labels": write_json(dict(where.labels)) if where.labels else None,
+        "workflow_id": where.workflow_id or None,
+        "version": where.version or None,
+        "parent_run_id": where.parent_run_id or None,
+    }
+
+
+def ends_of(database: Database, runs: Sequence[RunKey]) -> list[RunEnd | RunStatus | None]:
+    """See Store.ends_of."""
+    ids = write_json([run.run_id for run in runs])
+    found: dict[str, Row] = {row[0]: row for row in database.rows("ends_of", (ids,))}
+    return [_end_of(run, found.get(run.run_id)) for run in runs]
+
+
+def _end_of(run: RunKey, row: Row | None) -> RunEnd | RunStatus | None:
+    if row is None or row[1] != run.namespace:
+        return None
+    status = RUN_STATUS_OF_CODE[row[2]]
+    if not status.ended:
+        return status
+    return RunEnd(run=run, status=status, output=read_payload(row[4], row[5]), error=read_error(row[3]))
+
+
+def cancel_run(writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
+    """See Store.cancel_run."""
+    require_plain(reason=reason)
+    row = writer.database.row("run_to_cancel", (run.run_id,))
+    if row is None or row[0] != run.namespace:
+        return None
+    _, workflow_type, code, lease, nonce, worker_id, _requested_at = row
+    status = RUN_STATUS_OF_CODE[code]
+    if status.ended:
+        return Cancelled(status)
+    given = {"run_id": run.run_id, "reason": reason, "now": now, "cancel_by": cancel_by}
+    writer.database.run("request_cancel", given)
+    if lease == 0:  # never claimed: there is nothing to clean up
+        end(writer, run, RunStatus.CANCELLED, cancelled(reason), now)
+        return Cancelled(RunStatus.CANCELLED, ended=True)
+    if code == RunCode.RUNNING:
+        return Cancelled(status, holder=Held(run, Lease(lease, nonce)), worker_id=worker_id)
+    if code == RunCode.SLEEPING:
+        return Cancelled(RunStatus.PENDING, woken=TypeKey(run.namespace, workflow_type))
+    return Cancelled(status)

@@ -1,0 +1,37 @@
+-- name: pending_runs
+-- The best candidates of one version (NULL: not pinned), at most as many as are wanted, as (-priority, ready_at, run_id).
+-- One row of JSON, here and below: every row fetched gives up the interpreter lock, and a busy loop is slow to return it.
+SELECT json_group_array(json_array(-priority, ready_at, run_id)) FROM (
+    SELECT priority, ready_at, run_id FROM runs INDEXED BY runs_pending
+    WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1
+      AND (deadline_at IS NULL OR deadline_at > :now)
+    ORDER BY priority DESC, ready_at, run_id LIMIT :limit);
+
+-- name: lease_runs
+-- Raise the lease and hand over. The only writer needs no lock.
+UPDATE runs SET status = 2, lease = lease + 1, nonce = :nonce, worker_id = :worker_id, lease_until = :until, ready_at = NULL,
+                started_at = coalesce(started_at, :now), version = coalesce(version, :version)
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 1;
+
+-- name: leased_runs
+-- What the workers need to know about the runs just leased.
+SELECT json_group_array(json_array(run_id, namespace, lease, seq, workflow_id, workflow_type, version, attempt, json(labels),
+                                   created_at, deadline_at, cancel_requested_at, cancel_reason, parent_run_id))
+FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
+
+-- name: inputs_of
+-- Input and context of claimed runs; large ones are fetched one by one.
+SELECT json_group_array(json_array(run_id, kind, iif(length(output) <= 65536, hex(output), NULL), output_meta)) FROM steps
+WHERE run_id IN (SELECT value FROM json_each(?)) AND step_id IN ('$input', '$context');
+
+-- name: large_input
+-- An input or context that is too large to travel with others.
+SELECT output FROM steps WHERE run_id = ? AND step_id IN ('$input', '$context') AND kind = ?;
+
+-- name: history_after
+-- Steps of a run in the order in which they were begun; read until the page is full.
+SELECT {history_columns} FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < 100 ORDER BY begun_seq;
+
+-- name: held_run
+-- Whether this lease is the current one.
+SELECT 1 FROM runs WHERE run_id = ? AND namespace = ? AND lease = ? AND nonce = ? AND status = 2;

@@ -1,0 +1,103 @@
+-- name: part_run_columns
+-- A run as people see it, without payloads.
+r.run_id, r.namespace, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.attempt, r.priority, r.labels,
+r.created_at, r.started_at, r.finished_at, r.due_at, r.deadline_at, r.worker_id, r.seq, r.retry, r.cancel_requested_at,
+r.cancel_reason, r.error, r.problem, r.parent_run_id, r.parent_step_id, r.lost_leases
+
+-- name: part_history_columns
+-- A step as replay sees it.
+step_id, kind, status, begun_seq, attempt, seq, finished_at, output, output_meta, error, retry_at, wake_at, child_run_id,
+details, details_meta
+
+-- name: part_run_payloads
+-- Input, context and output are rows of the history.
+i.output, i.output_meta, c.output, c.output_meta, o.output, o.output_meta
+
+-- name: part_payload_joins
+-- Three seeks by primary key.
+LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
+LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
+LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
+
+-- name: get_run
+-- With payloads.
+SELECT {run_columns}, {run_payloads} FROM runs AS r {payload_joins} WHERE r.run_id = ? AND r.namespace = ?;
+
+-- name: get_run_of_workflow
+-- The latest run with that workflow_id, with payloads.
+SELECT {run_columns}, {run_payloads}
+FROM (SELECT run_id AS latest FROM runs INDEXED BY runs_by_workflow_id WHERE namespace = ? AND workflow_id = ?
+      ORDER BY created_at DESC, run_id DESC LIMIT 1)
+CROSS JOIN runs AS r ON r.run_id = latest {payload_joins};
+
+-- name: ends_of
+-- How runs stand; the output of those that completed.
+SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta
+FROM runs AS r LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
+WHERE r.run_id IN (SELECT value FROM json_each(?));
+
+-- name: part_page
+-- Both ends of the page are bounds on (created_at, run_id); every filter that is not NULL must hold.
+(r.created_at, r.run_id) < (:upper_at, :upper_id) AND (r.created_at, r.run_id) > (:lower_at, :lower_id)
+AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses)))
+AND (:workflow_types IS NULL OR r.workflow_type IN (SELECT value FROM json_each(:workflow_types)))
+AND (:workflow_id IS NULL OR r.workflow_id = :workflow_id)
+AND (:version IS NULL OR r.version = :version)
+AND (:parent_run_id IS NULL OR r.parent_run_id = :parent_run_id)
+AND (:labels IS NULL OR NOT EXISTS (
+    SELECT 1 FROM json_each(:labels) AS wanted WHERE NOT EXISTS (
+        SELECT 1 FROM run_labels AS had WHERE had.namespace = r.namespace AND had.key = wanted.key
+        AND had.value = wanted.value AND had.created_at = r.created_at AND had.run_id = r.run_id)))
+
+-- name: part_runs_by_created
+-- No filter that an index answers.
+runs AS r INDEXED BY runs_by_created WHERE r.namespace = :namespace AND {page}
+
+-- name: part_runs_by_status
+-- One status; several are read one by one and merged.
+runs AS r INDEXED BY runs_by_status WHERE r.namespace = :namespace AND r.status = :status AND {page}
+
+-- name: part_runs_by_type
+-- One type; several are read one by one and merged.
+runs AS r INDEXED BY runs_by_type WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND {page}
+
+-- name: part_runs_by_workflow_id
+-- All runs an id ever had.
+runs AS r INDEXED BY runs_by_workflow_id WHERE r.namespace = :namespace AND r.workflow_id = :workflow_id AND {page}
+
+-- name: part_runs_by_parent
+-- Children of a run.
+runs AS r INDEXED BY runs_by_parent WHERE r.namespace = :namespace AND r.parent_run_id = :parent_run_id AND {page}
+
+-- name: part_runs_by_label
+-- By the first label asked for; the others are checked run by run.
+run_labels AS l CROSS JOIN runs AS r ON r.run_id = l.run_id
+WHERE l.namespace = :namespace AND l.key = :label_key AND l.value = :label_value
+AND (l.created_at, l.run_id) < (:upper_at, :upper_id) AND (l.created_at, l.run_id) > (:lower_at, :lower_id) AND {page}
+
+-- name: part_older_runs
+-- Newest first.
+SELECT {run_columns} FROM {source} ORDER BY {order}.created_at DESC, {order}.run_id DESC LIMIT :limit
+
+-- name: part_newer_runs
+-- The page before: read towards the newer, turned round by the caller.
+SELECT {run_columns} FROM {source} ORDER BY {order}.created_at, {order}.run_id LIMIT :limit
+
+-- name: part_count_runs
+-- Counting stops at the cap.
+SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :limit)
+
+-- name: run_to_cancel
+-- What a cancel depends on.
+SELECT namespace, workflow_type, status, lease, nonce, worker_id, cancel_requested_at FROM runs WHERE run_id = ?;
+
+-- name: request_cancel
+-- The first request counts: reason and limit stay. A sleeper wakes, so that a worker can clean up.
+UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now), cancel_reason = coalesce(cancel_reason, :reason),
+                cancel_by = coalesce(cancel_by, :cancel_by), cancel_lease = coalesce(cancel_lease, lease),
+                status = CASE WHEN status = 3 THEN 1 ELSE status END,
+                nonce = CASE WHEN status = 3 THEN 0 ELSE nonce END,
+                ready_at = CASE WHEN status = 3 THEN :now ELSE ready_at END,
+                due_at = CASE WHEN status = 3 THEN NULL ELSE due_at END,
+                wait_reason = CASE WHEN status = 3 THEN NULL ELSE wait_reason END
+WHERE run_id = :run_id AND finished_at IS NULL;

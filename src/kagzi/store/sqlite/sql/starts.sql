@@ -1,0 +1,31 @@
+-- name: run_of_request
+-- A repeated start answers the run it made, in any state.
+SELECT run_id, workflow_id, workflow_type, status FROM runs WHERE namespace = ? AND request_id = ?;
+
+-- name: active_run
+-- Who has the workflow_id.
+SELECT run_id, workflow_id, workflow_type, status FROM runs WHERE namespace = ? AND workflow_id = ? AND finished_at IS NULL;
+
+-- name: last_completed_run
+-- For on_conflict = existing_or_completed.
+SELECT run_id, workflow_id, workflow_type, status FROM runs
+WHERE namespace = ? AND workflow_id = ? AND workflow_type = ? AND status + 0 = 4
+ORDER BY created_at DESC, run_id DESC LIMIT 1;
+
+-- name: run_with_id
+-- A run id drawn twice is a bug, or a start repeated without its request id.
+SELECT run_id, workflow_id, workflow_type, status FROM runs WHERE namespace = ? AND run_id = ?;
+
+-- name: count_open_runs
+-- At most the limit is counted.
+SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_active WHERE namespace = ? AND finished_at IS NULL LIMIT ?);
+
+-- name: count_running_runs
+-- At most the limit is counted.
+SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_by_status WHERE namespace = ? AND status = 2 LIMIT ?);
+
+-- name: end_run
+-- End a run without its worker (terminate, deadline, cancel). Nonce 0: its holder is refused from now on.
+UPDATE runs SET status = :status, error = :error, finished_at = :now, seq = seq + 1, nonce = 0, worker_id = NULL,
+                lease_until = NULL, ready_at = NULL, due_at = NULL, wait_reason = NULL
+WHERE run_id = :run_id AND finished_at IS NULL;

@@ -1,0 +1,72 @@
+-- name: past_deadline
+-- Open runs whose deadline has passed, in any open state.
+SELECT run_id, namespace, deadline_at FROM runs INDEXED BY runs_deadline
+WHERE finished_at IS NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?;
+
+-- name: past_cancel_limit
+-- Runs that did not stop in time after a cancel.
+SELECT run_id, namespace, cancel_reason, cancel_by FROM runs INDEXED BY runs_cancel_by
+WHERE finished_at IS NULL AND cancel_by <= ? ORDER BY cancel_by LIMIT ?;
+
+-- name: due_sleepers
+-- Runs to wake: sleeps, retries, delayed starts. One row: every row fetched is a fight for the interpreter lock.
+SELECT json_group_array(json_array(run_id, namespace, workflow_type))
+FROM (SELECT run_id, namespace, workflow_type FROM runs INDEXED BY runs_due
+      WHERE status = 3 AND due_at <= ? ORDER BY due_at LIMIT ?);
+
+-- name: wake_runs
+-- PENDING, with as many seqs taken as sleeps will complete.
+UPDATE runs SET status = 1, ready_at = :now, due_at = NULL, wait_reason = NULL, nonce = 0,
+                seq = seq + (SELECT count(*) FROM steps AS s INDEXED BY steps_sleeps
+                             WHERE s.run_id = runs.run_id AND s.kind = 2 AND s.status = 2 AND s.wake_at <= :now)
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 3;
+
+-- name: complete_due_sleeps
+-- Sleeps of woken runs complete in the order of their wake times, with the seqs that wake_runs took for them.
+UPDATE steps SET status = 3, seq = due.seq, finished_at = :now
+FROM (SELECT s.run_id, s.step_id,
+             r.seq - count(*) OVER (PARTITION BY s.run_id)
+                   + row_number() OVER (PARTITION BY s.run_id ORDER BY s.wake_at, s.begun_seq) AS seq
+      FROM json_each(:run_ids) AS woken
+      CROSS JOIN steps AS s INDEXED BY steps_sleeps ON s.run_id = woken.value AND s.kind = 2 AND s.status = 2 AND s.wake_at <= :now
+      CROSS JOIN runs AS r ON r.run_id = s.run_id) AS due
+WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
+
+-- name: expired_leases
+-- Holders that did not renew.
+SELECT run_id, namespace, workflow_type, lease, nonce FROM runs INDEXED BY runs_lease
+WHERE status = 2 AND lease_until <= ? ORDER BY lease_until LIMIT ?;
+
+-- name: end_leases
+-- Back to PENDING, counted as lost. Nonce 0: nothing the holder repeats is taken for its own.
+UPDATE runs SET status = 1, ready_at = :now, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 2;
+
+-- name: look
+-- What is ahead, in one statement: the store's clock (it ticks in milliseconds; the middle of the tick), the next due time,
+-- and the types with pending runs by a loose index scan: one seek for each type, however many runs there are.
+WITH RECURSIVE pending (pair, n) AS (
+    SELECT (SELECT json_array(namespace, workflow_type) FROM runs INDEXED BY runs_pending WHERE status = 1
+            ORDER BY namespace, workflow_type LIMIT 1), 1
+    UNION ALL
+    SELECT (SELECT json_array(r.namespace, r.workflow_type) FROM runs AS r INDEXED BY runs_pending
+            WHERE r.status = 1
+              AND (r.namespace, r.workflow_type) > (json_extract(pending.pair, '$[0]'), json_extract(pending.pair, '$[1]'))
+            ORDER BY r.namespace, r.workflow_type LIMIT 1), n + 1
+    FROM pending WHERE pending.pair IS NOT NULL AND n < 1000
+)
+SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000 + 500,
+       (SELECT min(due_at) FROM runs INDEXED BY runs_due WHERE status = 3 AND due_at IS NOT NULL),
+       (SELECT min(lease_until) FROM runs INDEXED BY runs_lease WHERE status = 2),
+       (SELECT min(deadline_at) FROM runs INDEXED BY runs_deadline WHERE finished_at IS NULL AND deadline_at IS NOT NULL),
+       (SELECT min(cancel_by) FROM runs INDEXED BY runs_cancel_by WHERE finished_at IS NULL AND cancel_by IS NOT NULL),
+       (SELECT json_group_array(json(pair)) FROM pending WHERE pair IS NOT NULL);
+
+-- name: note_beats
+-- JSON rows of (worker_id, active, completed, failed, at).
+UPDATE workers SET active_count = given.active, total_completed = total_completed + given.completed,
+                   total_failed = total_failed + given.failed, last_heartbeat_at = max(last_heartbeat_at, given.at)
+FROM (SELECT json_extract(value, '$[0]') AS worker_id, json_extract(value, '$[1]') AS active,
+             json_extract(value, '$[2]') AS completed, json_extract(value, '$[3]') AS failed,
+             json_extract(value, '$[4]') AS at FROM json_each(:rows)) AS given
+WHERE workers.worker_id = given.worker_id;

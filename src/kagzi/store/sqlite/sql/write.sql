@@ -1,0 +1,53 @@
+-- name: insert_runs
+-- Starts of a wave. Nothing on conflict: the row count tells, and then each start is looked at alone.
+INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, priority, lease, nonce,
+                  worker_id, lease_until, ready_at, due_at, deadline_at, retry, request_id, labels, created_at, started_at)
+VALUES {values:20}
+ON CONFLICT DO NOTHING;
+
+-- name: insert_labels
+-- What lists by label read; created_at puts them in list order.
+INSERT INTO run_labels (namespace, key, value, created_at, run_id)
+VALUES {values:5}
+ON CONFLICT DO NOTHING;
+
+-- name: insert_steps
+-- Steps begun in a wave, with their result if that came in the same wave. A count too low means one was there before.
+INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, retry, timeout_ms,
+                   input, input_meta, output, output_meta, wake_at, parent_step_id, parallel_group_id, once,
+                   created_at, started_at, finished_at, worker_id)
+VALUES {values:24}
+ON CONFLICT DO NOTHING;
+
+-- name: complete_steps
+-- Results of steps begun in an earlier wave of the same lease. The fence was checked; the step proves itself here.
+UPDATE steps SET status = 3, seq = given.column6, output = given.column7, output_meta = given.column8, finished_at = given.column9
+FROM (VALUES {values:9}) AS given
+WHERE steps.run_id = given.column1 AND steps.step_id = given.column2 AND steps.attempt = given.column3
+  AND steps.lease = given.column4 AND steps.nonce = given.column5 AND steps.status = 2 AND steps.kind = 1;
+
+-- name: complete_runs
+-- Ends of a wave: JSON rows of (run_id, lease, nonce, seq).
+UPDATE runs SET status = 4, seq = given.seq, finished_at = :now, worker_id = NULL, lease_until = NULL
+FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
+             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
+WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status = 2;
+
+-- name: advance_runs
+-- The wave's runs move on: JSON rows of (run_id, lease, nonce, seq). Touches no indexed column.
+UPDATE runs SET seq = given.seq
+FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
+             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
+WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = 2;
+
+-- name: advance_and_renew_runs
+-- The same for runs whose lease is half gone.
+UPDATE runs SET seq = given.seq, lease_until = :until
+FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
+             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
+WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = 2;
+
+-- name: fences_of
+-- What the writer keeps in memory about held runs, for those it does not know (after a restart).
+SELECT run_id, namespace, lease, nonce, seq, deadline_at, lease_until, worker_id
+FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = 2;

@@ -1,0 +1,179 @@
+"""Starts: a new run, or the one that is there."""
+
+from typing import Any
+
+from ...core.commands import StartRun
+from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.outcomes import Existing, Outcome, Refused, Started
+from ...core.records import NamespaceRecord
+from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
+from .connection import Row
+from .fences import Fence
+from .plain_text import is_plain, refused
+from .rows import write_error, write_mapping, write_retry
+from .wave import Wave
+
+_TIME = int(WaitCode.TIME)
+
+
+def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
+    """The ordinary start: nothing in the way, as far as one can tell without reading. None: look at it alone."""
+    namespace = wave.writer.namespaces.get(command.run.namespace)
+    if namespace is None or not namespace.enabled or command.on_conflict not in ("existing", "fail"):
+        return None
+    if namespace.open_runs_limit is not None or namespace.running_runs_limit is not None:
+        return None
+    if not (is_plain(command.workflow_id) and is_plain(command.workflow_type) and is_plain(command.request_id)):
+        return None
+    if command.labels or command.version or command.assignment is not None:
+        texts = [*command.labels, *command.labels.values(), command.version or ""]
+        if not all(map(is_plain, texts)):
+            return None
+    return _create(wave, command, born_leased=command.assignment is not None)
+
+
+def start_one(wave: Wave, command: StartRun) -> Outcome:
+    """A start on its own, with all that may be in its way. What was gathered before it must be written."""
+    namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
+    if not namespace.enabled:
+        return refused(
+            ErrorCode.PRECONDITION_FAILED,
+            f"namespace {namespace.namespace!r} is disabled: it takes no new runs. Enable it first.",
+            subject="namespace",
+            subject_id=namespace.namespace,
+        )
+    if (in_the_way := _find_existing(wave, command)) is not None:
+        return in_the_way
+    if (over := _over_limit(wave, namespace)) is not None:
+        return over
+    born_leased = command.assignment is not None and _may_run(wave, namespace)
+    started = _create(wave, command, born_leased=born_leased)
+    wave.flush()
+    return started
+
+
+def _find_existing(wave: Wave, command: StartRun) -> Outcome | None:
+    database, namespace = wave.database, command.run.namespace
+    if command.request_id:
+        row = database.row("run_of_request", (namespace, command.request_id))
+        if row is not None:
+            return _existing(row)
+    row = database.row("active_run", (namespace, command.workflow_id))
+    if row is not None:
+        return _conflict(wave, command, row)
+    if command.on_conflict == "existing_or_completed":
+        row = database.row("last_completed_run", (namespace, command.workflow_id, command.workflow_type))
+        if row is not None:
+            return _existing(row)
+    row = database.row("run_with_id", (namespace, command.run.run_id))
+    return None if row is None else _existing(row)
+
+
+def _conflict(wave: Wave, command: StartRun, row: Row) -> Outcome | None:
+    """Another run has the workflow_id. None: it was terminated to make room."""
+    run_id, workflow_id, workflow_type, _status = row
+    if workflow_type != command.workflow_type:
+        return _taken(
+            command,
+            run_id,
+            f"workflow_id {workflow_id!r} belongs to an active run of type {workflow_type!r}, "
+            f"not {command.workflow_type!r}. Use another workflow_id.",
+        )
+    if command.on_conflict == "fail":
+        return _taken(
+            command, run_id, f'workflow_id {workflow_id!r} belongs to an active run and on_conflict is "fail".'
+        )
+    if command.on_conflict != "replace":
+        return _existing(row)
+    error = ErrorDetail(
+        code=ErrorCode.CANCELLED,
+        kind=ErrorKind.TERMINATED,
+        message=f"replaced by run {command.run.run_id}",
+        subject="run",
+        subject_id=command.run.run_id,
+    )
+    end_run(wave, run_id, RunStatus.CANCELLED, error)
+    return None
+
+
+def end_run(wave: Wave, run_id: str, status: RunStatus, error: ErrorDetail) -> None:
+    """End an open run without its worker."""
+    given = {"run_id": run_id, "status": CODE_OF_RUN_STATUS[status], "error": write_error(error), "now": wave.now}
+    wave.database.run("end_run", given)
+    wave.fences.forget(run_id)
+
+
+def _taken(command: StartRun, run_id: str, message: str) -> Refused:
+    return refused(ErrorCode.CONFLICT, message, subject="workflow_id", subject_id=command.workflow_id, run_id=run_id)
+
+
+def _existing(row: Row) -> Existing:
+    return Existing(row[0], row[1], RUN_STATUS_OF_CODE[row[3]])
+
+
+def _over_limit(wave: Wave, namespace: NamespaceRecord) -> Refused | None:
+    limit = namespace.open_runs_limit
+    if limit is None:
+        return None
+    counted = wave.database.row("count_open_runs", (namespace.namespace, limit))
+    if counted is None or counted[0] < limit:
+        return None
+    return refused(
+        ErrorCode.RESOURCE_EXHAUSTED,
+        f"namespace {namespace.namespace!r} has {limit} open runs, its open_runs_limit. "
+        "Wait for some to end, or raise the limit.",
+        subject="namespace",
+        subject_id=namespace.namespace,
+        limit=str(limit),
+    )
+
+
+def _may_run(wave: Wave, namespace: NamespaceRecord) -> bool:
+    limit = namespace.running_runs_limit
+    if limit is None:
+        return True
+    counted = wave.database.row("count_running_runs", (namespace.namespace, limit))
+    return counted is not None and counted[0] < limit
+
+
+def _create(wave: Wave, command: StartRun, *, born_leased: bool) -> Started:
+    """Gather the run's rows. It sleeps until its start time, or is leased to whom it is assigned, or waits for a worker."""
+    now, run = wave.now, command.run
+    due_at = command.start_at if command.start_at is not None and command.start_at > now else None
+    assignment = command.assignment if born_leased and due_at is None else None
+    head = (run.run_id, run.namespace, command.workflow_id, command.workflow_type)
+    tail = (
+        command.deadline_at,
+        write_retry(command.retry),
+        command.request_id or None,
+        write_mapping(command.labels),
+        now,
+    )
+    state: tuple[
+        Any, ...
+    ]  # version, status, wait_reason, priority, lease, nonce, worker, lease_until, ready_at, due_at
+    if assignment is not None:
+        version = command.version or assignment.version
+        status = RunCode.RUNNING
+        state = (version, 2, None, command.priority, 1, assignment.nonce, assignment.worker_id)
+        state += (assignment.lease_until, None, None)
+    elif due_at is not None:
+        status = RunCode.SLEEPING
+        state = (command.version, 3, _TIME, command.priority, 0, 0, None, None, None, due_at)
+    else:
+        status = RunCode.PENDING
+        state = (command.version, 1, None, command.priority, 0, 0, None, None, now, None)
+    wave.add_run(command, (*head, *state, *tail, None if assignment is None else now))
+    if assignment is not None:
+        fence = Fence(
+            run.run_id,
+            run.namespace,
+            1,
+            assignment.nonce,
+            0,
+            command.deadline_at,
+            assignment.lease_until,
+            assignment.worker_id,
+        )
+        wave.fences.put(fence)
+    return Started(run.run_id, command.workflow_id, RUN_STATUS_OF_CODE[status], now)

@@ -1,0 +1,53 @@
+"""The named statements of `sql/*.sql`, ready to run.
+
+`part_x` is a piece of text that others take in as `{x}`. `{values:n}` stands for rows of n parameters: such a statement
+exists for 1, 2, 4, ... 64 rows at once, because every step of a statement gives up the interpreter lock, and a busy event
+loop makes the writer wait for it. Texts are constant, so that each is prepared once.
+"""
+
+import re
+from collections.abc import Mapping
+
+from ..sql_files import load_statements
+
+PACKAGE = __package__ or "kagzi.store.sqlite"
+ROWS_AT_ONCE = (64, 32, 16, 8, 4, 2, 1)
+
+_PART = re.compile(r"\{([a-z_]+)\}")
+_VALUES = re.compile(r"\{values:(\d+)\}")
+_RUN_SOURCES = ("created", "status", "type", "workflow_id", "parent", "label")
+
+
+def _expand(text: str, parts: Mapping[str, str]) -> str:
+    while _PART.search(text):
+        text = _PART.sub(lambda found: parts[found[1]], text)
+    return text
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+
+
+def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
+    texts = {name: _without_comments(text) for name, text in load_statements(PACKAGE).items()}
+    parts = {name.removeprefix("part_"): text for name, text in texts.items() if name.startswith("part_")}
+    single: dict[str, str] = {}
+    many: dict[str, tuple[tuple[int, str], ...]] = {}
+    for name, text in texts.items():
+        if name.startswith("part_"):
+            continue
+        if (values := _VALUES.search(text)) is None:
+            single[name] = _expand(text, parts)
+            continue
+        row = f"({', '.join('?' * int(values[1]))})"
+        many[name] = tuple((rows, text.replace(values[0], ", ".join([row] * rows))) for rows in ROWS_AT_ONCE)
+    for source in _RUN_SOURCES:  # each way to page or count runs, by each index that may drive it
+        order = "l" if source == "label" else "r"
+        given = {**parts, "source": parts[f"runs_by_{source}"], "order": order}
+        for verb in ("older_runs", "newer_runs", "count_runs"):
+            single[f"{verb}_by_{source}"] = _expand(parts[verb], given)
+    return single, many
+
+
+SQL, SQL_MANY = _load()
+"""Statements by name, and those that take many rows: (rows, text), most rows first."""

@@ -1,0 +1,245 @@
+"""SqliteStore: lifecycle, and each verb handed to the thread that does it."""
+
+from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
+
+from ...core.commands import Command
+from ...core.cursor import Cursor
+from ...core.errors import Unavailable
+from ...core.outcomes import Outcome
+from ...core.records import (
+    ClaimedRun,
+    Held,
+    HistoryPage,
+    Lease,
+    NamespaceRecord,
+    Rows,
+    RunEnd,
+    RunFilter,
+    RunKey,
+    RunRecord,
+    StepRecord,
+    WorkerRecord,
+)
+from ...core.seams import Dice
+from ...core.states import RunStatus, WorkerStatus
+from ...core.times import Timestamp
+from ..protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
+from . import claims, leases, namespaces, runs, steps, timers, workers
+from .connection import MEMORY, Database, Lane, check_library, connect
+from .migrate import apply_migrations, behind, check_schema, file_exists, schema_status
+from .wave import Writer
+from .write import write
+
+Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
+
+
+class SqliteStore:
+    """Keeps `store.protocol.Store` in one SQLite file, or in memory. One thread writes; for a file another one reads."""
+
+    name = "sqlite"
+
+    def __init__(self, path: str, *, dice: Dice) -> None:
+        self._path = path
+        self._dice = dice
+        self._writing = Lane("kagzi-sqlite-writer")
+        self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
+        self._writer: Writer | None = None
+        self._reader: Database | None = None
+
+    @property
+    def statements(self) -> int:
+        return sum(database.statements for database in self._databases())
+
+    @property
+    def transactions(self) -> int:
+        return sum(database.transactions for database in self._databases())
+
+    def _databases(self) -> set[Database]:
+        databases = {self._reader, self._writer.database if self._writer else None}
+        return {database for database in databases if database is not None}
+
+    async def open(self) -> None:
+        if self._writer is not None:
+            return
+        check_library()
+        if self._path != MEMORY and not file_exists(self._path):
+            raise behind(self._path, schema_status([], self._path))
+        self._writing.start()
+        try:
+            database = await self._writing.call(self._open_database)
+            self._writer = Writer(database, self._dice)
+            self._reader = database
+            if self._reading is not self._writing:
+                self._reading.start()
+                self._reader = await self._reading.call(_open_reader, self._path)
+        except BaseException:
+            await self.close()
+            raise
+
+    def _open_database(self) -> Database:
+        database = connect(self._path)
+        try:
+            if self._path == MEMORY:
+                apply_migrations(database, self._path)
+            check_schema(database, self._path)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Finish what is queued, fold the write-ahead log into the file, end the threads. Idempotent."""
+        if self._reading is not self._writing:
+            await self._reading.close(self._reader.close if self._reader else None)
+        await self._writing.close(self._writer.database.checkpoint_and_close if self._writer else None)
+
+    async def _change(
+        self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Answer:
+        """In one transaction, in the thread that writes."""
+        if self._writer is None:
+            raise _not_open()
+        return await self._writing.call(_transact, self._writer, act, *args, **kwargs)
+
+    async def _read(
+        self, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Answer:
+        """From one snapshot, in the thread that reads."""
+        if self._reader is None:
+            raise _not_open()
+        return await self._reading.call(_snapshot, self._reader, act, *args, **kwargs)
+
+    # --- hot ---------------------------------------------------------------------------------------------------------
+
+    async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
+        if self._writer is None:
+            raise _not_open()
+        return await self._writing.call(write, self._writer, batch, now, terms) if batch else []
+
+    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Sequence[ClaimedRun]:
+        return await self._change(claims.claim, wants, nonce, now, until) if wants else []
+
+    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
+        return await self._read(claims.history, run, lease, after)
+
+    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp) -> Renewal:
+        return await self._change(leases.renew, held, until) if held else Renewal((), ())
+
+    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
+        if held:
+            await self._change(leases.cut, held, until)
+
+    async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
+        return await self._change(leases.release, held, now) if held else ()
+
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int) -> Fired:
+        return await self._change(timers.fire, now, end_leases, limit)
+
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+        if beats:
+            await self._change(timers.note_beats, beats)
+        return await self._read(timers.look)
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
+        return await self._read(runs.get_run, namespace, run_id, workflow_id)
+
+    async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
+        return await self._read(runs.list_runs, namespace, where, cursor, limit)
+
+    async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
+        return await self._read(runs.count_runs, namespace, where, cap)
+
+    async def ends_of(self, runs_asked: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+        return await self._read(runs.ends_of, runs_asked) if runs_asked else []
+
+    async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
+        return await self._change(runs.cancel_run, run, reason, now, cancel_by)
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    async def list_steps(
+        self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
+    ) -> Rows[StepRecord] | None:
+        return await self._read(
+            steps.list_steps, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
+        )
+
+    async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
+        return await self._read(steps.get_step, run, step_id)
+
+    # --- workers and namespaces --------------------------------------------------------------------------------------
+
+    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> None:
+        await self._change(workers.register_worker, worker, now)
+
+    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
+        return await self._change(workers.set_worker_status, namespace, worker_id, status, now)
+
+    async def worker_left(
+        self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
+    ) -> Sequence[TypeKey] | None:
+        return await self._change(workers.worker_left, namespace, worker_id, now, hand_back)
+
+    async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
+        return await self._read(workers.get_worker, namespace, worker_id)
+
+    async def list_workers(
+        self,
+        namespace: str,
+        *,
+        workflow_type: str | None,
+        status: WorkerStatus | None,
+        cursor: Cursor | None,
+        limit: int,
+    ) -> Rows[WorkerRecord]:
+        return await self._read(
+            workers.list_workers, namespace, workflow_type=workflow_type, status=status, cursor=cursor, limit=limit
+        )
+
+    async def get_namespace(self, namespace: str) -> NamespaceRecord | None:
+        return await self._read(namespaces.find_namespace, namespace)
+
+    async def put_namespace(self, record: NamespaceRecord, now: Timestamp) -> None:
+        await self._change(_put_namespace, record, now)
+
+
+def _put_namespace(writer: Writer, record: NamespaceRecord, now: Timestamp) -> None:
+    writer.namespaces.put(record, now)
+
+
+def _not_open() -> Unavailable:
+    return Unavailable("the SQLite store is not open")
+
+
+def _open_reader(path: str) -> Database:
+    database = connect(path)
+    database.execute("PRAGMA query_only = ON")
+    return database
+
+
+def _transact(
+    writer: Writer, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+) -> Answer:
+    writer.database.begin()
+    try:
+        answer = act(writer, *args, **kwargs)
+        writer.database.commit()
+    except BaseException:
+        writer.forget_all()
+        writer.database.rollback()
+        raise
+    return answer
+
+
+def _snapshot(
+    database: Database, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+) -> Answer:
+    database.begin_snapshot()
+    try:
+        return act(database, *args, **kwargs)
+    finally:
+        database.rollback()

@@ -1,0 +1,253 @@
+"""The hot verb: a batch of commands in one transaction.
+
+Ordinary commands are planned from memory and written together (`wave.py`). What is not ordinary is looked at alone
+(`apply_one`). If the database does not agree with the plan, or refuses a statement, the transaction is rolled back and
+the batch is done again, each command alone in a savepoint: a bad one is refused, its neighbours are recorded.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.commands import (
+    BeginSleep,
+    BeginStep,
+    CancelRun,
+    Command,
+    CompleteRun,
+    CompleteStep,
+    FailRun,
+    FailStep,
+    FinishSleep,
+    Park,
+    ReleaseRun,
+    StartRun,
+)
+from ...core.errors import ErrorCode
+from ...core.limits import STEPS_PER_RUN
+from ...core.outcomes import Begun, DeadlinePassed, LeaseLost, Outcome, Recorded, RunClosed, RunNotFound
+from ...core.states import RunCode, RunStatus, StepCode
+from ...core.times import Timestamp
+from ..protocol import LeaseTerms
+from . import attempts, closing, sleeps
+from .fences import Fence
+from .plain_text import RESERVED_STEPS, refuse_unfit, refused, unfit_field
+from .rows import write_mapping
+from .starts import plan_start, start_one
+from .wave import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
+
+LEASE_LOST, RUN_NOT_FOUND, DEADLINE_PASSED = LeaseLost(), RunNotFound(), DeadlinePassed()
+
+_COMPLETED = int(StepCode.COMPLETED)
+
+# What one bad command can make a statement raise. Anything else is trouble of the store's, and no command's fault.
+_ONE_COMMANDS_FAULT = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+    UnicodeError,
+    ValueError,
+    TypeError,
+)
+
+
+def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> list[Outcome]:
+    """See Store.write."""
+    try:
+        return _in_transaction(writer, _together, batch, now, terms)
+    except (NotAsPlanned, *_ONE_COMMANDS_FAULT):
+        return _in_transaction(writer, _one_by_one, batch, now, terms)
+
+
+_How = Callable[[Wave, Sequence[Command]], list[Outcome]]
+
+
+def _in_transaction(
+    writer: Writer, how: _How, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
+) -> list[Outcome]:
+    writer.database.begin()
+    try:
+        outcomes = how(Wave(writer, now, terms), batch)
+        writer.database.commit()
+    except BaseException:
+        writer.namespaces.forget_all()
+        for command in batch:
+            writer.fences.forget(command.run.run_id)
+        writer.database.rollback()
+        raise
+    return outcomes
+
+
+# --- together: planned from memory ------------------------------------------------------------------------------------
+
+
+def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
+    fences, now = wave.fences, wave.now
+    fences.load(wave.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
+    outcomes: list[Outcome] = []
+    for command in batch:
+        outcome: Outcome | None = None
+        if isinstance(command, StartRun):
+            outcome = plan_start(wave, command)
+        else:
+            fence = fences.get(command.run.run_id)
+            if fence is not None and fence.admits(command.lease) and fence.namespace == command.run.namespace:
+                plan = _PLANS.get(type(command))
+                if fence.deadline_at <= now:
+                    outcome = DEADLINE_PASSED
+                elif plan is not None:
+                    outcome = plan(wave, command, fence)
+        if outcome is None:
+            if isinstance(command, StartRun) or wave.concerns(command.run.run_id):
+                wave.flush()
+            outcome = apply_one(wave, command)
+        outcomes.append(outcome)
+    wave.flush()
+    return outcomes
+
+
+def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
+    step_id = command.step_id
+    if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
+        return None
+    if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
+        return None
+    if (fence.run_id, step_id) in wave.begun or command.attempt < 0:
+        return None
+    seq = fence.next_seq()
+    wave.add_step(command, fence, seq)
+    return Begun(seq, wave.now, 1)
+
+
+def _plan_complete(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome | None:
+    output = command.output
+    row = wave.begun.get((fence.run_id, command.step_id))
+    if row is None:
+        if command.attempt < 1:
+            return None
+        seq = fence.next_result()
+        wave.add_completion(fence, command.step_id, command.attempt, seq, output)
+        return Recorded(seq, wave.now)
+    if command.attempt > 1:
+        return None
+    del wave.begun[fence.run_id, command.step_id]
+    seq = fence.next_result()
+    row[STATUS] = _COMPLETED
+    row[SEQ] = seq
+    row[OUTPUT] = output.data
+    if output.metadata:
+        row[OUTPUT_META] = write_mapping(output.metadata)
+    row[FINISHED_AT] = wave.now
+    return Recorded(seq, wave.now)
+
+
+def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None:
+    step_id = command.step_id
+    if fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
+        return None
+    if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
+        return None
+    return sleeps.set_timer(wave, command, fence)
+
+
+def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome:
+    seq = fence.next_result()
+    wave.add_end(fence, seq, command.output)
+    return RunClosed(seq, wave.now, RunStatus.COMPLETED)
+
+
+_PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
+    BeginStep: _plan_begin,
+    CompleteStep: _plan_complete,
+    BeginSleep: _plan_sleep,
+    CompleteRun: _plan_end,
+}
+
+
+# --- one by one: looked at --------------------------------------------------------------------------------------------
+
+
+def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for command in batch:
+        wave.database.savepoint()
+        try:
+            outcome = apply_one(wave, command)
+            wave.flush()
+        except (NotAsPlanned, *_ONE_COMMANDS_FAULT) as error:
+            wave.database.rollback_to_savepoint()
+            wave.fences.forget(command.run.run_id)
+            wave = Wave(wave.writer, wave.now, wave.terms)
+            outcome = _refuse_culprit(error)
+        else:
+            wave.database.release()
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _refuse_culprit(error: Exception) -> Outcome:
+    if isinstance(error, (UnicodeError, OverflowError)):
+        return refused(ErrorCode.INVALID_ARGUMENT, f"the command holds a value that cannot be stored: {error}")
+    return refused(ErrorCode.INTERNAL, f"the command could not be recorded: {type(error).__name__}: {error}")
+
+
+def apply_one(wave: Wave, command: Command) -> Outcome:
+    """One command by itself, after a look at what is there. What was gathered before it must be written."""
+    if (field := unfit_field(command)) is not None:
+        return refuse_unfit(field)
+    if isinstance(command, StartRun):
+        return start_one(wave, command)
+    run_id = command.run.run_id
+    row = wave.database.row("run_state", (run_id,))
+    if row is None or row[0] != command.run.namespace:
+        return RUN_NOT_FOUND
+    run = closing.RunState(*row)
+    if run.status != RunCode.RUNNING or not run.is_of(command.lease):
+        return _REPEATS[type(command)](wave, command, run) or LEASE_LOST
+    if run.deadline_at is not None and run.deadline_at <= wave.now:
+        return DEADLINE_PASSED
+    fence = wave.fences.get(run_id)
+    if fence is None:
+        fence = Fence(
+            run_id,
+            run.namespace,
+            run.lease,
+            run.nonce,
+            run.seq,
+            run.deadline_at,
+            run.lease_until or 0,
+            run.worker_id or "",
+        )
+        wave.fences.put(fence)
+    return _HANDLERS[type(command)](wave, command, fence, run)
+
+
+_Handler = Callable[[Wave, Any, Fence, closing.RunState], Outcome]
+_Repeat = Callable[[Wave, Any, closing.RunState], Outcome | None]
+
+_HANDLERS: dict[type, _Handler] = {
+    BeginStep: lambda wave, command, fence, _run: attempts.begin_step(wave, command, fence),
+    CompleteStep: lambda wave, command, fence, _run: attempts.complete_step(wave, command, fence),
+    FailStep: lambda wave, command, fence, _run: attempts.fail_step(wave, command, fence),
+    BeginSleep: lambda wave, command, fence, _run: sleeps.begin_sleep(wave, command, fence),
+    FinishSleep: lambda wave, command, fence, _run: sleeps.finish_sleep(wave, command, fence),
+    Park: closing.park,
+    CompleteRun: closing.complete_run,
+    FailRun: closing.fail_run,
+    CancelRun: closing.cancel_run,
+    ReleaseRun: closing.release_run,
+}
+_REPEATS: dict[type, _Repeat] = {
+    BeginStep: lambda wave, command, _run: attempts.repeat_begin(wave, command),
+    CompleteStep: lambda wave, command, _run: attempts.repeat_complete(wave, command),
+    FailStep: lambda wave, command, _run: attempts.repeat_fail(wave, command),
+    BeginSleep: lambda wave, command, _run: sleeps.repeat_sleep(wave, command),
+    FinishSleep: lambda wave, command, _run: sleeps.repeat_sleep(wave, command),
+    Park: closing.repeat_park,
+    CompleteRun: closing.repeat_end,
+    FailRun: closing.repeat_end,
+    CancelRun: closing.repeat_end,
+    ReleaseRun: closing.repeat_release,
+}

@@ -1,0 +1,184 @@
+"""What every letter is made of: payloads, errors, retry policies, leases, points in time.
+
+Reading translates and does not judge: limits and ranges are the engine's business, so that every door has the same.
+"""
+
+from functools import lru_cache
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
+
+from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ..core.records import DEFAULT_NAMESPACE, Held, Lease, Payload, RunKey
+from ..core.retry import SERVER_DEFAULT, RetryPolicy
+from ..core.times import US_PER_MS, US_PER_S, Timestamp
+from ..v1 import common_pb2 as pb
+from ..v1 import worker_pb2
+from .enums import ERROR_CODE_FROM_WIRE, ERROR_CODE_TO_WIRE, ERROR_KIND_FROM_WIRE, ERROR_KIND_TO_WIRE
+
+NULL = Payload(b"null")
+
+_NONCE_MAX = (1 << 63) - 1
+_NO_NONCE = 0  # no claim draws it, so it fits no run
+_NS_PER_US = 1_000
+
+
+def read_namespace(namespace_id: str) -> str:
+    return namespace_id or DEFAULT_NAMESPACE
+
+
+# --- payloads ----------------------------------------------------------------------------------------------------------
+
+
+def read_payload(letter: pb.Payload) -> Payload:
+    metadata = letter.metadata
+    return Payload(letter.data, dict(metadata)) if metadata else Payload(letter.data)
+
+
+def write_payload(payload: Payload) -> pb.Payload:
+    return pb.Payload(data=payload.data, metadata=payload.metadata)
+
+
+def write_payload_if(payload: Payload | None) -> pb.Payload | None:
+    return None if payload is None else pb.Payload(data=payload.data, metadata=payload.metadata)
+
+
+# --- errors ------------------------------------------------------------------------------------------------------------
+
+
+def read_error(letter: pb.ErrorDetail) -> ErrorDetail:
+    return ErrorDetail(
+        code=ERROR_CODE_FROM_WIRE.get(letter.code, ErrorCode.USER),
+        kind=ERROR_KIND_FROM_WIRE.get(letter.kind, ErrorKind.TRANSIENT),
+        message=letter.message,
+        type=letter.type,
+        bases=tuple(letter.bases),
+        traceback=letter.traceback,
+        non_retryable=letter.non_retryable,
+        retry_after_ms=letter.retry_after_ms,
+        subject=letter.subject,
+        subject_id=letter.subject_id,
+        metadata=dict(letter.metadata),
+        cause=read_error(letter.cause) if letter.HasField("cause") else None,
+    )
+
+
+def write_error(error: ErrorDetail) -> pb.ErrorDetail:
+    return pb.ErrorDetail(
+        code=ERROR_CODE_TO_WIRE[error.code],
+        kind=ERROR_KIND_TO_WIRE[error.kind],
+        message=error.message,
+        type=error.type,
+        bases=error.bases,
+        traceback=error.traceback,
+        non_retryable=error.non_retryable,
+        retry_after_ms=error.retry_after_ms,
+        subject=error.subject,
+        subject_id=error.subject_id,
+        metadata=error.metadata,
+        cause=None if error.cause is None else write_error(error.cause),
+    )
+
+
+def write_error_if(error: ErrorDetail | None) -> pb.ErrorDetail | None:
+    return None if error is None else write_error(error)
+
+
+# --- retry policies ----------------------------------------------------------------------------------------------------
+
+
+def read_retry(letter: pb.RetryPolicy) -> RetryPolicy:
+    """A policy with what it leaves out taken from the server's default.
+
+    An initial interval of 0 is "at once" only in a policy that also says coefficient and maximum; otherwise it is left out.
+    """
+    return _read_retry(letter.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=1_024)  # a program has few policies and sends them with every first attempt
+def _read_retry(data: bytes) -> RetryPolicy:
+    letter = pb.RetryPolicy.FromString(data)
+    whole = letter.backoff_coefficient != 0 and letter.maximum_interval_ms != 0
+    return RetryPolicy(
+        maximum_attempts=letter.maximum_attempts or SERVER_DEFAULT.maximum_attempts,
+        initial_interval_ms=letter.initial_interval_ms
+        if whole
+        else letter.initial_interval_ms or SERVER_DEFAULT.initial_interval_ms,
+        backoff_coefficient=letter.backoff_coefficient or SERVER_DEFAULT.backoff_coefficient,
+        maximum_interval_ms=letter.maximum_interval_ms or SERVER_DEFAULT.maximum_interval_ms,
+        non_retryable_errors=tuple(letter.non_retryable_errors),
+        jitter=letter.jitter if letter.HasField("jitter") else SERVER_DEFAULT.jitter,
+    )
+
+
+def write_retry(policy: RetryPolicy) -> pb.RetryPolicy:
+    return pb.RetryPolicy(
+        maximum_attempts=policy.maximum_attempts,
+        initial_interval_ms=policy.initial_interval_ms,
+        backoff_coefficient=policy.backoff_coefficient,
+        maximum_interval_ms=max(policy.maximum_interval_ms, 1),  # 0 would read as the default
+        non_retryable_errors=policy.non_retryable_errors,
+        jitter=policy.jitter,
+    )
+
+
+def write_retry_if(policy: RetryPolicy | None) -> pb.RetryPolicy | None:
+    return None if policy is None else write_retry(policy)
+
+
+# --- leases ------------------------------------------------------------------------------------------------------------
+
+
+def read_lease(letter: pb.Lease) -> Lease:
+    """A nonce no claim can have drawn becomes one that fits no run."""
+    nonce = letter.nonce
+    return Lease(letter.counter, nonce if nonce <= _NONCE_MAX else _NO_NONCE)
+
+
+def write_lease(lease: Lease) -> pb.Lease:
+    return pb.Lease(counter=lease.counter, nonce=lease.nonce)
+
+
+def read_held(letter: worker_pb2.HeldRun, namespace: str) -> Held:
+    return Held(RunKey(namespace, letter.run_id), read_lease(letter.lease))
+
+
+def write_held(held: Held) -> worker_pb2.HeldRun:
+    return worker_pb2.HeldRun(run_id=held.run.run_id, lease=write_lease(held.lease))
+
+
+# --- time --------------------------------------------------------------------------------------------------------------
+
+
+def read_time(letter: TimestampLetter) -> Timestamp:
+    """Parts of a microsecond round up, so that nothing becomes due early."""
+    return letter.seconds * US_PER_S + -(-letter.nanos // _NS_PER_US)
+
+
+def read_time_if(letter: Message, field: str) -> Timestamp | None:
+    return read_time(getattr(letter, field)) if letter.HasField(field) else None
+
+
+def write_time(at: Timestamp) -> TimestampLetter:
+    seconds, microseconds = divmod(at, US_PER_S)
+    return TimestampLetter(seconds=seconds, nanos=microseconds * _NS_PER_US)
+
+
+def write_time_if(at: Timestamp | None) -> TimestampLetter | None:
+    return None if at is None else write_time(at)
+
+
+def read_duration_us(letter: Duration) -> int:
+    """Microseconds; parts of one round up."""
+    return letter.seconds * US_PER_S + -(-letter.nanos // _NS_PER_US)
+
+
+def read_duration_ms(letter: Duration) -> int:
+    """Milliseconds; parts of one round up."""
+    return -(-read_duration_us(letter) // US_PER_MS)
+
+
+def write_duration(microseconds: int) -> Duration:
+    seconds, rest = divmod(microseconds, US_PER_S)
+    return Duration(seconds=seconds, nanos=rest * _NS_PER_US)

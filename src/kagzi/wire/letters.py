@@ -1,0 +1,51 @@
+"""What the unary letters of workers have in common: the run they are about, the lease that proves it is held, the result."""
+
+from typing import Protocol
+
+from ..core.errors import ErrorDetail, InvalidArgument
+from ..core.records import Lease, Payload, RunKey
+from ..v1 import common_pb2
+from .common import NULL, read_error, read_lease, read_namespace, read_payload
+
+
+class RunLetter(Protocol):
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def namespace_id(self) -> str: ...
+
+
+class LeaseLetter(Protocol):
+    @property
+    def lease(self) -> common_pb2.Lease: ...
+    def HasField(self, field_name: str, /) -> bool: ...  # noqa: N802  protobuf's name
+
+
+class OutputLetter(Protocol):
+    @property
+    def output(self) -> common_pb2.Payload: ...
+    def HasField(self, field_name: str, /) -> bool: ...  # noqa: N802
+
+
+class ErrorLetter(Protocol):
+    @property
+    def error(self) -> common_pb2.ErrorDetail: ...
+
+
+def read_run_key(letter: RunLetter) -> RunKey:
+    return RunKey(read_namespace(letter.namespace_id), letter.run_id)
+
+
+def read_lease_of(letter: LeaseLetter) -> Lease:
+    if not letter.HasField("lease"):
+        raise InvalidArgument("lease is missing. Send the one that came with the task.", field="lease")
+    return read_lease(letter.lease)
+
+
+def read_output(letter: OutputLetter) -> Payload:
+    """No output is null."""
+    return read_payload(letter.output) if letter.HasField("output") else NULL
+
+
+def read_error_of(letter: ErrorLetter) -> ErrorDetail:
+    return read_error(letter.error)

@@ -1,0 +1,228 @@
+"""Starts, runs, filters and outcomes."""
+
+from ..core.commands import StartRequest
+from ..core.errors import InvalidArgument
+from ..core.outcomes import Existing, Started
+from ..core.records import NO_LABELS, RunEnd, RunFilter, RunKey, RunRecord
+from ..core.states import RunStatus
+from ..v1 import workflow_pb2 as pb
+from .common import (
+    read_duration_us,
+    read_error,
+    read_namespace,
+    read_payload,
+    read_retry,
+    read_time,
+    read_time_if,
+    write_duration,
+    write_error_if,
+    write_payload_if,
+    write_retry_if,
+    write_time,
+    write_time_if,
+)
+from .enums import (
+    ON_CONFLICT_FROM_WIRE,
+    ON_CONFLICT_TO_WIRE,
+    RUN_STATUS_FROM_WIRE,
+    RUN_STATUS_TO_WIRE,
+    WAIT_REASON_FROM_WIRE,
+    WAIT_REASON_TO_WIRE,
+)
+
+
+def read_start(letter: pb.StartWorkflowRequest, *, batch_namespace: str = "") -> StartRequest:
+    """Raises InvalidArgument for what no server does, or does not do yet: nothing is accepted and ignored."""
+    namespace = letter.namespace_id or batch_namespace
+    if batch_namespace and namespace != batch_namespace:
+        raise InvalidArgument(
+            f"namespace_id={namespace!r} of a start differs from that of its batch, {batch_namespace!r}. Leave it empty.",
+            field="namespace_id",
+        )
+    if letter.concurrency_key:
+        raise InvalidArgument(
+            "concurrency_key is not supported by this server yet. Leave it empty.", field="concurrency_key"
+        )
+    on_conflict = ON_CONFLICT_FROM_WIRE.get(letter.on_conflict or ON_CONFLICT_TO_WIRE["existing"])
+    if on_conflict is None:
+        raise InvalidArgument(f"on_conflict={letter.on_conflict} is none of the known ones.", field="on_conflict")
+    return StartRequest(
+        namespace=read_namespace(namespace),
+        workflow_type=letter.workflow_type,
+        workflow_id=letter.workflow_id,
+        request_id=letter.request_id,
+        task_queue=letter.task_queue,
+        input=read_payload(letter.input) if letter.HasField("input") else None,
+        context=read_payload(letter.context) if letter.HasField("context") else None,
+        version=letter.version,
+        labels=dict(letter.labels) if letter.labels else NO_LABELS,
+        priority=letter.priority,
+        start_at=read_time_if(letter, "start_at"),
+        delay_us=read_duration_us(letter.delay) if letter.HasField("delay") else None,
+        deadline_at=read_time_if(letter, "deadline_at"),
+        retry=read_retry(letter.retry_policy) if letter.HasField("retry_policy") else None,
+        on_conflict=on_conflict,
+    )
+
+
+def write_start(request: StartRequest) -> pb.StartWorkflowRequest:
+    return pb.StartWorkflowRequest(
+        workflow_id=request.workflow_id,
+        namespace_id=request.namespace,
+        task_queue=request.task_queue,
+        workflow_type=request.workflow_type,
+        input=write_payload_if(request.input),
+        context=write_payload_if(request.context),
+        deadline_at=write_time_if(request.deadline_at),
+        version=request.version,
+        retry_policy=write_retry_if(request.retry),
+        request_id=request.request_id,
+        on_conflict=ON_CONFLICT_TO_WIRE[request.on_conflict],
+        labels=request.labels,
+        priority=request.priority,
+        start_at=write_time_if(request.start_at),
+        delay=None if request.delay_us is None else write_duration(request.delay_us),
+    )
+
+
+def write_started(outcome: Started | Existing, *, url: str) -> pb.StartWorkflowResponse:
+    return pb.StartWorkflowResponse(
+        run_id=outcome.run_id,
+        already_exists=isinstance(outcome, Existing),
+        workflow_id=outcome.workflow_id,
+        status=RUN_STATUS_TO_WIRE[outcome.status],
+        url=url,
+    )
+
+
+# --- runs as people see them -------------------------------------------------------------------------------------------
+
+
+def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
+    return pb.Workflow(
+        run_id=record.run.run_id,
+        workflow_id=record.workflow_id,
+        namespace_id=record.run.namespace,
+        task_queue=record.workflow_type,
+        workflow_type=record.workflow_type,
+        status=RUN_STATUS_TO_WIRE[record.status],
+        input=write_payload_if(record.input),
+        output=write_payload_if(record.output),
+        context=write_payload_if(record.context),
+        error=write_error_if(record.error),
+        attempts=record.attempt,
+        created_at=write_time(record.created_at),
+        started_at=write_time_if(record.started_at),
+        finished_at=write_time_if(record.finished_at),
+        wake_up_at=write_time_if(record.wake_at),
+        deadline_at=write_time_if(record.deadline_at),
+        worker_id=record.worker_id or "",
+        version=record.version or "",
+        parent_step_id=record.parent_step_id or "",
+        parent_run_id=record.parent_run_id or "",
+        wait_reason=None if record.wait_reason is None else WAIT_REASON_TO_WIRE[record.wait_reason],
+        labels=record.labels,
+        priority=record.priority,
+        cancel_requested=record.cancel_requested,
+        cancel_reason=record.cancel_reason,
+        problem=write_error_if(record.problem),
+        last_seq=record.last_seq,
+        url=url,
+        retry_policy=write_retry_if(record.retry),
+    )
+
+
+def read_run(letter: pb.Workflow) -> RunRecord:
+    return RunRecord(
+        run=RunKey(read_namespace(letter.namespace_id), letter.run_id),
+        workflow_id=letter.workflow_id,
+        workflow_type=letter.workflow_type,
+        version=letter.version or None,
+        status=read_run_status(letter.status),
+        wait_reason=WAIT_REASON_FROM_WIRE.get(letter.wait_reason),
+        attempt=letter.attempts,
+        priority=letter.priority,
+        labels=dict(letter.labels),
+        created_at=read_time(letter.created_at),
+        started_at=read_time_if(letter, "started_at"),
+        finished_at=read_time_if(letter, "finished_at"),
+        wake_at=read_time_if(letter, "wake_up_at"),
+        deadline_at=read_time_if(letter, "deadline_at"),
+        worker_id=letter.worker_id or None,
+        last_seq=letter.last_seq,
+        retry=read_retry(letter.retry_policy) if letter.HasField("retry_policy") else None,
+        cancel_requested=letter.cancel_requested,
+        cancel_reason=letter.cancel_reason,
+        error=read_error(letter.error) if letter.HasField("error") else None,
+        problem=read_error(letter.problem) if letter.HasField("problem") else None,
+        parent_run_id=letter.parent_run_id or None,
+        parent_step_id=letter.parent_step_id or None,
+        input=read_payload(letter.input) if letter.HasField("input") else None,
+        context=read_payload(letter.context) if letter.HasField("context") else None,
+        output=read_payload(letter.output) if letter.HasField("output") else None,
+    )
+
+
+def read_run_status(number: int, *, field: str = "status") -> RunStatus:
+    """Raises InvalidArgument for a number that is no status."""
+    status = RUN_STATUS_FROM_WIRE.get(number)
+    if status is None:
+        raise InvalidArgument(f"{field}={number} is no WorkflowStatus.", field=field)
+    return status
+
+
+def write_outcome(end: RunEnd) -> pb.RunOutcome:
+    return pb.RunOutcome(
+        run_id=end.run.run_id,
+        status=RUN_STATUS_TO_WIRE[end.status],
+        output=write_payload_if(end.output),
+        error=write_error_if(end.error),
+    )
+
+
+def read_outcome(letter: pb.RunOutcome, *, namespace: str) -> RunEnd:
+    return RunEnd(
+        run=RunKey(namespace, letter.run_id),
+        status=read_run_status(letter.status),
+        output=read_payload(letter.output) if letter.HasField("output") else None,
+        error=read_error(letter.error) if letter.HasField("error") else None,
+    )
+
+
+# --- filters -----------------------------------------------------------------------------------------------------------
+
+
+def read_filter(letter: pb.ListWorkflowsRequest) -> RunFilter:
+    """Both places for statuses (the first contract's and the filter's) mean the same; one of them may be used."""
+    where = letter.filter
+    for field, given in (("schedule_id", bool(where.schedule_id)), ("has_problem", where.HasField("has_problem"))):
+        if given:
+            raise InvalidArgument(f"filter.{field} is not supported by this server yet.", field=f"filter.{field}")
+    statuses = list(where.statuses)
+    if letter.status_filter:
+        if statuses:
+            raise InvalidArgument("status_filter and filter.statuses are both set. Set one.", field="status_filter")
+        statuses = [letter.status_filter]
+    return RunFilter(
+        statuses=tuple(read_run_status(status, field="status") for status in statuses),
+        workflow_types=tuple(where.workflow_types),
+        labels=dict(where.labels) if where.labels else NO_LABELS,
+        created_after=read_time_if(where, "created_after"),
+        created_before=read_time_if(where, "created_before"),
+        workflow_id=where.workflow_id,
+        version=where.version,
+        parent_run_id=where.parent_run_id,
+    )
+
+
+def write_filter(where: RunFilter) -> pb.WorkflowFilter:
+    return pb.WorkflowFilter(
+        statuses=[RUN_STATUS_TO_WIRE[status] for status in where.statuses],
+        workflow_types=where.workflow_types,
+        labels=where.labels,
+        created_after=write_time_if(where.created_after),
+        created_before=write_time_if(where.created_before),
+        workflow_id=where.workflow_id,
+        version=where.version,
+        parent_run_id=where.parent_run_id,
+    )

@@ -1,0 +1,199 @@
+"""Exceptions <-> status codes: the one place where errors cross the wire.
+
+A status carries, in `grpc-status-details-bin`, a google.rpc.Status with an ErrorInfo (for tools) and a kagzi.v1.ErrorDetail
+(for SDKs). Only the texts of Kagzi's own errors leave the house; anything else is an incident with a number.
+"""
+
+from datetime import timedelta
+from typing import NamedTuple, cast
+
+import grpc
+from google.protobuf.any_pb2 import Any
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
+
+from ..core import limits
+from ..core.errors import (
+    AlreadyExists,
+    ErrorCode,
+    ErrorDetail,
+    ErrorKind,
+    InternalError,
+    InvalidArgument,
+    KagziError,
+    LeaseLost,
+    NotFound,
+    PermissionDenied,
+    PreconditionFailed,
+    RequestError,
+    ResourceExhausted,
+    Unavailable,
+    Unimplemented,
+    qualified_name,
+)
+from ..v1 import common_pb2 as pb
+from .common import read_error, write_error
+
+DETAILS_KEY = "grpc-status-details-bin"
+DOMAIN = "kagzi"
+
+# Metadata of an answer are limited to 8 KiB in all, and a text is in them three times, once percent-encoded.
+_TEXT_BYTES = 1_024
+_METADATA_ENTRIES = 8
+
+_STATUS_OF_CODE = {
+    ErrorCode.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    ErrorCode.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
+    ErrorCode.PRECONDITION_FAILED: grpc.StatusCode.FAILED_PRECONDITION,
+    ErrorCode.CONFLICT: grpc.StatusCode.ALREADY_EXISTS,
+    ErrorCode.UNAUTHORIZED: grpc.StatusCode.PERMISSION_DENIED,
+    ErrorCode.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    ErrorCode.INTERNAL: grpc.StatusCode.INTERNAL,
+    ErrorCode.TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,
+    ErrorCode.LEASE_LOST: grpc.StatusCode.ABORTED,
+    ErrorCode.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    ErrorCode.CANCELLED: grpc.StatusCode.CANCELLED,
+    ErrorCode.UNIMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
+    ErrorCode.USER: grpc.StatusCode.UNKNOWN,
+}
+
+_REQUEST_ERROR_OF_CODE: dict[ErrorCode, type[RequestError]] = {
+    ErrorCode.NOT_FOUND: NotFound,
+    ErrorCode.INVALID_ARGUMENT: InvalidArgument,
+    ErrorCode.PRECONDITION_FAILED: PreconditionFailed,
+    ErrorCode.CONFLICT: AlreadyExists,
+    ErrorCode.UNAUTHORIZED: PermissionDenied,
+    ErrorCode.LEASE_LOST: LeaseLost,
+    ErrorCode.RESOURCE_EXHAUSTED: ResourceExhausted,
+    ErrorCode.UNIMPLEMENTED: Unimplemented,
+}
+
+_ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
+    ErrorCode.UNAVAILABLE: Unavailable,
+    ErrorCode.TIMEOUT: Unavailable,
+    ErrorCode.CANCELLED: Unavailable,
+    ErrorCode.INTERNAL: InternalError,
+    ErrorCode.USER: InternalError,
+}
+
+# For statuses without our details: they come from the transport, a proxy, or something that is no Kagzi server. Kagzi never
+# answers INTERNAL or UNKNOWN without details, so those two mean a broken connection, too.
+_CODE_OF_BARE_STATUS = {
+    grpc.StatusCode.NOT_FOUND: ErrorCode.NOT_FOUND,
+    grpc.StatusCode.INVALID_ARGUMENT: ErrorCode.INVALID_ARGUMENT,
+    grpc.StatusCode.OUT_OF_RANGE: ErrorCode.INVALID_ARGUMENT,
+    grpc.StatusCode.FAILED_PRECONDITION: ErrorCode.PRECONDITION_FAILED,
+    grpc.StatusCode.ALREADY_EXISTS: ErrorCode.CONFLICT,
+    grpc.StatusCode.PERMISSION_DENIED: ErrorCode.UNAUTHORIZED,
+    grpc.StatusCode.UNAUTHENTICATED: ErrorCode.UNAUTHORIZED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ErrorCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.UNIMPLEMENTED: ErrorCode.UNIMPLEMENTED,
+    grpc.StatusCode.DATA_LOSS: ErrorCode.INTERNAL,
+}
+
+
+class RpcStatus(NamedTuple):
+    """What a call is ended with."""
+
+    code: grpc.StatusCode
+    details: str
+    metadata: tuple[tuple[str, bytes], ...]
+
+
+def is_incident(error: BaseException) -> bool:
+    """Whether the error is nobody's answer: a bug, whose text stays in the log."""
+    return not isinstance(error, KagziError) or isinstance(error, InternalError)
+
+
+def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
+    """The status an exception ends a call with. Of an incident nothing is told but its number."""
+    if is_incident(error):
+        told: KagziError = InternalError(
+            f"internal error, incident {incident or 'unknown'}. The server's log says more under this number."
+        )
+        told.metadata["incident"] = incident
+    else:
+        told = cast("KagziError", error)
+    detail = detail_of(told)
+    code = _STATUS_OF_CODE[detail.code]
+    info = ErrorInfo(reason=detail.code.name, domain=DOMAIN, metadata=detail.metadata)
+    details: list[Any] = [Any(), Any()]
+    details[0].Pack(info)
+    details[1].Pack(write_error(detail))
+    number = cast("tuple[int, str]", code.value)[0]
+    status = Status(code=number, message=detail.message, details=details)
+    return RpcStatus(code, detail.message, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def detail_of(error: KagziError) -> ErrorDetail:
+    """The error as a value, cut to what fits into an answer's metadata."""
+    request = error if isinstance(error, RequestError) else None
+    retry_after_ms = 0 if error.retry_after is None else error.retry_after // timedelta(milliseconds=1)
+    metadata = list(error.metadata.items())[:_METADATA_ENTRIES]
+    return ErrorDetail(
+        code=error.code,
+        kind=error.kind,
+        message=clip(error.message, _TEXT_BYTES),
+        type=qualified_name(type(error)),
+        retry_after_ms=retry_after_ms,
+        subject=request.subject if request else "",
+        subject_id=clip(request.subject_id, limits.NAME_BYTES) if request else "",
+        metadata={clip(key, limits.NAME_BYTES): clip(value, limits.NAME_BYTES) for key, value in metadata},
+        non_retryable=error.kind is not ErrorKind.TRANSIENT,
+    )
+
+
+def error_of(detail: ErrorDetail) -> KagziError:
+    """The exception a detail stands for: the inverse of `detail_of`."""
+    retry_after = timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None
+    request_error = _REQUEST_ERROR_OF_CODE.get(detail.code)
+    if request_error is None:
+        error = _ERROR_OF_CODE[detail.code](detail.message, metadata=detail.metadata, retry_after=retry_after)
+    else:
+        error = request_error(
+            detail.message,
+            field=detail.subject_id if detail.subject == "field" else "",
+            subject=detail.subject,
+            subject_id=detail.subject_id,
+            metadata=detail.metadata,
+            retry_after=retry_after,
+        )
+    return error
+
+
+def from_rpc_error(error: grpc.RpcError) -> KagziError:
+    """The exception a failed call raises in the SDK. Without details: by the status code; what cannot be told is Unavailable."""
+    call = cast("grpc.Call", error)
+    detail = _detail_in(call)
+    if detail is not None:
+        return error_of(detail)
+    status = call.code()
+    text = call.details() or status.name
+    code = _CODE_OF_BARE_STATUS.get(status, ErrorCode.UNAVAILABLE)
+    return error_of(ErrorDetail(code=code, message=f"{text} ({status.name})", metadata={"grpc_status": status.name}))
+
+
+def _detail_in(call: grpc.Call) -> ErrorDetail | None:
+    for key, value in call.trailing_metadata() or ():
+        if key == DETAILS_KEY and isinstance(value, bytes):
+            return _read_details(value)
+    return None
+
+
+def _read_details(data: bytes) -> ErrorDetail | None:
+    letter = pb.ErrorDetail()
+    try:
+        for part in Status.FromString(data).details:
+            if part.Unpack(letter):
+                return read_error(letter)
+    except DecodeError:
+        return None
+    return None
+
+
+def clip(text: str, limit_bytes: int) -> str:
+    """The beginning of `text`, at most `limit_bytes` of UTF-8."""
+    if len(text) * 4 <= limit_bytes:
+        return text
+    return text.encode(errors="replace")[:limit_bytes].decode(errors="ignore")

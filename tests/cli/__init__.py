@@ -1,0 +1,1 @@
+"""The command line, as real processes: what they print, where, and how they end."""

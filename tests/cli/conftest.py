@@ -1,0 +1,75 @@
+"""A server and a worker as real processes, shared by the tests of a module; every run has a name of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.kagzi_process import kagzi, running
+
+FLOWS = """
+import asyncio
+from kagzi import Context, NonRetryable, Retry, workflow
+
+
+@workflow
+async def echo(ctx: Context, value: object) -> object:
+    return await ctx.step("echo").run(lambda: value)
+
+
+@workflow
+async def nothing(ctx: Context) -> None:
+    return None
+
+
+async def refuse() -> None:
+    raise NonRetryable("the card is stolen")
+
+
+@workflow
+async def fails(ctx: Context) -> None:
+    await ctx.step("charge").run(refuse)
+
+
+tries = 0
+
+
+async def flaky() -> str:
+    global tries
+    tries += 1
+    if tries % 2:
+        raise ConnectionError("the line is bad")
+    return "at last"
+
+
+@workflow
+async def retries(ctx: Context) -> str:
+    return await ctx.step("call", retry=Retry.fixed(3, "1ms")).run(flaky)
+
+
+@workflow
+async def sleeps(ctx: Context, how_long: str) -> str:
+    await ctx.sleep("nap", how_long)
+    return "awake"
+"""
+
+
+class Installation(NamedTuple):
+    address: str
+    directory: Path
+
+    def run(self, *arguments: str, **options: object):  # type: ignore[no-untyped-def]  passes on what kagzi() takes
+        return kagzi(*arguments, "--address", self.address, **options)  # type: ignore[arg-type]  as above
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    directory = tmp_path_factory.mktemp("installation")
+    (directory / "flows.py").write_text(FLOWS)
+    options = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    with running("server", "--db", f"sqlite:///{directory / 'kagzi.db'}", *options) as server:
+        address = server.says(r"kagzi server ready .*?grpc=(\S+)")[1]
+        with running("worker", str(directory / "flows.py"), "--address", address) as worker:
+            worker.says(r"worker \S+ serves")
+            yield Installation(address, directory)

@@ -1,0 +1,92 @@
+"""The face of the program: help that comes at once and says what is there."""
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from kagzi.cli.main import COMMANDS, kagzi
+from tests.support.kagzi_process import clean_environment
+from tests.support.kagzi_process import kagzi as run
+
+HELP_S = 0.250
+IMPORT_S = 0.100
+
+
+def best_wall_s(*command: str, tries: int = 9) -> float:
+    """The median of several; a busy machine delays all of them, so the fastest of three rounds counts."""
+    rounds: list[float] = []
+    for _ in range(3):
+        times: list[float] = []
+        for _ in range(tries // 3):
+            begin = time.perf_counter()
+            subprocess.run(command, env=clean_environment(), stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - begin)
+        rounds.append(statistics.median(times))
+    return min(rounds)
+
+
+def test_help_comes_at_once() -> None:
+    assert best_wall_s(sys.executable, "-m", "kagzi", "--help") < HELP_S
+
+
+def test_importing_kagzi_costs_little_beyond_python_and_grpc() -> None:
+    bare = best_wall_s(sys.executable, "-c", "import grpc, grpc.aio")
+    assert best_wall_s(sys.executable, "-c", "import grpc, grpc.aio, kagzi") - bare < IMPORT_S
+
+
+def test_help_imports_neither_grpc_nor_drivers() -> None:
+    script = (
+        "import sys; from kagzi.cli.main import run; run(['--help']); "
+        "print([name for name in ('grpc', 'asyncpg', 'rich', 'uvicorn', 'google.protobuf') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=clean_environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_is_described_alike_in_both_places(name: str) -> None:
+    context = click.Context(kagzi)
+    command = kagzi.get_command(context, name)
+    assert command is not None
+    assert command.help is not None
+    assert command.help.splitlines()[0] == COMMANDS[name][2]
+    assert run(name, "--help").returncode == 0
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
+    missing: list[str] = []
+    context = click.Context(kagzi)
+    for name in COMMANDS:
+        command = kagzi.get_command(context, name)
+        assert command is not None
+        if f"## kagzi {name}" not in text:
+            missing.append(name)
+            continue
+        section = text.split(f"## kagzi {name}", 1)[1].split("\n## ", 1)[0]
+        commands = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+        for each in commands:
+            for parameter in each.params:
+                if isinstance(parameter, click.Option):
+                    missing += [f"{name} {flag}" for flag in parameter.opts if len(flag) > 2 and flag not in section]
+    assert missing == []
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    done = run("strat")
+    assert done.returncode == 2
+    assert "No such command 'strat'" in done.stderr
+    assert done.stdout == ""
+
+
+def test_version_is_data() -> None:
+    done = run("version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("kagzi 0.")

@@ -1,0 +1,39 @@
+"""Values of options: a bad one is refused before anything happens, and the option is named."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from kagzi.cli.options import duration, key_value
+from kagzi.cli.settings import default_map
+
+
+def test_durations_need_a_unit() -> None:
+    assert duration("5m 30s") == timedelta(minutes=5, seconds=30)
+    with pytest.raises(click.BadParameter, match=r'has no unit\. Write "30s"'):
+        duration("30")
+
+
+def test_labels_are_pairs() -> None:
+    assert key_value("team=a=b") == ("team", "a=b")
+    with pytest.raises(click.BadParameter, match="Write key=value"):
+        key_value("team")
+
+
+def test_the_project_file_gives_defaults(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.kagzi]\naddress = "far:1"\ndb = "sqlite:///a.db"\ndata = "here"\nlease = "3s"\n'
+    )
+    defaults = default_map(tmp_path)
+    assert defaults["list"] == {"address": "far:1"}
+    assert defaults["db"]["status"] == {"url": "sqlite:///a.db"}
+    assert defaults["dev"] == {"data": "here"}
+    assert "server" not in defaults  # the server reads the file itself, below the environment
+
+
+def test_an_unknown_name_in_the_project_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.kagzi]\nadress = "far:1"\n')
+    with pytest.raises(click.ClickException, match=r"unknown setting 'adress'. Did you mean 'address'\?"):
+        default_map(tmp_path)

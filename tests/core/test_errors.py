@@ -1,0 +1,166 @@
+"""Errors carry what their reader needs: what happened as Python would print it, its classes by name, and what to do."""
+
+import inspect
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagzi.core import errors
+from kagzi.core.errors import (
+    AlreadyExists,
+    ChildError,
+    ErrorCode,
+    ErrorDetail,
+    ErrorKind,
+    InvalidArgument,
+    KagziError,
+    NonRetryable,
+    NotFound,
+    RequestError,
+    RetryAfter,
+    RunError,
+    StepError,
+    decode_detail,
+    encode_detail,
+    not_found,
+    qualified_name,
+)
+
+
+class ShopError(Exception):
+    pass
+
+
+class PaymentError(ShopError):
+    pass
+
+
+def detail_of(error: type[BaseException], message: str = "declined") -> ErrorDetail:
+    """As a worker would report it: the class and its bases by qualified name."""
+    name, *bases = (qualified_name(cls) for cls in error.__mro__ if cls is not object)
+    return ErrorDetail(type=name, message=message, bases=tuple(bases))
+
+
+details = st.recursive(
+    st.builds(
+        ErrorDetail,
+        code=st.sampled_from(ErrorCode),
+        kind=st.sampled_from(ErrorKind),
+        message=st.text(max_size=30),
+        type=st.text(max_size=20),
+        bases=st.lists(st.text(max_size=10), max_size=3).map(tuple),
+        traceback=st.text(max_size=30),
+        non_retryable=st.booleans(),
+        retry_after_ms=st.integers(0, 2**53),
+        subject=st.text(max_size=10),
+        subject_id=st.text(max_size=10),
+        metadata=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
+    ),
+    lambda inner: st.builds(ErrorDetail, message=st.text(max_size=10), cause=inner),
+    max_leaves=3,
+)
+
+
+@given(details)
+def test_a_stored_error_is_read_back_as_it_was(detail: ErrorDetail) -> None:
+    assert decode_detail(encode_detail(detail)) == detail
+
+
+@pytest.mark.parametrize(
+    ("detail", "text"),
+    [
+        (ErrorDetail(type="shop.PaymentError", message="declined"), "PaymentError: declined"),
+        (ErrorDetail(type="ValueError", message="declined"), "ValueError: declined"),
+        (ErrorDetail(type="shop.PaymentError"), "PaymentError"),
+        (ErrorDetail(message="declined"), "declined"),
+        (ErrorDetail(), ""),
+    ],
+)
+def test_the_text_is_what_python_would_print(detail: ErrorDetail, text: str) -> None:
+    assert detail.text == text
+
+
+@pytest.mark.parametrize("of", [StepError.of, ChildError.of, RunError.of])
+def test_matches_is_isinstance_for_an_error_of_another_process(of: object) -> None:
+    if of == StepError.of:
+        failure: StepError | RunError = StepError.of("charge", detail_of(PaymentError), attempts=3)
+    else:
+        failure = of("run-1", "failed", detail_of(PaymentError))  # type: ignore[operator]
+    assert failure.matches(PaymentError)
+    assert failure.matches(ShopError)
+    assert failure.matches(Exception)
+    assert failure.matches(ValueError, ShopError)
+    assert not failure.matches(ValueError)
+    assert not failure.matches()
+
+
+def test_a_class_of_the_same_plain_name_in_another_module_does_not_match() -> None:
+    failure = StepError.of("charge", ErrorDetail(type="other.PaymentError", bases=("Exception",)), attempts=1)
+    assert not failure.matches(PaymentError)
+
+
+def test_a_step_error_says_which_step_how_often_and_why() -> None:
+    failure = StepError.of("charge", detail_of(PaymentError), attempts=3)
+    assert str(failure) == "step 'charge' failed after 3 attempts: PaymentError: declined"
+    assert "after 1 attempt:" in str(StepError.of("charge", detail_of(PaymentError), attempts=1))
+    assert (failure.step, failure.attempts) == ("charge", 3)
+
+
+def test_a_run_error_contains_type_and_message_of_its_cause() -> None:
+    failure = RunError.of("run-1", "failed", detail_of(PaymentError))
+    assert str(failure) == "run run-1 failed: PaymentError: declined"
+    assert str(RunError.of("run-1", "cancelled", ErrorDetail(kind=ErrorKind.CANCELLED))) == "run run-1 cancelled"
+
+
+def test_a_failure_has_kind_code_and_metadata_of_what_was_recorded() -> None:
+    detail = ErrorDetail(kind=ErrorKind.EXHAUSTED, code=ErrorCode.TIMEOUT, metadata={"limit": "3"})
+    failure = RunError.of("run-1", "failed", detail)
+    assert (failure.kind, failure.code, failure.metadata) == (ErrorKind.EXHAUSTED, ErrorCode.TIMEOUT, {"limit": "3"})
+
+
+def test_every_name_an_error_answers_to() -> None:
+    assert ErrorDetail(type="shop.PaymentError", bases=("shop.ShopError", "Exception")).names() == {
+        "shop.PaymentError",
+        "PaymentError",
+        "shop.ShopError",
+        "ShopError",
+        "Exception",
+    }
+    assert ErrorDetail(message="nameless").names() == frozenset()
+
+
+def test_builtins_are_named_as_people_write_them() -> None:
+    assert qualified_name(ValueError) == "ValueError"
+    assert qualified_name(PaymentError) == f"{__name__}.PaymentError"
+
+
+def test_everything_raised_has_one_root() -> None:
+    classes = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, BaseException)]
+    assert all(issubclass(cls, KagziError) for cls in classes)
+    for cls in classes:
+        assert isinstance(cls.kind, ErrorKind)
+        assert isinstance(cls.code, ErrorCode)
+
+
+def test_refusals_name_the_field() -> None:
+    refused = InvalidArgument("timeout=3 has no unit", field="timeout")
+    assert (refused.field, refused.subject, refused.subject_id) == ("timeout", "field", "timeout")
+    assert isinstance(refused, ValueError)
+    missing = not_found("run", "r1")
+    assert str(missing) == "run r1 not found"
+    assert (missing.subject, missing.subject_id) == ("run", "r1")
+    assert isinstance(missing, LookupError)
+    assert isinstance(missing, NotFound)
+    assert issubclass(AlreadyExists, RequestError)
+
+
+def test_retry_after_takes_a_duration_and_refuses_a_bare_number() -> None:
+    assert RetryAfter("busy", "30s").retry_after == timedelta(seconds=30)
+    with pytest.raises(InvalidArgument, match='Write "30s"'):
+        RetryAfter("busy", 30)  # type: ignore[arg-type]
+
+
+def test_non_retryable_keeps_code_and_details() -> None:
+    assert NonRetryable("no", code="E42", details={"n": 1}).metadata == {"code": "E42", "details": '{"n":1}'}

@@ -1,0 +1,66 @@
+"""Run ids sort by the time they were made and are proper UUIDs of version 7."""
+
+from uuid import RFC_4122, UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagzi.core.ids import is_uuid, uuid7
+from kagzi.core.times import US_PER_MS
+from tests.support.clock import BEGINNING
+
+times = st.integers(0, 4_102_444_800_000_000)  # until 2100
+bits = st.integers(0, 2**62 - 1)
+
+
+@given(times, bits)
+def test_version_variant_and_milliseconds_are_where_the_standard_wants_them(now: int, random_bits: int) -> None:
+    made = UUID(uuid7(now, random_bits))
+    assert made.version == 7
+    assert made.variant == RFC_4122
+    assert made.int >> 80 == now // US_PER_MS
+    assert made.int & (2**62 - 1) == random_bits
+
+
+@given(times, times, bits, bits)
+def test_ids_sort_by_the_microsecond_they_were_made_in(first: int, second: int, some: int, other: int) -> None:
+    if first < second:
+        assert uuid7(first, some) < uuid7(second, other)
+
+
+@given(st.integers(0, 999), bits, bits)
+def test_also_within_one_millisecond(microsecond: int, some: int, other: int) -> None:
+    base = BEGINNING // US_PER_MS * US_PER_MS
+    assert uuid7(base + microsecond, some) < uuid7(base + microsecond + 1, other)
+
+
+@given(times, bits)
+def test_an_id_knows_itself(now: int, random_bits: int) -> None:
+    assert is_uuid(uuid7(now, random_bits))
+
+
+@given(times, st.integers(2**62, 2**70))
+def test_too_many_random_bits_do_not_spill_into_the_time(now: int, random_bits: int) -> None:
+    assert UUID(uuid7(now, random_bits)).int >> 80 == now // US_PER_MS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "order-17",
+        "0191B0B0-0000-7000-8000-000000000000",  # upper case
+        "0191b0b000007000800000000000000",
+        "{0191b0b0-0000-7000-8000-000000000000}",
+        "urn:uuid:0191b0b0-0000-7000-8000-000000000000",
+        " 0191b0b0-0000-7000-8000-000000000000",
+    ],
+)
+def test_another_spelling_is_not_an_id(text: str) -> None:
+    assert not is_uuid(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_judged_without_raising(text: str) -> None:
+    assert not is_uuid(text) or len(text) == 36

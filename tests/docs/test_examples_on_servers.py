@@ -1,0 +1,52 @@
+"""e02 as it is: it names localhost:50051 and sleeps half a minute, so the two servers take turns on that port."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.snippets import ROOT
+from tests.support.kagzi_process import RunningCommand, clean_environment, running
+
+EXAMPLE = ROOT / "examples" / "e02_order.py"
+PORT = "127.0.0.1:50051"
+
+pytestmark = pytest.mark.xdist_group("port-50051")
+
+
+def run_the_example(directory: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLE],
+        cwd=directory,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    started, mail, result = done.stdout.splitlines()
+    assert started.startswith("started ")
+    assert "/runs/" in started
+    assert mail == "mail to ada@example.com: shipment-of-2"
+    assert result == "order_id='tx-123-48' status='completed'"
+
+
+def ended_cleanly(command: RunningCommand) -> None:
+    assert command.interrupt() == 0
+    assert "Traceback" not in "\n".join(command.out + command.err)
+
+
+def test_on_dev(tmp_path: Path) -> None:
+    with running("dev", "--listen", PORT, "--http", "127.0.0.1:0", cwd=tmp_path) as dev:
+        dev.says(r"is ready")
+        run_the_example(tmp_path)
+        ended_cleanly(dev)
+
+
+def test_on_a_server_with_postgresql(tmp_path: Path, postgres_url: str) -> None:
+    with running("server", "--db", postgres_url, "--listen", PORT, "--http", "127.0.0.1:0", cwd=tmp_path) as server:
+        server.says("kagzi server ready")
+        run_the_example(tmp_path)
+        ended_cleanly(server)

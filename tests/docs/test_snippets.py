@@ -1,0 +1,82 @@
+"""Programs in README and tutorial run as they stand and print what the page says."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.snippets import ROOT, blocks, printed_by, write_files
+from tests.support.kagzi_process import clean_environment, kagzi, running
+
+TUTORIAL = "docs/tutorial.md"
+PAGES = [*sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")), "README.md"]
+NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+
+
+def python(name: str, directory: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, name],
+        cwd=directory,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["first_run.py", "same_id.py", "retries.py", "at_once.py"])
+def test_the_tutorials_programs_print_what_it_says(name: str, tmp_path: Path) -> None:
+    write_files(TUTORIAL, tmp_path)
+    assert python(name, tmp_path) == printed_by(TUTORIAL, name)
+
+
+def test_the_readmes_embedded_program(tmp_path: Path) -> None:
+    write_files("README.md", tmp_path)
+    assert python("embedded.py", tmp_path) == "Hello, world!\n"
+
+
+def test_the_readmes_first_workflow_by_its_own_commands(tmp_path: Path) -> None:
+    write_files("README.md", tmp_path)
+    (console,) = (block.text for block in blocks("README.md") if block.language == "console")
+    command, expected = console.split("\n", 1)
+    with running("dev", "hello.py", *NO_PORTS, cwd=tmp_path) as dev:
+        address = dev.says(r"^  server +(\S+)$")[1]
+        words = shlex.split(command.removeprefix("$ "))
+        assert words[0] == "kagzi"
+        assert kagzi(*words[1:], env={"KAGZI_ADDRESS": address}).stdout == expected
+
+
+def test_the_tutorials_crash_test_loads(tmp_path: Path) -> None:
+    write_files(TUTORIAL, tmp_path)
+    with running("dev", "patient.py", *NO_PORTS, cwd=tmp_path) as dev:
+        address = dev.says(r"^  server +(\S+)$")[1]
+        kagzi("start", "patient", "ada", "--id", "my-run", "--address", address)
+        dev.says("^before: ada$")
+        shown = kagzi("get", "my-run", "--steps", "--address", address)
+        assert "before" in shown.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_in_the_documentation_is_python(page: str) -> None:
+    for block in blocks(page):
+        if block.language == "python":
+            compile(f"async def page():\n{indented(block.text)}", page, "exec")
+
+
+@pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md", "bench/README.md", "CHANGELOG.md"])
+def test_links_within_the_project_lead_somewhere(page: str) -> None:
+    import re
+
+    text = (ROOT / page).read_text()
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link and "NNNN" not in link]
+    missing = [link for link in links if not ((ROOT / page).parent / link).exists()]
+    assert missing == []
+
+
+def indented(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())

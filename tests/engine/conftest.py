@@ -1,0 +1,59 @@
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeAlias
+
+import pytest
+
+from kagzi.core.limits import Settings
+from kagzi.engine import Engine
+from kagzi.store.protocol import Bus, NullBus
+from kagzi.store.sqlite import SqliteStore
+from kagzi.system import SystemDice, SystemIds
+from tests.engine.parties import MovableClock, TroubledStore
+
+MakeEngine: TypeAlias = Callable[..., Engine]
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[TroubledStore]:
+    real = SqliteStore(":memory:", dice=SystemDice())
+    await real.open()
+    try:
+        yield TroubledStore(real)
+    finally:
+        await real.close()
+
+
+@pytest.fixture
+async def make_engine(store: TroubledStore, clock: MovableClock) -> AsyncIterator[MakeEngine]:
+    """Engines on the one store; they are stopped in the end."""
+    engines: list[Engine] = []
+
+    def make(bus: Bus | None = None, **settings: Any) -> Engine:
+        engine = Engine(
+            store,
+            bus or NullBus(),
+            clock=clock,
+            ids=SystemIds(),
+            dice=SystemDice(),
+            settings=Settings(**settings),
+            server_id=f"server-{len(engines)}",
+        )
+        engines.append(engine)
+        return engine
+
+    yield make
+    store.away = False
+    for engine in engines:
+        await engine.stop()
+
+
+@pytest.fixture
+async def engine(make_engine: MakeEngine) -> Engine:
+    engine = make_engine()
+    await engine.start()
+    return engine

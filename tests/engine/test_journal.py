@@ -1,0 +1,294 @@
+"""Group commit, against a store that only remembers what it was asked to write."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from kagzi.core import limits
+from kagzi.core.commands import Command, CompleteStep
+from kagzi.core.errors import ErrorCode, ErrorDetail, ResourceExhausted, Unavailable
+from kagzi.core.outcomes import Busy, Outcome, Recorded, Refused
+from kagzi.core.records import Lease, Payload, RunKey
+from kagzi.engine import journal as journal_module
+from kagzi.engine.journal import Journal
+from kagzi.engine.outages import Outages
+from kagzi.store.protocol import LeaseTerms
+from tests.engine.parties import TIMEOUT_S, Gate, MovableClock
+
+Answers = list[tuple[int, Outcome]]
+
+
+class Notebook:
+    """The `write` of a store: one outcome per command, from a script."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Command]] = []
+        self.gate: Gate | None = None
+        self.failures: list[Exception] = []
+        self.outcome: Callable[[Command], Outcome] = lambda _: Recorded(1, 1)
+
+    async def write(self, batch: Sequence[Command], now: int, terms: LeaseTerms) -> Sequence[Outcome]:
+        assert terms.until > terms.renew_before > now
+        self.batches.append(list(batch))
+        if self.gate is not None:
+            await self.gate()
+        if self.failures:
+            raise self.failures.pop(0)
+        return [self.outcome(command) for command in batch]
+
+
+@pytest.fixture
+def notebook() -> Notebook:
+    return Notebook()
+
+
+@pytest.fixture
+async def journal(notebook: Notebook) -> AsyncIterator[Journal]:
+    journal = make_journal(notebook)
+    task = asyncio.create_task(journal.run())
+    yield journal
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def make_journal(notebook: Notebook, **options: Any) -> Journal:
+    clock = MovableClock()
+
+    def terms(now: int) -> LeaseTerms:
+        return LeaseTerms(now + 2, now + 1)
+
+    return Journal(notebook, clock=clock, terms=terms, outages=Outages(clock), **options)
+
+
+def completion(run: str = "run", step: str = "step", namespace: str = "default", size: int = 0) -> CompleteStep:
+    output = Payload(b"x" * size)
+    return CompleteStep(run=RunKey(namespace, run), lease=Lease(1, 1), step_id=step, attempt=1, output=output)
+
+
+async def all_answered(count: int, submit: Callable[[Callable[[Answers], None]], None]) -> list[Answers]:
+    """Calls of the sink until so many operations are answered."""
+    calls: list[Answers] = []
+    done = asyncio.Event()
+
+    def sink(answers: Answers) -> None:
+        calls.append(answers)
+        if sum(len(call) for call in calls) >= count:
+            done.set()
+
+    submit(sink)
+    async with asyncio.timeout(TIMEOUT_S):
+        await done.wait()
+    return calls
+
+
+async def test_an_idle_journal_writes_at_once(journal: Journal, notebook: Notebook) -> None:
+    # No timer is involved: within a few turns of the loop, without any time passing, the batch is with the store.
+    task = asyncio.create_task(journal.submit(completion()))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(notebook.batches) == 1
+    assert await task == Recorded(1, 1)
+
+
+async def test_a_hundred_concurrent_completions_cost_at_most_three_batches(
+    journal: Journal, notebook: Notebook
+) -> None:
+    outcomes = await asyncio.gather(*(journal.submit(completion(f"run-{n}")) for n in range(100)))
+    assert outcomes == [Recorded(1, 1)] * 100
+    assert len(notebook.batches) <= 3
+
+
+async def test_while_one_batch_is_written_the_next_gathers(journal: Journal, notebook: Notebook) -> None:
+    notebook.gate = Gate()
+    first = asyncio.create_task(journal.submit(completion("first")))
+    await notebook.gate.arrived.wait()
+    rest = [asyncio.create_task(journal.submit(completion(f"run-{n}"))) for n in range(250)]
+    await asyncio.sleep(0)
+    notebook.gate.open()
+    await asyncio.gather(first, *rest)
+    assert [len(batch) for batch in notebook.batches] == [1, 100, 100, 50]
+
+
+async def test_a_batch_is_cut_at_its_limit_of_bytes(journal: Journal, notebook: Notebook) -> None:
+    size = limits.BATCH_BYTES // 4
+    operations = [(n, completion(f"run-{n}", size=size)) for n in range(9)]
+    await all_answered(9, lambda sink: journal.submit_many(operations, sink))
+    assert [len(batch) for batch in notebook.batches] == [3, 3, 3]
+
+
+async def test_an_operation_larger_than_a_batch_goes_alone(journal: Journal, notebook: Notebook) -> None:
+    operations = [(0, completion("a")), (1, completion("b", size=limits.BATCH_BYTES + 1)), (2, completion("c"))]
+    await all_answered(3, lambda sink: journal.submit_many(operations, sink))
+    assert [[command.run.run_id for command in batch] for batch in notebook.batches] == [["a"], ["b"], ["c"]]
+
+
+async def test_the_sink_is_called_once_per_commit(journal: Journal) -> None:
+    operations = [(n, completion(f"run-{n}")) for n in range(100)]
+    calls = await all_answered(100, lambda sink: journal.submit_many(operations, sink))
+    assert [len(call) for call in calls] == [100]
+    assert [token for token, _ in calls[0]] == list(range(100))
+
+
+async def test_one_refused_operation_leaves_its_neighbours_alone(journal: Journal, notebook: Notebook) -> None:
+    refusal = Refused(ErrorDetail(code=ErrorCode.PRECONDITION_FAILED))
+    notebook.outcome = lambda command: refusal if command.run.run_id == "bad" else Recorded(1, 1)
+    bad, *good = await asyncio.gather(*(journal.submit(completion(run)) for run in ("bad", "a", "b")))
+    assert bad == refusal
+    assert good == [Recorded(1, 1)] * 2
+
+
+async def test_a_batch_that_fails_unforeseen_costs_only_the_culprit(
+    journal: Journal, notebook: Notebook, caplog: pytest.LogCaptureFixture
+) -> None:
+    def outcome(command: Command) -> Outcome:
+        if command.run.run_id == "bad":
+            raise ArithmeticError("a bug in the store")
+        return Recorded(1, 1)
+
+    notebook.outcome = outcome
+    outcomes = await asyncio.gather(*(journal.submit(completion(run)) for run in ("a", "bad", "b")))
+    assert outcomes[0] == outcomes[2] == Recorded(1, 1)
+    assert isinstance(outcomes[1], Refused)
+    assert outcomes[1].error.code is ErrorCode.INTERNAL
+    assert "ArithmeticError" not in outcomes[1].error.message  # callers learn nothing of the inside
+    assert "ArithmeticError" in caplog.text
+
+
+async def test_a_greedy_namespace_gets_its_share_and_no_more(journal: Journal, notebook: Notebook) -> None:
+    notebook.gate = Gate()
+    first = asyncio.create_task(journal.submit(completion("first")))
+    await notebook.gate.arrived.wait()
+    greedy = [(n, completion(f"greedy-{n}", namespace="greedy")) for n in range(1_000)]
+    journal.submit_many(greedy, lambda _: None)
+    modest = [(n, completion(f"modest-{n}", namespace="modest")) for n in range(10)]
+    answered = asyncio.create_task(all_answered(10, lambda sink: journal.submit_many(modest, sink)))
+    await asyncio.sleep(0)
+    notebook.gate.open()
+    await first
+    await answered
+    namespaces = [command.run.namespace for command in notebook.batches[1]]
+    assert namespaces.count("modest") == 10  # all of it in the very next batch
+    assert namespaces.count("greedy") == 90  # and what it does not use goes to the other
+
+
+async def test_three_namespaces_share_a_batch_equally(journal: Journal, notebook: Notebook) -> None:
+    for namespace in ("a", "b", "c"):
+        operations = [(n, completion(f"{namespace}-{n}", namespace=namespace)) for n in range(200)]
+        journal.submit_many(operations, lambda _: None)
+    await journal.submit(completion("last", namespace="d"))
+    shares = [command.run.namespace for command in notebook.batches[0]]
+    assert [shares.count(namespace) for namespace in "abcd"] == [33, 33, 33, 1]
+
+
+async def test_a_locked_run_waits_aside_in_order_and_the_others_go_on(journal: Journal, notebook: Notebook) -> None:
+    locked = 3
+
+    def outcome(command: Command) -> Outcome:
+        return Busy() if command.run.run_id == "locked" and locked > 0 else Recorded(1, 1)
+
+    notebook.outcome = outcome
+    operations = [(n, completion("locked", f"step-{n}")) for n in range(5)]
+    answered = asyncio.create_task(
+        all_answered(
+            7,
+            lambda sink: journal.submit_many(
+                [*operations[:2], (9, completion("free")), *operations[2:], (10, completion("locked", "step-5"))],
+                sink,
+            ),
+        )
+    )
+    await asyncio.sleep(0)
+    while locked:
+        assert await journal.submit(completion("other")) == Recorded(1, 1)  # a locked row blocks nobody else
+        locked -= 1
+    calls = await answered
+    tokens = [token for call in calls for token, _ in call]
+    assert tokens[0] == 9
+    assert tokens[1:] == [0, 1, 2, 3, 4, 10]
+
+
+async def test_a_run_that_stays_locked_is_refused_as_unavailable(
+    journal: Journal, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "BUSY_TRIES", 3)
+    notebook.outcome = lambda _: Busy()
+    outcome = await asyncio.wait_for(journal.submit(completion()), TIMEOUT_S)
+    assert isinstance(outcome, Refused)
+    assert outcome.error.code is ErrorCode.UNAVAILABLE
+    assert len(notebook.batches) == 4
+
+
+async def test_an_outage_is_waited_out_and_nothing_is_lost(journal: Journal, notebook: Notebook) -> None:
+    notebook.failures = [Unavailable("gone"), Unavailable("still gone")]
+    operations = [(n, completion(f"run-{n}")) for n in range(10)]
+    calls = await all_answered(10, lambda sink: journal.submit_many(operations, sink))
+    assert calls == [[(n, Recorded(1, 1)) for n in range(10)]]
+    assert notebook.batches == [notebook.batches[0]] * 3
+
+
+async def test_an_outage_that_lasts_too_long_fails_every_caller_with_a_reason(notebook: Notebook) -> None:
+    journal = make_journal(notebook, outage_limit_s=0.0)
+    notebook.failures = [Unavailable("gone")]
+    task = asyncio.create_task(journal.run())
+    outcomes = await asyncio.wait_for(
+        asyncio.gather(*(journal.submit(completion(f"run-{n}")) for n in range(150))), TIMEOUT_S
+    )
+    assert all(isinstance(outcome, Refused) and outcome.error.code is ErrorCode.UNAVAILABLE for outcome in outcomes)
+    assert await journal.submit(completion()) == Recorded(1, 1)  # and it goes on when the store is back
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_batch_in_flight_survives_the_death_of_the_loop(notebook: Notebook) -> None:
+    journal = make_journal(notebook)
+    notebook.gate = Gate()
+    task = asyncio.create_task(journal.run())
+    answer = asyncio.create_task(journal.submit(completion()))
+    await notebook.gate.arrived.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    notebook.gate.open()
+    again = asyncio.create_task(journal.run())
+    assert await asyncio.wait_for(answer, TIMEOUT_S) == Recorded(1, 1)
+    again.cancel()
+    await asyncio.gather(again, return_exceptions=True)
+
+
+async def test_a_full_queue_refuses_callers_and_holds_sessions_back(
+    journal: Journal, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "JOURNAL_QUEUE_OPERATIONS", 10)
+    notebook.gate = Gate()
+    first = asyncio.create_task(journal.submit(completion("first")))
+    await notebook.gate.arrived.wait()
+    journal.submit_many([(n, completion(f"run-{n}")) for n in range(10)], lambda _: None)
+    with pytest.raises(ResourceExhausted, match="limit") as refusal:
+        await journal.submit(completion())
+    assert refusal.value.retry_after is not None
+    assert await journal.room("another") is None  # others have room
+    held_back = asyncio.create_task(journal.room("default"))
+    await asyncio.sleep(0)
+    assert not held_back.done()
+    notebook.gate.open()
+    await asyncio.wait_for(held_back, TIMEOUT_S)
+    await first
+
+
+async def test_stopping_writes_what_is_there_and_takes_no_more(journal: Journal, notebook: Notebook) -> None:
+    waiting = [asyncio.create_task(journal.submit(completion(f"run-{n}"))) for n in range(250)]
+    await asyncio.sleep(0)
+    await journal.stop(TIMEOUT_S)
+    assert await asyncio.gather(*waiting) == [Recorded(1, 1)] * 250
+    with pytest.raises(Unavailable, match="stopping"):
+        await journal.submit(completion())
+
+
+async def test_a_sink_that_fails_harms_no_other(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(answers: Answers) -> None:
+        raise RuntimeError("the stream is gone")
+
+    journal.submit_many([(0, completion("a"))], broken)
+    assert await journal.submit(completion("b")) == Recorded(1, 1)
+    assert "could not be delivered" in caplog.text

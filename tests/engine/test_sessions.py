@@ -1,0 +1,282 @@
+"""What a worker's stream means for the runs it holds."""
+
+import asyncio
+
+import pytest
+
+from kagzi.core.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun
+from kagzi.core.errors import ErrorCode, InvalidArgument
+from kagzi.core.outcomes import Begun, LeaseLost, Parked, Recorded, Refused, RunClosed, RunNotFound
+from kagzi.core.records import ClaimedRun, Held, Lease, Payload, RunKey
+from kagzi.core.states import RunStatus, WorkerStatus
+from kagzi.engine import Engine, Session
+from tests.engine.conftest import MakeEngine
+from tests.engine.parties import (
+    Gate,
+    MovableClock,
+    RecordingOutlet,
+    TroubledStore,
+    complete,
+    held,
+    start,
+    status_of,
+    until,
+    worker,
+)
+
+
+async def working(engine: Engine, runs: int = 1, **fields: int) -> tuple[Session, RecordingOutlet, list[ClaimedRun]]:
+    """A session that holds so many runs."""
+    for _ in range(runs):
+        await engine.runs.start(start())
+    outlet = RecordingOutlet()
+    session = await engine.sessions.open(worker("hello", **fields), (), outlet)
+    return session, outlet, list(await outlet.tasks_given(runs))
+
+
+def begin(run: ClaimedRun, step: str = "step") -> BeginStep:
+    return BeginStep(run=run.run, lease=run.lease, step_id=step, name=step)
+
+
+def finish(run: ClaimedRun, step: str = "step") -> CompleteStep:
+    return CompleteStep(run=run.run, lease=run.lease, step_id=step, attempt=1, output=Payload(b"1"))
+
+
+async def test_operations_are_answered_by_id_and_once_per_commit(engine: Engine) -> None:
+    session, outlet, (run,) = await working(engine)
+    await session.submit([(1, begin(run)), (2, finish(run)), (3, complete(run))])
+    closed = await outlet.answer_to(3)
+    assert isinstance(outlet.answered[1], Begun)
+    assert isinstance(outlet.answered[2], Recorded)
+    assert isinstance(closed, RunClosed)
+    assert outlet.answer_calls == 1
+    assert session.offerable() == 10
+
+
+async def test_a_hundred_concurrent_completions_cost_at_most_three_transactions(
+    engine: Engine, store: TroubledStore
+) -> None:
+    session, outlet, runs = await working(engine, runs=100, slots=100)
+    await session.submit([(number, begin(run)) for number, run in enumerate(runs)])
+    await outlet.until(lambda: len(outlet.answered) == 100)
+    before = store.transactions
+    for number, run in enumerate(runs):
+        await session.submit([(100 + number, finish(run))])
+    await outlet.until(lambda: len(outlet.answered) == 200)
+    assert all(isinstance(outlet.answered[number], Recorded) for number in range(100, 200))
+    assert store.transactions - before <= 3
+
+
+async def test_a_refused_operation_frees_one_slot_per_run_and_not_per_operation(engine: Engine) -> None:
+    session, outlet, (run, other) = await working(engine, runs=2)
+    await engine.tasks.submit(ReleaseRun(run=run.run, lease=run.lease))  # taken away behind its back
+    await outlet.tasks_given(3)
+    await session.submit([(number, finish(run, f"step-{number}")) for number in range(5)])
+    assert isinstance(await outlet.answer_to(4), LeaseLost)
+    assert session.offerable() == 8
+    assert set(session.held) == {run.run.run_id, other.run.run_id}  # the first again, under a new lease
+
+
+async def test_parking_frees_the_slot(engine: Engine) -> None:
+    session, outlet, (run,) = await working(engine, slots=1)
+    sleep = BeginSleep(run=run.run, lease=run.lease, step_id="nap", name="nap", duration_us=3_600_000_000)
+    await session.submit([(1, sleep), (2, Park(run=run.run, lease=run.lease, waits=("nap",), known_seq=0))])
+    assert isinstance(await outlet.answer_to(2), Parked)
+
+    async def free() -> bool:
+        return session.offerable() == 1
+
+    await until(free)
+
+
+async def test_a_bad_operation_is_refused_alone(engine: Engine) -> None:
+    session, outlet, (run,) = await working(engine)
+    foreign = RunKey("another", run.run.run_id)
+    await session.submit(
+        [
+            (1, begin(run)),
+            (2, begin(run, "bad\0name")),
+            (3, BeginStep(run=foreign, lease=run.lease, step_id="x", name="x")),
+            (4, BeginStep(run=RunKey("default", "no uuid"), lease=run.lease, step_id="x", name="x")),
+            (5, finish(run)),
+        ]
+    )
+    assert isinstance(await outlet.answer_to(5), Recorded)
+    refusal = outlet.answered[2]
+    assert isinstance(refusal, Refused)
+    assert refusal.error.code is ErrorCode.INVALID_ARGUMENT
+    assert "step_id" in refusal.error.message
+    assert outlet.answered[4] == RunNotFound()
+
+
+async def test_closing_returns_what_had_not_arrived_and_leaves_the_rest_a_grace(
+    make_engine: MakeEngine, clock: MovableClock
+) -> None:
+    engine = make_engine(reconnect_grace_ms=60_000)
+    await engine.start()
+    session, _, (arrived, under_way) = await working(engine, runs=2)
+    session.received([held(arrived)])
+    await session.close()
+    await session.close()
+    assert await status_of(engine, arrived.run.run_id) == RunStatus.RUNNING
+    assert await status_of(engine, under_way.run.run_id) == RunStatus.PENDING
+    assert (await engine.runs.get("default", run_id=under_way.run.run_id)).lost_leases == 0
+
+
+async def test_after_the_grace_another_worker_gets_the_run(make_engine: MakeEngine, clock: MovableClock) -> None:
+    engine = make_engine(reconnect_grace_ms=20, lease_ms=600)
+    await engine.start()
+    session, _, (run,) = await working(engine)
+    session.received([held(run)])
+    clock.ahead_us += 600_000  # the server has been up for longer than a lease
+    other = RecordingOutlet()
+    await session.close()
+    await engine.sessions.open(worker("hello"), (), other)
+    (again,) = await other.tasks_given(1)
+    assert again.run == run.run
+    assert again.lease.counter == 2
+
+
+async def test_a_worker_that_comes_back_keeps_its_runs(engine: Engine, store: TroubledStore) -> None:
+    session, _, (run,) = await working(engine)
+    session.received([held(run)])
+    await session.close()
+    lost = Held(run.run, Lease(7, 7))
+    outlet = RecordingOutlet()
+    again = await engine.sessions.open(worker("hello", worker_id=session.worker_id, slots=2), [held(run)], outlet)
+    assert again.lost == ()
+    assert again.offerable() == 1
+    await again.submit([(1, complete(run))])
+    assert isinstance(await outlet.answer_to(1), RunClosed)
+    assert again.offerable() == 2
+    third = await engine.sessions.open(worker("hello", worker_id=session.worker_id), [lost], RecordingOutlet())
+    assert third.lost == (lost,)
+    assert third.offerable() == 10
+
+
+async def test_a_second_session_of_a_worker_takes_the_place_of_the_first(engine: Engine) -> None:
+    first, old, (known, unknown) = await working(engine, runs=2)
+    new = RecordingOutlet()
+    second = await engine.sessions.open(worker("hello", worker_id=first.worker_id), [held(known)], new)
+    (again,) = await new.tasks_given(1)  # what the worker never saw is given anew
+    assert again.run == unknown.run
+    assert again.lease.counter == 2
+    assert set(second.held) == {known.run.run_id, unknown.run.run_id}
+    await engine.runs.start(start())
+    await new.tasks_given(2)
+    assert len(old.given) == 2
+    await first.close()  # its stream ends at last: nothing happens to what the second holds
+    assert second.offerable() == 7
+    assert await status_of(engine, known.run.run_id) == RunStatus.RUNNING
+
+
+async def test_goodbye_writes_what_was_said_and_hands_back_the_rest(engine: Engine) -> None:
+    session, _, (done, rest) = await working(engine, runs=2)
+    await session.submit([(1, complete(done))])
+    await session.goodbye()
+    assert await status_of(engine, done.run.run_id) == RunStatus.COMPLETED
+    assert await status_of(engine, rest.run.run_id) == RunStatus.PENDING
+    assert (await engine.workers.get("default", session.worker_id)).status is WorkerStatus.OFFLINE
+
+
+async def test_a_draining_worker_gets_no_more_and_keeps_what_it_has(engine: Engine) -> None:
+    session, outlet, (run,) = await working(engine)
+    await session.update(drain=True, completed_delta=0, failed_delta=0)
+    started = await engine.runs.start(start())
+    assert started.status is RunStatus.PENDING
+    assert (await engine.workers.get("default", session.worker_id)).status is WorkerStatus.DRAINING
+    await session.submit([(1, complete(run))])
+    assert isinstance(await outlet.answer_to(1), RunClosed)
+    assert len(outlet.given) == 1
+
+
+async def test_deregistering_a_worker_reaches_its_session(engine: Engine) -> None:
+    session, outlet, (run,) = await working(engine)
+    await engine.workers.deregister("default", session.worker_id, drain=True)
+    assert outlet.was_drained
+    assert session.offerable() == 0
+    await engine.workers.deregister("default", session.worker_id, drain=False)
+    assert [(notice.held, notice.kind) for notice in outlet.told] == [(held(run), "lease_lost")]
+    assert await status_of(engine, run.run.run_id) == RunStatus.PENDING
+
+
+async def test_a_heartbeat_renews_and_tells_what_was_lost(
+    engine: Engine, store: TroubledStore, clock: MovableClock
+) -> None:
+    session, outlet, (run, other) = await working(engine, runs=2)
+    await engine.tasks.submit(ReleaseRun(run=other.run, lease=other.lease))
+    renewals = store.calls["renew"]
+    await session.heartbeat([held(run), held(other)])
+    assert store.calls["renew"] == renewals + 1
+    assert [(notice.held, notice.kind) for notice in outlet.told] == [(held(other), "lease_lost")]
+
+
+async def test_a_run_taken_over_by_another_session_frees_the_slot_of_the_first(engine: Engine) -> None:
+    first, _, (run,) = await working(engine, slots=1)
+    await first.update(drain=True, completed_delta=0, failed_delta=0)
+    await engine.tasks.submit(ReleaseRun(run=run.run, lease=run.lease))
+    outlet = RecordingOutlet()
+    second = await engine.sessions.open(worker("hello"), (), outlet)
+    (again,) = await outlet.tasks_given(1)
+    assert again.run == run.run
+    assert (list(first.held), list(second.held)) == ([], [run.run.run_id])
+
+
+async def test_a_cancellation_is_told_at_once_and_once(engine: Engine) -> None:
+    session, outlet, (run,) = await working(engine)
+    status = await engine.runs.cancel("default", run_id=run.run.run_id, reason="enough")
+    assert status is RunStatus.RUNNING
+    await session.heartbeat([held(run)])
+    await session.heartbeat([held(run)])
+    assert [(notice.kind, notice.reason) for notice in outlet.told] == [("cancel_requested", "enough")]
+
+
+async def test_a_worker_that_does_not_beat_is_offered_no_work(make_engine: MakeEngine) -> None:
+    engine = make_engine(heartbeat_ms=10)
+    await engine.start()
+    session, outlet, (run,) = await working(engine)
+
+    async def late() -> bool:
+        return session.is_late()
+
+    await until(late)
+    waiting = await engine.runs.start(start())
+    assert waiting.status is RunStatus.PENDING
+    await session.heartbeat([held(run)])
+    assert (await outlet.tasks_given(2))[1].run.run_id == waiting.run_id
+
+
+async def test_a_session_holds_no_runs_of_other_namespaces(engine: Engine) -> None:
+    foreign = Held(RunKey("another", "01890000-0000-7000-8000-000000000000"), Lease(1, 1))
+    with pytest.raises(InvalidArgument, match="namespace"):
+        await engine.sessions.open(worker("hello"), [foreign], RecordingOutlet())
+
+
+async def test_a_claim_under_way_when_the_engine_stops_is_handed_back(
+    engine: Engine, make_engine: MakeEngine, store: TroubledStore
+) -> None:
+    started = await engine.runs.start(start())
+    store.after["claim"] = gate = Gate()
+    await engine.sessions.open(worker("hello"), (), RecordingOutlet())
+    await gate.arrived.wait()
+    stopping = asyncio.create_task(engine.stop())
+    await asyncio.sleep(0)
+    gate.open()
+    await stopping
+    assert await status_of(make_engine(), started.run_id) == RunStatus.PENDING
+
+
+async def test_stopping_tells_sessions_and_returns_what_had_not_arrived(
+    engine: Engine, make_engine: MakeEngine
+) -> None:
+    session, outlet, (arrived, under_way) = await working(engine, runs=2)
+    session.received([held(arrived)])
+    submitted = asyncio.create_task(session.submit([(1, begin(arrived))]))
+    await submitted
+    await asyncio.gather(engine.stop(), engine.stop())
+    await session.close()
+    assert outlet.was_stopped
+    assert isinstance(outlet.answered[1], Begun)  # what was said before is written and answered
+    other = make_engine()
+    assert await status_of(other, arrived.run.run_id) == RunStatus.RUNNING
+    assert await status_of(other, under_way.run.run_id) == RunStatus.PENDING

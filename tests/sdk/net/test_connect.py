@@ -1,0 +1,75 @@
+"""Connecting: a server that fits, one that does not, none at all."""
+
+import asyncio
+import socket
+
+import pytest
+
+from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
+from kagzi.sdk.client import Kagzi
+from tests.sdk.net.fake_server import GONE, FakeServer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def test_awaited_or_with(server: FakeServer) -> None:
+    client = await Kagzi.connect(server.address)
+    await client.close()
+    async with Kagzi.connect(server.address):
+        pass
+    assert len(server.requests("GetServerInfo")) == 2
+
+
+async def test_the_key_travels_as_metadata(server: FakeServer) -> None:
+    async with Kagzi.connect(server.address, api_key="kgz_1_secret"):
+        assert server.metadata[-1]["authorization"] == "Bearer kgz_1_secret"
+
+
+async def test_nobody_there_is_told_within_seconds_with_the_remedy() -> None:
+    port = free_port()
+    async with asyncio.timeout(8):
+        with pytest.raises(Unavailable, match=f"127.0.0.1:{port}.*kagzi dev"):
+            await Kagzi.connect(f"127.0.0.1:{port}")
+
+
+async def test_a_server_that_never_answers_is_given_up(server: FakeServer) -> None:
+    server.gates["GetServerInfo"] = asyncio.Event()
+    async with asyncio.timeout(8):
+        with pytest.raises(Unavailable, match="No answer"):
+            await Kagzi.connect(server.address, timeout="300ms")
+
+
+async def test_a_server_that_stumbles_is_asked_again(server: FakeServer) -> None:
+    server.failures["GetServerInfo"] = [GONE, GONE]
+    async with Kagzi.connect(server.address):
+        assert len(server.requests("GetServerInfo")) == 3
+
+
+async def test_the_second_of_two_servers_is_used_when_the_first_is_dead(server: FakeServer) -> None:
+    async with Kagzi.connect(f"127.0.0.1:{free_port()},{server.address}") as client:
+        assert (await client.start("hello", 1)).id
+
+
+async def test_a_server_of_another_generation_is_refused(server: FakeServer) -> None:
+    server.info.api_version = "v9"
+    with pytest.raises(PreconditionFailed, match="speaks v9"):
+        await Kagzi.connect(server.address)
+    server.info.api_version, server.info.min_sdk_version = "v1", "99.1"
+    with pytest.raises(PreconditionFailed, match=r"pip install 'kagzi>=99.1'"):
+        await Kagzi.connect(server.address)
+
+
+async def test_a_closed_client_says_so(server: FakeServer) -> None:
+    client = await Kagzi.connect(server.address)
+    await client.close()
+    with pytest.raises(PreconditionFailed, match="closed"):
+        await client.start("hello", 1)
+
+
+async def test_a_wrong_timeout_is_refused(server: FakeServer) -> None:
+    with pytest.raises(InvalidArgument, match="no unit"):
+        await Kagzi.connect(server.address, timeout="5")

@@ -1,0 +1,113 @@
+"""The public face: which names there are, and what importing them costs."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import kagzi
+
+PUBLIC = [
+    "AlreadyExists",
+    "ChildError",
+    "Context",
+    "Diverged",
+    "Duration",
+    "ErrorCode",
+    "ErrorDetail",
+    "ErrorKind",
+    "InternalError",
+    "InvalidArgument",
+    "Kagzi",
+    "KagziError",
+    "LeaseLost",
+    "NonRetryable",
+    "NotFound",
+    "OnConflict",
+    "PermissionDenied",
+    "PreconditionFailed",
+    "RequestError",
+    "ResourceExhausted",
+    "Retry",
+    "RetryAfter",
+    "Run",
+    "RunError",
+    "RunStatus",
+    "SchemaMismatch",
+    "Start",
+    "Step",
+    "StepError",
+    "StepInfo",
+    "StepKind",
+    "StepRecord",
+    "StepStatus",
+    "Tls",
+    "Unavailable",
+    "Unimplemented",
+    "Worker",
+    "Workflow",
+    "__version__",
+    "current_step",
+    "parse_duration",
+    "step",
+    "workflow",
+]
+
+FORBIDDEN = [
+    "kagzi.engine",
+    "kagzi.store",
+    "kagzi.server",
+    "kagzi.embedded",
+    "kagzi.cli",
+    "starlette",
+    "uvicorn",
+    "click",
+    "rich",
+    "asyncpg",
+    "sqlite3",
+    "watchfiles",
+    "prometheus_client",
+    "pydantic",
+    "uvloop",
+]
+
+LIMIT_MS = 100.0
+
+
+def test_the_names() -> None:
+    assert sorted(kagzi.__all__) == sorted(PUBLIC)
+    for name in PUBLIC:
+        assert getattr(kagzi, name) is not None
+    assert set(PUBLIC) <= set(dir(kagzi))
+
+
+def test_other_names_are_not_there() -> None:
+    assert not hasattr(kagzi, "nonsense")
+
+
+def test_using_everything_imports_no_server_web_or_command_line_code() -> None:
+    program = f"import sys, kagzi; [getattr(kagzi, name) for name in kagzi.__all__]; print([n for n in {FORBIDDEN} if n in sys.modules])"
+    assert _python(program) == "[]"
+
+
+def test_importing_is_quick(tmp_path: Path) -> None:
+    """What the SDK adds to Python and gRPC: in processor time, since other programs run on this machine, too; and compiled,
+    as it is when installed."""
+    program = """
+import time, asyncio, grpc.aio
+began = time.process_time()
+from kagzi import Context, Kagzi, Retry, Worker, current_step, step, workflow
+print((time.process_time() - began) * 1000)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
+    _python(program, environment)
+    assert min(float(_python(program, environment)) for _ in range(5)) < LIMIT_MS
+
+
+def _python(program: str, environment: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, env=environment
+    )
+    return done.stdout.strip()

@@ -1,0 +1,143 @@
+"""The outgoing message: put together from parts, kept byte for byte until answered."""
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagzi.core import limits
+from kagzi.sdk.outbox import Outbox, OutPort, field
+from kagzi.sdk.ports import Answer
+from kagzi.v1 import worker_pb2 as pb
+from kagzi.v1.common_pb2 import Payload
+from tests.sdk.net.fake_server import lease
+
+
+class Woken:
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.holds = 0
+        self.outbox = Outbox(self._wake, self._hold)
+
+    def _wake(self) -> None:
+        self.wakes += 1
+
+    def _hold(self) -> None:
+        self.holds += 1
+
+    def port(self, run_id: str = "r1") -> OutPort:
+        proof = pb.HeldRun(run_id=run_id, lease=lease()).SerializeToString()
+        return OutPort(self.outbox, run_id, (1, 99), proof)
+
+
+def ignore(_: Answer) -> None: ...
+
+
+def read(data: bytes) -> list[tuple[str, int, list[int]]]:
+    """Per run: its id, the counter of its lease, the ids of its operations."""
+    request = pb.SessionRequest.FromString(data)
+    return [(run.run_id, run.lease.counter, [each.id for each in run.operations]) for run in request.runs]
+
+
+def complete(port: OutPort, step_id: str, output: bytes = b"1", on_answer: Callable[[Answer], None] = ignore) -> None:
+    operation = port.send(on_answer)
+    operation.complete_step.step_id = step_id
+    operation.complete_step.output.data = output
+
+
+@given(st.binary(max_size=70_000))
+def test_a_field_is_what_protobuf_writes(data: bytes) -> None:
+    assert field(b"\x0a", data or b"x") == Payload(data=data or b"x").SerializeToString()
+
+
+def test_what_many_runs_send_is_one_message_with_a_part_for_each() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    complete(a, "s1")
+    complete(b, "s1")
+    complete(a, "s2")
+    assert woken.wakes == 1
+    (message,) = woken.outbox.take()
+    assert read(message) == [("a", 1, [1, 3]), ("b", 1, [2])]
+    assert woken.outbox.take() == []
+
+
+def test_an_announcement_waits_for_the_next_send_of_its_run() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    a.announce().begin_step.step_id = "s1"
+    b.announce().begin_step.step_id = "s1"
+    assert (woken.wakes, woken.holds) == (0, 1)
+    complete(b, "s1")
+    (message,) = woken.outbox.take()
+    assert read(message) == [("b", 1, [2, 3])]
+    woken.outbox.release_held()
+    (message,) = woken.outbox.take()
+    assert read(message) == [("a", 1, [1])]
+    woken.outbox.release_held()
+    assert woken.outbox.take() == []
+
+
+def test_messages_are_cut_between_runs_and_between_operations() -> None:
+    woken = Woken()
+    big = b"x" * (limits.MESSAGE_SOFT_BYTES // 3)
+    a, b = woken.port("a"), woken.port("b")
+    for n in range(5):
+        complete(a, f"s{n}", big)
+    complete(b, "s", big)
+    messages = woken.outbox.take()
+    assert [read(message) for message in messages] == [
+        [("a", 1, [1, 2])],
+        [("a", 1, [3, 4])],
+        [("a", 1, [5]), ("b", 1, [6])],
+    ]
+    assert all(len(message) <= limits.MESSAGE_SOFT_BYTES for message in messages)
+
+
+def test_a_single_operation_may_be_bigger_than_a_message() -> None:
+    woken = Woken()
+    complete(woken.port("a"), "s", b"x" * (limits.PAYLOAD_BYTES - 10))
+    complete(woken.port("b"), "s")
+    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])], [("b", 1, [2])]]
+
+
+def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    complete(a, "s1")
+    complete(b, "s1")
+    (first,) = woken.outbox.take()
+    complete(a, "s2")
+    (second,) = woken.outbox.take()
+    assert woken.outbox.unanswered() == [first, second]
+    assert woken.outbox.answered(1) is not None
+    assert woken.outbox.answered(3) is not None
+    assert woken.outbox.unanswered() == [first]
+    assert woken.outbox.answered(2) is not None
+    assert woken.outbox.answered(2) is None  # a repeated answer
+    assert woken.outbox.unanswered() == []
+    assert woken.outbox.is_empty
+
+
+def test_what_concerns_a_lost_run_only_is_not_sent_again() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    complete(a, "s1")
+    (only_a,) = woken.outbox.take()
+    complete(b, "s1")
+    (only_b,) = woken.outbox.take()
+    complete(a, "s2")  # not sent yet
+    woken.outbox.drop(a)
+    a.is_open = False
+    assert woken.outbox.take() == []
+    assert woken.outbox.unanswered() == [only_b]
+    assert only_a != only_b
+
+
+def test_a_closed_port_sends_nothing() -> None:
+    woken = Woken()
+    port = woken.port()
+    port.is_open = False
+    complete(port, "s")
+    port.announce().begin_step.step_id = "s"
+    assert (woken.wakes, woken.holds, woken.outbox.take()) == (0, 0, [])

@@ -1,0 +1,226 @@
+"""Starts: what is sent, how starts travel together, and the builder's equal spelling."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kagzi.core.errors import InvalidArgument, NotFound, PermissionDenied, Unavailable
+from kagzi.core.states import RunStatus
+from kagzi.sdk.client import Kagzi
+from kagzi.sdk.connection import Connection
+from kagzi.sdk.retry import Retry
+from kagzi.sdk.workflow import Workflow
+from kagzi.v1 import workflow_pb2 as wf
+from tests.sdk.net.fake_server import GONE, WAIT_S, FakeServer
+
+
+async def _greet(ctx: Any, name: str) -> str:
+    return name
+
+
+async def _tick(ctx: Any) -> None: ...
+
+
+greet: Workflow[str, str] = Workflow(_greet, name="greet")
+tick: Workflow[None, None] = Workflow(_tick, name="tick")
+
+
+@pytest.fixture
+async def client(server: FakeServer) -> AsyncIterator[Kagzi]:
+    async with Kagzi.connect(server.address, namespace="shop") as connected:
+        yield connected
+
+
+def batches(server: FakeServer) -> list[wf.StartBatchRequest]:
+    return server.requests("StartBatch")
+
+
+async def test_everything_that_can_be_said_is_sent(server: FakeServer, client: Kagzi) -> None:
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    run = await client.start(
+        greet,
+        "ada",
+        id="order-1",
+        start_at=at,
+        deadline=at + timedelta(days=1),
+        labels={"team": "a"},
+        priority=7,
+        version=2,
+        retry=Retry.attempts(4),
+        on_conflict="fail",
+    )
+    (batch,) = batches(server)
+    (start,) = batch.starts
+    assert batch.namespace_id == "shop"
+    assert (start.workflow_type, start.workflow_id, start.input.data) == ("greet", "order-1", b'"ada"')
+    assert start.start_at.ToDatetime(UTC) == at
+    assert start.deadline_at.ToDatetime(UTC) == at + timedelta(days=1)
+    assert (dict(start.labels), start.priority, start.version) == ({"team": "a"}, 7, "2")
+    assert (start.retry_policy.maximum_attempts, start.on_conflict) == (4, wf.ON_CONFLICT_FAIL)
+    assert start.request_id
+    assert (run.id, run.workflow_id, run.created) == ("run-of-order-1", "order-1", True)
+    assert (run.url, run.last_status) == ("http://x/runs/run-of-order-1", RunStatus.PENDING)
+
+
+async def test_the_builder_says_the_same(server: FakeServer, client: Kagzi) -> None:
+    start = client.start(greet).namespace("other").id("o").label("a", "1").labels({"b": "2"}).delay("5m")
+    await start.priority(3).version("x").retry(Retry.none()).on_conflict("replace").input("ada")
+    (batch,) = batches(server)
+    (sent,) = batch.starts
+    assert (batch.namespace_id, sent.workflow_id, dict(sent.labels)) == ("other", "o", {"a": "1", "b": "2"})
+    assert (sent.delay.seconds, sent.priority, sent.version, sent.input.data) == (300, 3, "x", b'"ada"')
+    assert (sent.retry_policy.maximum_attempts, sent.on_conflict) == (1, wf.ON_CONFLICT_REPLACE)
+
+
+async def test_a_workflow_without_input_sends_none(server: FakeServer, client: Kagzi) -> None:
+    await client.start(tick)
+    assert not batches(server)[0].starts[0].HasField("input")
+
+
+async def test_starts_of_one_pass_travel_together(server: FakeServer, client: Kagzi) -> None:
+    runs = await asyncio.gather(*(client.start("greet", n, id=f"o{n}") for n in range(250)))
+    assert [run.id for run in runs] == [f"run-of-o{n}" for n in range(250)]
+    assert [len(batch.starts) for batch in batches(server)] == [100, 100, 50]
+
+
+async def test_starts_made_while_batches_are_under_way_wait_for_company(server: FakeServer, client: Kagzi) -> None:
+    gate = server.gates["StartBatch"] = asyncio.Event()
+    starts: list[asyncio.Task[Any]] = []
+    for n in range(30):
+        starts.append(asyncio.create_task(client.start("greet", n, id=f"o{n}")))
+        await asyncio.sleep(0)
+    async with asyncio.timeout(WAIT_S):
+        await server.until_called("StartBatch", 2)
+        gate.set()
+        await asyncio.gather(*starts)
+    sizes = [len(batch.starts) for batch in batches(server)]
+    assert sum(sizes) == 30
+    assert len(sizes) == 3, sizes
+
+
+async def test_a_lone_start_is_one_call(server: FakeServer, client: Kagzi) -> None:
+    await client.start("greet", 1)
+    await client.start("greet", 2)
+    assert [len(batch.starts) for batch in batches(server)] == [1, 1]
+
+
+async def test_big_inputs_are_cut_into_several_messages(server: FakeServer, client: Kagzi) -> None:
+    await asyncio.gather(*(client.start("greet", "x" * 400_000) for _ in range(5)))
+    assert [len(batch.starts) for batch in batches(server)] == [2, 2, 1]
+
+
+async def test_one_refused_start_leaves_its_neighbours_alone(client: Kagzi) -> None:
+    good, bad, other = await asyncio.gather(
+        client.start("greet", 1, id="a"),
+        client.start("refused", 1),
+        client.start("greet", 1, id="b"),
+        return_exceptions=True,
+    )
+    assert isinstance(bad, NotFound)
+    assert not isinstance(good, BaseException)
+    assert not isinstance(other, BaseException)
+
+
+async def test_a_repeated_call_carries_the_same_request_id(server: FakeServer, client: Kagzi) -> None:
+    server.failures["StartBatch"] = [GONE, GONE]
+    await client.start("greet", 1)
+    first, second, third = batches(server)
+    assert first == second == third
+    assert first.starts[0].request_id
+
+
+async def test_a_refusal_of_the_whole_call_is_not_repeated(server: FakeServer, client: Kagzi) -> None:
+    server.failures["StartBatch"] = [PermissionDenied("no")]
+    with pytest.raises(PermissionDenied):
+        await client.start("greet", 1)
+    assert len(batches(server)) == 1
+
+
+async def test_patience_ends_with_an_error_that_names_the_address(
+    server: FakeServer, client: Kagzi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection.call, "__kwdefaults__", {"patience_s": 0.2, "timeout_s": 1.0})
+    await server.stop()
+    with pytest.raises(Unavailable, match=server.address):
+        await client.start("greet", 1)
+
+
+async def test_a_server_that_comes_back_gets_the_start(server: FakeServer, client: Kagzi) -> None:
+    await server.stop()
+    start = asyncio.create_task(client.start("greet", 1, id="o"))
+    await asyncio.sleep(0)
+    await server.start()
+    async with asyncio.timeout(WAIT_S):
+        assert (await start).id == "run-of-o"
+
+
+async def test_a_builder_never_awaited_warns(client: Kagzi) -> None:
+    builder = client.start(greet)
+    with pytest.warns(RuntimeWarning, match=r"client.start\('greet'\) was never awaited"):
+        del builder
+
+
+async def test_a_refined_builder_hands_the_warning_over(client: Kagzi, recwarn: pytest.WarningsRecorder) -> None:
+    builder = client.start(greet)
+    refined = builder.id("o").input("ada")
+    del builder
+    gc.collect()
+    assert not recwarn.list
+    await refined
+
+
+async def test_awaiting_a_builder_again_asks_for_the_same_run(server: FakeServer, client: Kagzi) -> None:
+    builder = client.start(greet).input("ada")
+    assert (await builder).id == (await builder).id
+
+
+async def test_a_coroutine_never_awaited_warns(client: Kagzi) -> None:
+    with pytest.warns(RuntimeWarning, match=r"Kagzi.start' was never awaited"):
+        client.start(greet, "ada")  # pyright: ignore[reportUnusedCoroutine]
+
+
+async def test_the_timeout_of_a_workflow_is_a_deadline_by_the_servers_clock(server: FakeServer) -> None:
+    at = datetime(2040, 1, 1, tzinfo=UTC)  # the server's clock is far ahead of this machine's
+    server.info.now.FromDatetime(at)
+    slow: Workflow[str, str] = Workflow(_greet, name="slow", timeout="1h")
+    async with Kagzi.connect(server.address) as client:
+        await client.start(slow, "x")
+        await client.start(slow, "x", deadline=at + timedelta(minutes=5))
+    first, second = (batch.starts[0].deadline_at.ToDatetime(UTC) for batch in batches(server))
+    assert timedelta(hours=1) <= first - at < timedelta(hours=1, minutes=1)
+    assert second == at + timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"delay": "5"}, "no unit"),
+        ({"delay": "1s", "start_at": datetime(2030, 1, 1, tzinfo=UTC)}, "delay and start_at"),
+        ({"start_at": datetime(2030, 1, 1)}, "no time zone"),
+        ({"deadline": "1h"}, "is no datetime"),
+        ({"labels": {"a": 1}}, "must be texts"),
+        ({"priority": 101}, "-100..100"),
+        ({"retry": 3}, "is no Retry"),
+        ({"on_conflict": "ignore"}, "must be one of"),
+        ({"id": ""}, "1 to 256"),
+    ],
+)
+async def test_bad_options_are_refused_before_anything_is_sent(
+    server: FakeServer, client: Kagzi, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=says):
+        await client.start(greet, "ada", **options)
+    assert not batches(server)
+
+
+async def test_inputs_must_fit_the_workflow(client: Kagzi) -> None:
+    with pytest.raises(InvalidArgument, match="wants an input"):
+        await client.start(greet)
+    with pytest.raises(InvalidArgument, match="takes no input"):
+        await client.start(tick, 5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue,reportArgumentType]
+    with pytest.raises(InvalidArgument, match="neither a workflow"):
+        await client.start(_greet, 5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue,reportArgumentType]

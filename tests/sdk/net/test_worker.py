@@ -1,0 +1,170 @@
+"""Worker: what may be said about one, and its life from welcome to goodbye."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
+from kagzi.sdk.retry import Retry
+from kagzi.sdk.worker import Worker
+from kagzi.sdk.workflow import Workflow
+from kagzi.v1 import worker_pb2 as pb
+from tests.sdk.net.fake_server import WAIT_S, FakeServer, FakeSession, lease
+from tests.sdk.net.test_connect import free_port
+
+
+async def _hello(ctx: Any, name: str) -> str:
+    return f"Hello, {name}!"
+
+
+hello: Workflow[str, str] = Workflow(_hello, name="hello")
+
+
+def hello_task(counter: int = 1) -> pb.Task:
+    task = pb.Task(run_id="r1", workflow_type="hello", workflow_id="w", version="1", lease=lease(counter), attempt=1)
+    task.input.data = b'"ada"'
+    return task
+
+
+async def entered(worker: Worker, server: FakeServer) -> tuple[FakeSession, pb.RegisterRequest]:
+    entering = asyncio.create_task(worker.__aenter__())
+    stream, greeting = await server.session()
+    await entering
+    return stream, greeting.hello.register
+
+
+async def test_both_spellings_say_the_same(server: FakeServer) -> None:
+    keywords = Worker(
+        server.address, namespace="shop", max_concurrent=50, labels={"a": "1"}, workflows=[hello, ("bye", _hello)]
+    )
+    fluent = Worker(server.address).namespace("shop").max_concurrent(50).label("a", "1")
+    fluent = fluent.retries(3).retry(Retry.attempts(2)).workflows([hello, ("bye", _hello)])
+    said: list[pb.RegisterRequest] = []
+    for worker in (keywords, fluent):
+        stream, register = await entered(worker, server)
+        said.append(register)
+        leaving = asyncio.create_task(worker.__aexit__(None, None, None))
+        await stream.next(lambda request: request.update.goodbye)
+        await leaving
+    first, second = said
+    assert first.worker_id != second.worker_id
+    first.worker_id = second.worker_id
+    assert first == second
+    assert (first.namespace_id, first.max_concurrent, dict(first.labels)) == ("shop", 50, {"a": "1"})
+    assert [(each.workflow_type, each.version) for each in first.served] == [("hello", "1"), ("bye", "1")]
+    assert first.pid
+    assert first.hostname
+    assert first.version == "0.1.0"
+
+
+async def test_fluent_methods_leave_the_original_alone() -> None:
+    worker = Worker("a:1")
+    worker.workflows([hello])
+    with pytest.raises(InvalidArgument, match="no workflows"):
+        await worker.run()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"max_concurrent": 0}, r"1\.\.10000"),
+        ({"max_concurrent": True}, "whole number"),
+        ({"retries": -1}, "0 .no retry. or more"),
+        ({"retries": 1, "retry": Retry.none()}, "both given"),
+        ({"labels": {"a": 1}}, "must be texts"),
+        ({"workflows": [hello, hello]}, "more than once"),
+        ({"workflows": [_hello]}, "is no workflow"),
+        ({"shutdown_grace": "30"}, "no unit"),
+        ({"retry": 3}, "no Retry"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_construction(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidArgument, match=says):
+        Worker("a:1", **options)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(TypeError, match="concurrency"):
+        Worker("a:1", concurrency=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+async def test_nobody_there_is_told_within_seconds() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    async with asyncio.timeout(8):
+        with pytest.raises(Unavailable, match=f"{address}.*kagzi dev"):
+            await Worker(address, workflows=[hello]).run()
+
+
+async def test_a_worker_is_at_work_once_at_a_time(server: FakeServer) -> None:
+    worker = Worker(server.address, workflows=[hello])
+    stream, _ = await entered(worker, server)
+    with pytest.raises(PreconditionFailed, match="at work already"):
+        await worker.__aenter__()
+    leaving = asyncio.create_task(worker.__aexit__(None, None, None))
+    await stream.next(lambda request: request.update.goodbye)
+    await leaving
+
+
+async def test_leaving_drains_finishes_and_says_goodbye(server: FakeServer) -> None:
+    worker = Worker(server.address, workflows=[hello])
+    stream, _ = await entered(worker, server)
+    stream.say(tasks=[hello_task()])
+    (operation,) = await stream.operations(1)
+    leaving = asyncio.create_task(worker.__aexit__(None, None, None))
+    await stream.next(lambda request: request.update.drain)
+    assert operation.complete_run.output.data == b'"Hello, ada!"'
+    assert not leaving.done()
+    stream.say(answers=[pb.OperationAnswer(id=operation.id, seq=1, closed=pb.RunClosed(status=4))])  # type: ignore[arg-type]
+    await stream.next(lambda request: request.update.goodbye)
+    async with asyncio.timeout(WAIT_S):
+        await leaving
+
+
+async def test_what_does_not_finish_in_time_is_handed_back(server: FakeServer) -> None:
+    forever: Workflow[str, None] = Workflow(_forever, name="hello")
+    worker = Worker(server.address, workflows=[forever], shutdown_grace="50ms")
+    stream, _ = await entered(worker, server)
+    stream.say(tasks=[hello_task()])
+    await stream.next(lambda request: request.received)
+    leaving = asyncio.create_task(worker.__aexit__(None, None, None))
+    (operation,) = await stream.operations(1)
+    assert operation.HasField("release")
+    stream.acknowledge(operation)
+    await stream.next(lambda request: request.update.goodbye)
+    async with asyncio.timeout(WAIT_S):
+        await leaving
+
+
+async def _forever(ctx: Any, name: str) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_run_ends_when_the_server_wants_the_worker_drained(server: FakeServer) -> None:
+    running = asyncio.create_task(Worker(server.address, workflows=[hello]).run())
+    stream, _ = await server.session()
+    stream.say(notice=pb.SessionNotice(should_drain=True))
+    await stream.next(lambda request: request.update.goodbye)
+    async with asyncio.timeout(WAIT_S):
+        await running
+
+
+async def test_a_cancelled_run_says_goodbye_too(server: FakeServer) -> None:
+    running = asyncio.create_task(Worker(server.address, workflows=[hello]).run())
+    stream, _ = await server.session()
+    await stream.next(lambda request: request.HasField("update"))
+    running.cancel()
+    await stream.next(lambda request: request.update.goodbye)
+    async with asyncio.timeout(WAIT_S):
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
+async def test_a_worker_refused_in_the_middle_says_why(server: FakeServer) -> None:
+    running = asyncio.create_task(Worker(server.address, workflows=[hello]).run())
+    stream, _ = await server.session()
+    await stream.next(lambda request: request.HasField("update"))
+    stream.refuse(InvalidArgument("no longer wanted"))
+    async with asyncio.timeout(WAIT_S):
+        with pytest.raises(InvalidArgument, match="no longer wanted"):
+            await running

@@ -1,0 +1,152 @@
+"""Random workflows: steps, failures, sleeps, and every way of asyncio to do several things at once.
+
+A program is a list of actions, each a tuple of its name and its parts. `interpret` is the workflow function; what it returns shows
+all results, and in which order concurrent ones were seen.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kagzi.core.errors import StepError
+from kagzi.sdk.context import Context
+from kagzi.sdk.current import current_step
+from kagzi.sdk.retry import Retry
+
+Action = tuple[Any, ...]
+Program = list[Action]
+Act = Callable[[Context, Action], Awaitable[Any]]
+
+_NAMES = st.sampled_from(["a", "b"])
+_LEAVES = st.one_of(
+    st.tuples(st.just("step"), _NAMES),
+    st.tuples(st.just("thrice"), _NAMES),
+    st.tuples(st.just("fail"), _NAMES),
+    st.tuples(st.just("sleep"), st.sampled_from(["0s", "1ms", "2h", "5h"])),
+    st.tuples(st.just("facts")),
+)
+
+
+def _branches(children: st.SearchStrategy[Program]) -> st.SearchStrategy[Program]:
+    kinds = st.sampled_from(["gather", "nested", "group", "tasks", "first", "queue", "as_completed", "abort"])
+    branching = st.tuples(kinds, st.lists(children, min_size=1, max_size=3))
+    return st.lists(st.one_of(_LEAVES, branching), min_size=1, max_size=3)
+
+
+PROGRAMS = st.recursive(st.lists(_LEAVES, min_size=1, max_size=3), _branches, max_leaves=8)
+
+
+class World:
+    """What lies outside the workflow: how long bodies take, and which of them ran."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.bodies: list[str] = []
+        self.before_body: Callable[[str], None] = lambda step_id: None
+
+    async def body(self, value: str) -> str:
+        info = current_step()
+        self.before_body(info.step_id)
+        self.bodies.append(info.step_id)
+        for _ in range(self.random.randrange(6)):
+            await asyncio.sleep(0)
+        if value == "fail" or (value == "thrice" and info.attempt < 3):
+            raise ConnectionError(value)
+        return f"{info.step_id}={value}"
+
+
+class Interpreter:
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def run(self, ctx: Context, program: Program) -> list[Any]:
+        return [await getattr(self, "do_" + action[0])(ctx, *action[1:]) for action in program]
+
+    async def do_step(self, ctx: Context, name: str) -> str:
+        return await ctx.step(name).run(self.world.body, "ok")
+
+    async def do_thrice(self, ctx: Context, name: str) -> str:
+        return await ctx.step(name, retry=Retry.fixed(3, "1ms")).run(self.world.body, "thrice")
+
+    async def do_fail(self, ctx: Context, name: str) -> str:
+        try:
+            return await ctx.step(name, retry=Retry.none()).run(self.world.body, "fail")
+        except StepError as error:
+            return f"{error.step}!{error.error.message}"
+
+    async def do_sleep(self, ctx: Context, duration: str) -> str:
+        await ctx.sleep("sleep", duration)
+        return duration
+
+    async def do_facts(self, ctx: Context) -> list[str]:
+        return [str(ctx.uuid()), str(ctx.random()), str(ctx.now())]
+
+    async def do_gather(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        return list(await asyncio.gather(*(self.run(ctx, program) for program in programs)))
+
+    async def do_nested(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        together: Any = asyncio.gather(*(self.run(ctx, program) for program in programs))
+        for _ in range(4):
+            together = asyncio.gather(together)
+        return list(await together)
+
+    async def do_group(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self.run(ctx, program)) for program in programs]
+        return [task.result() for task in tasks]
+
+    async def do_tasks(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        tasks = [asyncio.create_task(self.run(ctx, program)) for program in programs]
+        own = await ctx.step("own").run(self.world.body, "ok")
+        return [own, *[await task for task in tasks]]
+
+    async def do_first(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        """Which branches came first, again and again."""
+        open_ = {asyncio.create_task(self.run(ctx, program), name=str(n)) for n, program in enumerate(programs)}
+        seen: list[Any] = []
+        while open_:
+            done, open_ = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
+            seen.append(sorted((task.get_name(), task.result()) for task in done))
+        return seen
+
+    async def do_queue(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        """The order in which the actions of all branches were finished."""
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def branch(n: int, program: Program) -> None:
+            for action in program:
+                await queue.put([n, await self.run(ctx, [action])])
+            await queue.put(None)
+
+        async with asyncio.TaskGroup() as group:
+            for n, program in enumerate(programs):
+                group.create_task(branch(n, program))
+            seen: list[Any] = []
+            ended = 0
+            while ended < len(programs):
+                item = await queue.get()
+                ended += item is None
+                seen.append(item)
+        return seen
+
+    async def do_as_completed(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        branches = [self.run(ctx, program) for program in programs]
+        return [await each for each in asyncio.as_completed([self._numbered(n, b) for n, b in enumerate(branches)])]
+
+    async def _numbered(self, n: int, branch: Awaitable[Any]) -> list[Any]:
+        return [n, await branch]
+
+    async def do_abort(self, ctx: Context, programs: list[Program]) -> list[str]:
+        """A failed step takes the other branches of its group down, wherever they are."""
+        seen = ["nobody failed"]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for program in programs:
+                    group.create_task(self.run(ctx, program))
+                group.create_task(ctx.step("abort", retry=Retry.none()).run(self.world.body, "fail"))
+        except* StepError as errors:
+            seen = [str(error) for error in errors.exceptions]
+        return seen

@@ -1,0 +1,200 @@
+"""Replay is exact: whatever is cut off when, and whatever order things finish in, a run goes on as if nothing had happened."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+import pytest
+import uvloop
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kagzi.core.states import RunStatus
+from kagzi.sdk.context import Context
+from kagzi.sdk.workflow import Workflow, workflow
+
+from .fake import TIMEOUT_S, FakeRun, FakeServer, fake_server
+from .programs import PROGRAMS, Interpreter, Program, World
+
+LOOPS = pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+SEEDS = st.integers(0, 2**32)
+SOME = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def on_loop(loop_factory: Callable[[], asyncio.AbstractEventLoop], main: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main)
+
+
+def workflow_of(interpreter: Interpreter, program: Program) -> Workflow[None, Any]:
+    async def random_program(ctx: Context) -> Any:
+        return await interpreter.run(ctx, program)
+
+    return Workflow(random_program)
+
+
+async def see_through(server: FakeServer, run: FakeRun, world: World, cuts: list[tuple[int, bool]]) -> None:
+    """Execute the run; its first workers die after so many commits each. Every worker has its own timing."""
+
+    def not_recorded(step_id: str) -> None:
+        step = run.steps.get(step_id)
+        assert step is None or not step.seq, f"{step_id} runs although its result was recorded"
+
+    world.before_body = not_recorded
+    async with asyncio.timeout(TIMEOUT_S):
+        while not run.status.ended:
+            cut_after, lose_answer = cuts.pop() if cuts else (None, False)
+            executor = server.executor
+            port = server.claim(run, cut_after=cut_after, lose_last_answer=lose_answer)
+            left = asyncio.create_task(server.until_left(run))
+            cut = asyncio.create_task(port.was_cut.wait())
+            await asyncio.wait([left, cut], return_when=asyncio.FIRST_COMPLETED)
+            left.cancel()
+            cut.cancel()
+            if port.was_cut.is_set() and run.status is RunStatus.RUNNING:
+                assert port.execution is not None
+                port.execution.abandon("cut")
+                executor.release_all("cut")
+                await executor.drained()
+                executor.close()
+                server.executor = server.new_executor()
+            if run.status is RunStatus.SLEEPING and run.due_at is not None:
+                server.advance(max(run.due_at - server.now, 0) / 1_000_000)
+
+
+@LOOPS
+@given(program=PROGRAMS, seed=SEEDS, cuts=st.lists(st.tuples(st.integers(1, 25), st.booleans()), max_size=4))
+@SOME
+def test_a_random_program_survives_cuts_and_replays_to_the_same_end(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], program: Program, seed: int, cuts: list[tuple[int, bool]]
+) -> None:
+    async def scenario() -> None:
+        random = Random(seed)
+        world = World(seed)
+        flow = workflow_of(Interpreter(world), program)
+        options = {"kept_runs_max": random.choice([0, 10]), "kept_s": 100_000}
+        async with fake_server(flow, latency=lambda: random.randrange(4), **options) as server:
+            run = server.start(flow)
+            await see_through(server, run, world, list(cuts))
+            assert run.status is RunStatus.COMPLETED, run.error
+            first, seqs = run.result, {step.step_id: step.seq for step in run.steps.values()}
+
+            world.bodies.clear()
+            world.random.seed(seed + 1)
+            run.status = RunStatus.PENDING
+            await see_through(server, run, world, [])
+            assert run.result == first
+            # What was begun and given up (a branch taken down by a sibling) may not even begin again.
+            assert world.bodies == []
+            assert {step.step_id: step.seq for step in run.steps.values()} == seqs
+
+    on_loop(loop_factory, scenario())
+
+
+@LOOPS
+@given(program=PROGRAMS, seed=SEEDS)
+@SOME
+def test_a_result_does_not_depend_on_timing_unless_the_program_looks_at_it(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], program: Program, seed: int
+) -> None:
+    async def outcome(server_seed: int) -> tuple[Any, set[str]]:
+        random = Random(server_seed)
+        world = World(server_seed)
+        flow = workflow_of(Interpreter(world), blind(program))
+        async with fake_server(flow, latency=lambda: random.randrange(4)) as server:
+            run = server.start(flow)
+            await see_through(server, run, world, [])
+            return run.result, set(run.steps)
+
+    async def scenario() -> None:
+        assert await outcome(seed) == await outcome(seed + 1)
+
+    on_loop(loop_factory, scenario())
+
+
+def blind(program: Program) -> Program:
+    """The program without what sees the order of things."""
+    blinded: Program = []
+    for action in program:
+        if action[0] in ("first", "queue", "as_completed", "abort"):
+            blinded.append(("gather", [blind(branch) for branch in action[1]]))
+        elif action[0] in ("gather", "nested", "group", "tasks"):
+            blinded.append((action[0], [blind(branch) for branch in action[1]]))
+        elif action[0] != "facts":
+            blinded.append(action)
+    return blinded
+
+
+async def test_cut_after_every_operation() -> None:
+    program: Program = [
+        ("step", "a"),
+        ("gather", [[("step", "a"), ("sleep", "2h"), ("step", "b")], [("step", "a"), ("thrice", "b")]]),
+        ("fail", "c"),
+        ("queue", [[("step", "x"), ("step", "y")], [("step", "x"), ("sleep", "1ms")]]),
+    ]
+    outcomes: list[Any] = []
+    for lose_answer in (False, True):
+        for cut_after in range(1, 31):
+            world = World(cut_after)
+            flow = workflow_of(Interpreter(world), program)
+            async with fake_server(flow) as server:
+                run = server.start(flow)
+                await see_through(server, run, world, [(cut_after, lose_answer)])
+                outcomes.append(run.result[:3])
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+
+
+async def test_branches_with_equal_step_names_keep_their_own_results() -> None:
+    gates = {name: asyncio.Event() for name in ("left", "right")}
+    bodies: list[str] = []
+
+    async def work(name: str, n: int) -> str:
+        bodies.append(f"{name}{n}")
+        if n == 1:
+            await gates[name].wait()
+        return f"{name}{n}"
+
+    async def branch(ctx: Context, name: str) -> list[str]:
+        return [await ctx.step("work").run(work, name, n) for n in range(3)]
+
+    @workflow
+    async def both(ctx: Context) -> list[list[str]]:
+        return list(await asyncio.gather(branch(ctx, "left"), branch(ctx, "right")))
+
+    async with fake_server(both) as server:
+        run = server.start(both)
+        # The right branch finishes its second step; then the worker is gone.
+        port = server.claim(run, cut_after=7)
+        gates["right"].set()
+        await asyncio.wait_for(port.was_cut.wait(), 5)
+        assert port.execution is not None
+        port.execution.abandon("cut")
+        gates["left"].set()
+        server.claim(run)
+        await server.until_left(run)
+        assert run.result == [["left0", "left1", "left2"], ["right0", "right1", "right2"]]
+        assert bodies.count("right1") == 1
+        assert set(run.steps) == {
+            *("task[1]/work", "task[1]/work#2", "task[1]/work#3"),
+            *("task[2]/work", "task[2]/work#2", "task[2]/work#3"),
+        }
+
+
+async def test_a_coroutine_keeps_the_identity_of_its_call() -> None:
+    async def same(value: str) -> str:
+        return value
+
+    @workflow
+    async def w(ctx: Context) -> list[str]:
+        first, second = ctx.step("x").run(same, "1"), ctx.step("x").run(same, "2")
+        late = await asyncio.create_task(second)
+        return [await first, late]
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        assert run.result == ["1", "2"]
+        assert {step_id: step.output.data for step_id, step in run.steps.items() if step.output} == {
+            "x": b'"1"',
+            "x#2": b'"2"',
+        }

@@ -1,0 +1,153 @@
+"""Flag over environment over file over default; and what makes no sense is refused by name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kagzi.core.errors import InvalidArgument
+from kagzi.server.config import SETTING_NAMES, ServerConfig, load_config
+from kagzi.server.database import PostgresDatabase, SqliteDatabase, mask, parse_database
+from kagzi.server.listen import ListenAddress, parse_listen
+from kagzi.server.startup import CannotStart
+
+
+def load(directory: Path, environment: dict[str, str] | None = None, **flags: Any) -> ServerConfig:
+    return load_config(flags, environment=environment or {}, directory=directory)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    config = load(tmp_path)
+    assert config == ServerConfig()
+    assert (str(config.listen), str(config.http)) == ("127.0.0.1:50051", "127.0.0.1:8420")
+    assert (config.settings.lease_ms, config.settings.heartbeat_ms) == (15_000, 5_000)
+
+
+def test_flag_over_environment_over_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.kagzi]\nlease = "20s"\nheartbeat = "2s"\nlisten = "127.0.0.1:1"\n')
+    environment = {"KAGZI_HEARTBEAT": "3s", "KAGZI_LISTEN": "127.0.0.1:2", "KAGZI_ADDRESS": "elsewhere:1"}
+    config = load(tmp_path, environment, listen="127.0.0.1:3", http=None)
+    assert (config.settings.lease_ms, config.settings.heartbeat_ms, config.listen.port) == (20_000, 3_000, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "read"),
+    [
+        ("db", "sqlite:///x.db", lambda c: c.db),
+        ("listen", "[::1]:7", lambda c: str(c.listen)),
+        ("http", "127.0.0.1:9", lambda c: str(c.http)),
+        ("lease", "1m", lambda c: c.settings.lease_ms),
+        ("heartbeat", "1s", lambda c: c.settings.heartbeat_ms),
+        ("reconnect_grace", "1s", lambda c: c.settings.reconnect_grace_ms),
+        ("look_interval", "7s", lambda c: c.settings.look_interval_ms),
+        ("resident_wait", "7ms", lambda c: c.settings.resident_wait_ms),
+        ("payload_bytes", "1000", lambda c: c.settings.payload_bytes),
+        ("strict_namespaces", "true", lambda c: c.settings.strict_namespaces),
+        ("jitter", "false", lambda c: c.settings.jitter),
+        ("grace", "3s", lambda c: c.grace_ms),
+        ("insecure", "1", lambda c: c.insecure),
+        ("no_migrate", "yes", lambda c: c.no_migrate),
+    ],
+)
+def test_every_setting_is_real_in_every_place(tmp_path: Path, name: str, text: str, read: Any) -> None:
+    before = read(load(tmp_path))
+    by_flag = read(load(tmp_path, **{name: text}))
+    by_environment = read(load(tmp_path, {f"KAGZI_{name.upper()}": text}))
+    (tmp_path / "kagzi.toml").write_text(f'{name.replace("_", "-")} = "{text}"\n')
+    by_file = read(load(tmp_path))
+    assert by_flag == by_environment == by_file != before
+
+
+def test_the_table_above_is_complete() -> None:
+    listed = test_every_setting_is_real_in_every_place.pytestmark[0].args[1]  # type: ignore[attr-defined]
+    assert [row[0] for row in listed] == list(SETTING_NAMES)
+
+
+def test_http_can_be_off(tmp_path: Path) -> None:
+    assert load(tmp_path, http="off").http is None
+    (tmp_path / "kagzi.toml").write_text("http = false\n")
+    assert load(tmp_path).http is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"lease": "15"}, ["lease", "no unit", '"15s"']),
+        ({"lease": 15}, ["lease", "no unit"]),
+        ({"lease": "0s"}, ["lease", "more than zero"]),
+        ({"heartbeat": "10s"}, ["heartbeat", "half of lease"]),
+        ({"listen": "50051"}, ["listen", "HOST:PORT"]),
+        ({"listen": "127.0.0.1:99999"}, ["listen"]),
+        ({"listen": ":50051"}, ["listen"]),
+        ({"http": "nonsense"}, ["http", "HOST:PORT"]),
+        ({"db": "mysql://x"}, ["db", "postgresql://"]),
+        ({"db": "sqlite://x.db"}, ["db", "sqlite:///"]),
+        ({"payload_bytes": "99999999"}, ["payload_bytes", "2097152"]),
+        ({"insecure": "perhaps"}, ["insecure"]),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(tmp_path: Path, flags: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InvalidArgument) as refusal:
+        load(tmp_path, **flags)
+    for word in words:
+        assert word in str(refusal.value)
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "kagzi.toml").write_text('listne = "127.0.0.1:1"\n')
+    with pytest.raises(InvalidArgument, match=r"kagzi\.toml: unknown setting 'listne'. Did you mean 'listen'\?"):
+        load(tmp_path)
+    (tmp_path / "kagzi.toml").write_text("zzz = 1\n")
+    with pytest.raises(InvalidArgument, match="Known are: db"):
+        load(tmp_path)
+
+
+def test_keys_of_other_commands_in_the_same_table_are_left_to_them(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.kagzi]\naddress = "a:1"\nnamespace = "n"\n[tool.other]\nx = 1\n')
+    assert load(tmp_path) == ServerConfig()
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kagzi.toml").write_text("= nonsense")
+    with pytest.raises(InvalidArgument, match=r"kagzi\.toml"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:50051", "[::]:50051", "192.168.1.5:1", "example.com:1"])
+def test_a_public_address_needs_to_be_asked_for(address: str) -> None:
+    public = parse_listen(address, field="listen")
+    with pytest.raises(CannotStart, match=r"--listen .*--insecure"):
+        ServerConfig(listen=public).refuse_unprotected()
+    with pytest.raises(CannotStart, match=r"--http .*--insecure"):
+        ServerConfig(http=public).refuse_unprotected()
+    ServerConfig(listen=public, http=public, insecure=True).refuse_unprotected()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "localhost:1", "[::1]:1", "127.5.5.5:1", "unix:/run/kagzi.sock"])
+def test_a_local_address_needs_nothing(address: str) -> None:
+    ServerConfig(listen=parse_listen(address, field="listen"), http=None).refuse_unprotected()
+
+
+def test_database_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_database(":memory:") == SqliteDatabase(None)
+    assert parse_database("sqlite:///a/b.db") == SqliteDatabase(tmp_path / "a" / "b.db")
+    assert parse_database("sqlite:////a/b%20c.db") == SqliteDatabase(Path("/a/b c.db"))
+    for url in ("postgres://u@h/d", "postgresql://user:@/db?host=/dir"):
+        assert parse_database(url) == PostgresDatabase(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:hunter2@h:5/d", "postgresql://u@h/d?password=hunter2&x=1", "postgres://:hunter2@/d"]
+)
+def test_passwords_are_not_shown(url: str) -> None:
+    assert "hunter2" not in mask(url)
+    assert "***" in mask(url)
+    with pytest.raises(InvalidArgument) as refusal:
+        parse_database(url.replace("postgres", "oracle"))
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_masking_leaves_the_rest_alone() -> None:
+    assert mask("postgresql://u@/db?host=/dir&port=1") == "postgresql://u@/db?host=/dir&port=1"
+    assert str(ListenAddress("::1", 5)) == "[::1]:5"

@@ -1,0 +1,220 @@
+"""What a call meets on its way: errors mapped without a leak, limits, budgets, a proof where one is asked for."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from kagzi.core import errors, limits
+from kagzi.core.ids import is_uuid
+from kagzi.server.gate import PROOF_HEADER, Gate
+from kagzi.server.registration import handlers
+from kagzi.server.worker_service import WorkerService
+from kagzi.server.workflow_service import WorkflowService
+from kagzi.system import SystemIds
+from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
+from kagzi.wire.status import from_rpc_error
+from tests.server.conftest import StartServer
+from tests.server.stubs import TIMEOUT_S, Stubs, held
+
+SECRET_TEXT = "password=hunter2"
+
+
+class Raising:
+    """A service whose methods raise."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+        raise self._error
+
+    async def WaitStream(self, context: Any) -> None:
+        raise self._error
+
+
+async def serve(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            await use(Stubs(channel))
+    finally:
+        await server.stop(0)
+
+
+async def refused(call: Awaitable[Any]) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await call
+    return refusal.value
+
+
+@pytest.mark.parametrize("error", [RuntimeError(SECRET_TEXT), errors.InternalError(SECRET_TEXT), KeyError(SECRET_TEXT)])
+async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def use(stubs: Stubs) -> None:
+        unary = await refused(stubs.workflows.GetWorkflow(workflow_pb2.GetWorkflowRequest(), timeout=TIMEOUT_S))
+        stream = await refused(stubs.workflows.WaitStream(timeout=TIMEOUT_S).read())
+        for failure in (unary, stream):
+            assert failure.code() is grpc.StatusCode.INTERNAL
+            assert (
+                SECRET_TEXT not in f"{failure.details()} {failure.trailing_metadata()} {failure.debug_error_string()}"
+            )
+            raised = from_rpc_error(failure)
+            assert isinstance(raised, errors.InternalError)
+            assert is_uuid(raised.metadata["incident"])
+            assert raised.metadata["incident"] in caplog.text
+
+    with caplog.at_level(logging.ERROR):
+        await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+    assert SECRET_TEXT in caplog.text  # whoever runs the server is told
+
+
+async def test_our_own_errors_arrive_with_their_details() -> None:
+    async def use(stubs: Stubs) -> None:
+        failure = await refused(stubs.workflows.GetWorkflow(workflow_pb2.GetWorkflowRequest(), timeout=TIMEOUT_S))
+        raised = from_rpc_error(failure)
+        assert isinstance(raised, errors.ResourceExhausted)
+        assert raised.metadata == {"limit": "open_runs"}
+
+    error = errors.ResourceExhausted("full", metadata={"limit": "open_runs"})
+    await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+
+
+async def test_bytes_that_are_no_message_are_the_callers_mistake(memory_stubs: Stubs) -> None:
+    call = memory_stubs.channel.unary_unary("/kagzi.v1.WorkflowService/StartWorkflow")
+    failure = await refused(call(b"\xff\xff\xff\xff", timeout=TIMEOUT_S))
+    assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "kagzi.v1.StartWorkflowRequest" in (failure.details() or "")
+
+
+async def test_a_message_over_the_limit_is_refused_with_the_limit_named(memory_stubs: Stubs) -> None:
+    big = common_pb2.Payload(data=b"x" * (limits.MESSAGE_HARD_BYTES + 1))
+    failure = await refused(memory_stubs.start(input=big))
+    assert failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    raised = from_rpc_error(failure)
+    assert str(limits.MESSAGE_HARD_BYTES) in raised.message
+    assert raised.metadata["limit"] == "message_bytes"
+    far_too_big = common_pb2.Payload(data=b"x" * (2 * limits.MESSAGE_HARD_BYTES))
+    assert (await refused(memory_stubs.start(input=far_too_big))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_a_payload_over_the_limit_is_refused_and_nothing_is_started(memory_stubs: Stubs) -> None:
+    failure = await refused(memory_stubs.start(input=common_pb2.Payload(data=b"x" * (limits.PAYLOAD_BYTES + 1))))
+    assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "input" in (failure.details() or "")
+    listed = await memory_stubs.workflows.ListWorkflows(workflow_pb2.ListWorkflowsRequest(), timeout=TIMEOUT_S)
+    assert not listed.workflows
+
+
+async def test_the_largest_payloads_are_served(memory_stubs: Stubs) -> None:
+    data = b"1" * limits.PAYLOAD_BYTES
+    started = await memory_stubs.start(
+        input=common_pb2.Payload(data=data), context=common_pb2.Payload(data=data[: limits.MIB])
+    )
+    large = grpc.aio.insecure_channel(
+        memory_stubs.address, options=[("grpc.max_receive_message_length", 16 * limits.MIB)]
+    )
+    async with large as channel:
+        found = await Stubs(channel).get(started.run_id)
+    assert len(found.input.data) == limits.PAYLOAD_BYTES
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda s: s.start(task_queue="elsewhere"), "task_queue"),
+        (lambda s: s.start(concurrency_key="k"), "concurrency_key"),
+        (lambda s: s.start(priority=101), "priority"),
+        (lambda s: s.start(labels={"a": "\0"}), "labels[a]"),
+        (lambda s: s.poll("w", task_queue="a", workflow_types=["b"]), "task_queue"),
+        (lambda s: s.poll("w", max_tasks=101), "max_tasks"),
+        (lambda s: s.poll("w", max_tasks=-1), "max_tasks"),
+        (
+            lambda s: s.workflows.ListWorkflows(
+                workflow_pb2.ListWorkflowsRequest(page=common_pb2.PageRequest(page_size=1_001))
+            ),
+            "page_size",
+        ),
+        (
+            lambda s: s.workflows.ListWorkflows(
+                workflow_pb2.ListWorkflowsRequest(page=common_pb2.PageRequest(page_token="forged"))
+            ),
+            "page_token",
+        ),
+        (lambda s: s.workers.Park(worker_pb2.ParkRequest(run_id="r")), "lease"),
+        (lambda s: s.admin.ListSteps(admin_pb2.ListStepsRequest()), "run_id"),
+    ],
+)
+async def test_what_is_not_supported_names_its_field(memory_stubs: Stubs, call: Any, field: str) -> None:
+    failure = await refused(call(memory_stubs))
+    raised = from_rpc_error(failure)
+    assert isinstance(raised, errors.InvalidArgument), failure
+    assert raised.field == field
+
+
+async def test_polls_and_streams_do_not_eat_the_budget_of_calls() -> None:
+    gate = Gate(ids=SystemIds())
+    gate.budgets.polls.limit = 1
+    gate.budgets.calls.limit = 1
+    gate.budgets.streams.limit = 1
+    for budget in (gate.budgets.polls, gate.budgets.streams):
+        budget.__enter__()
+
+    async def use(stubs: Stubs) -> None:
+        poll = await refused(stubs.poll("w"))
+        assert poll.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert from_rpc_error(poll).metadata["limit"] == "long_polls"
+        stream = await refused(stubs.workers.Session(timeout=TIMEOUT_S).read())
+        assert from_rpc_error(stream).metadata["limit"] == "streams"
+        failure = await refused(stubs.workflows.GetWorkflow(workflow_pb2.GetWorkflowRequest(), timeout=TIMEOUT_S))
+        assert failure.code() is grpc.StatusCode.NOT_FOUND  # served
+
+    services = {
+        "kagzi.v1.WorkflowService": Raising(errors.NotFound("no")),
+        "kagzi.v1.WorkerService": object.__new__(WorkerService),
+    }
+    await serve(services, gate, use)
+
+
+async def test_a_closed_gate_answers_with_what_clients_retry() -> None:
+    gate = Gate(ids=SystemIds())
+    gate.close()
+
+    async def use(stubs: Stubs) -> None:
+        failure = await refused(stubs.start())
+        assert failure.code() is grpc.StatusCode.UNAVAILABLE
+        assert isinstance(from_rpc_error(failure), errors.Unavailable)
+
+    await serve({"kagzi.v1.WorkflowService": object.__new__(WorkflowService)}, gate, use)
+
+
+async def test_a_server_with_a_secret_serves_only_who_knows_it(start_server: StartServer) -> None:
+    server = await start_server(secret="s3cret")
+    async with grpc.aio.insecure_channel(server.grpc_address) as channel:
+        stubs = Stubs(channel)
+        assert (await refused(stubs.start())).code() is grpc.StatusCode.PERMISSION_DENIED
+        request = workflow_pb2.StartWorkflowRequest(workflow_type="greet")
+        for proof in ("s3cre", "s3cret2", ""):
+            wrong = stubs.workflows.StartWorkflow(request, metadata=((PROOF_HEADER, proof),), timeout=TIMEOUT_S)
+            assert (await refused(wrong)).code() is grpc.StatusCode.PERMISSION_DENIED
+        session = stubs.workers.Session(timeout=TIMEOUT_S)
+        assert (await refused(session.read())).code() is grpc.StatusCode.PERMISSION_DENIED
+        right = await stubs.workflows.StartWorkflow(request, metadata=((PROOF_HEADER, "s3cret"),), timeout=TIMEOUT_S)
+        assert right.run_id
+
+
+async def test_a_foreign_namespace_sees_nothing(memory_stubs: Stubs) -> None:
+    task = await memory_stubs.claim()
+    other = workflow_pb2.GetWorkflowRequest(namespace_id="other", run_id=task.run_id)
+    failure = await refused(memory_stubs.workflows.GetWorkflow(other, timeout=TIMEOUT_S))
+    missing = workflow_pb2.GetWorkflowRequest(run_id="00000000-0000-7000-8000-000000000000")
+    assert failure.code() is grpc.StatusCode.NOT_FOUND
+    assert (await refused(memory_stubs.workflows.GetWorkflow(missing))).code() is grpc.StatusCode.NOT_FOUND
+    complete = worker_pb2.CompleteWorkflowRequest(namespace_id="other", **held(task))
+    assert (await refused(memory_stubs.workers.CompleteWorkflow(complete))).code() is grpc.StatusCode.NOT_FOUND

@@ -1,0 +1,90 @@
+"""The three set-ups a store can be opened in. Whatever a test says of one, it says of all."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+
+from kagzi.store.protocol import Store
+from tests.support.seams import LoadedDice
+
+SETUPS = ("sqlite-memory", "sqlite-file", "postgres")
+DURABLE = ("sqlite-file", "postgres")
+
+
+class Place:
+    """Where a test's data lie. `open` may be called again after `close`, and, if `shared`, by several at once."""
+
+    def __init__(self, make: Callable[[LoadedDice], Store], *, name: str, address: str, shared: bool) -> None:
+        self._make = make
+        self.name = name
+        self.address = address
+        self.shared = shared
+        self._opened = AsyncExitStack()
+
+    async def open(self, dice: LoadedDice | None = None) -> Store:
+        """A new store on the same data. Closed at the end of the test at the latest."""
+        store = self._make(dice or LoadedDice())
+        await store.open()
+        self._opened.push_async_callback(store.close)
+        return store
+
+    async def close(self) -> None:
+        await self._opened.aclose()
+
+
+def memory_place() -> Place:
+    return Place(lambda dice: _sqlite(":memory:", dice), name="sqlite-memory", address=":memory:", shared=False)
+
+
+async def file_place(directory: Path) -> Place:
+    from kagzi.store.sqlite import SqliteMigrator
+
+    path = str(directory / "kagzi.db")
+    await SqliteMigrator(path).migrate()
+    return Place(lambda dice: _sqlite(path, dice), name="sqlite-file", address=path, shared=False)
+
+
+def postgres_place(url: str) -> Place:
+    return Place(lambda dice: _postgres(url, dice), name="postgres", address=url, shared=True)
+
+
+async def migrate_postgres(url: str) -> None:
+    from kagzi.store.postgres import PostgresMigrator
+
+    await PostgresMigrator(url).migrate()
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A stranger's connection to the same database, beside the store."""
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def empty_postgres(url: str) -> None:
+    """Every table as the migrations left it, but for their own record."""
+    async with connected(url) as connection:
+        tables = await connection.fetch(
+            "select tablename from pg_tables where schemaname = current_schema() and tablename <> 'schema_migrations'"
+        )
+        await connection.execute(f"truncate {', '.join(row['tablename'] for row in tables)}")
+
+
+# Each driver is loaded by the tests that need it, so that one store's tests run where the other cannot.
+
+
+def _sqlite(path: str, dice: LoadedDice) -> Store:
+    from kagzi.store.sqlite import SqliteStore
+
+    return SqliteStore(path, dice=dice)
+
+
+def _postgres(url: str, dice: LoadedDice) -> Store:
+    from kagzi.store.postgres import PostgresStore
+
+    return PostgresStore(url, dice=dice)

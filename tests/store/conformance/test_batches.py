@@ -1,0 +1,229 @@
+"""Nothing blocks its neighbours (P12): each command of a batch is recorded or refused on its own, in order, in few commits."""
+
+import msgspec
+import pytest
+
+from kagzi.core.commands import Command
+from kagzi.core.errors import ErrorCode
+from kagzi.core.outcomes import (
+    Begun,
+    LeaseLost,
+    NotParked,
+    Outcome,
+    Parked,
+    Recorded,
+    Refused,
+    RunClosed,
+    RunNotFound,
+    Started,
+)
+from kagzi.core.records import Held, Lease, RunFilter, RunKey
+from kagzi.core.states import RunStatus
+
+from .verbs import (
+    BOOM,
+    Cellar,
+    begin,
+    complete,
+    complete_run,
+    fail,
+    held,
+    park,
+    payload,
+    refused,
+    sleep,
+    stale,
+    the,
+)
+
+NUL = "nul\x00inside"
+SURROGATE = "half \ud800 a letter"
+
+
+async def many_running(cellar: Cellar, count: int) -> list[Held]:
+    await cellar.start_many(count)
+    return [held(one) for one in await cellar.claim(limit=count)]
+
+
+async def test_an_empty_batch_is_nothing(cellar: Cellar) -> None:
+    assert await cellar.write() == []
+
+
+@pytest.mark.parametrize("culprit", ["stale", "unknown run", "unknown step", "foreign namespace"])
+async def test_one_refused_in_the_middle_of_a_hundred_leaves_ninety_nine(cellar: Cellar, culprit: str) -> None:
+    holdings = await many_running(cellar, 100)
+    await cellar.write(*(begin(holding, "a") for holding in holdings))
+    commands: list[Command] = [complete(holding, "a", f"output {n}") for n, holding in enumerate(holdings)]
+    bad = holdings[50]
+    commands[50] = {
+        "stale": complete(stale(bad), "a", "ghost"),
+        "unknown run": complete(Held(RunKey("default", cellar.ids.run_id(0)), Lease(1, 1)), "a"),
+        "unknown step": complete(bad, "never begun"),
+        "foreign namespace": complete(Held(RunKey("elsewhere", bad.run.run_id), bad.lease), "a"),
+    }[culprit]
+    outcomes = await cellar.write(*commands)
+    assert isinstance(outcomes.pop(50), LeaseLost | RunNotFound | Refused)
+    assert all(isinstance(outcome, Recorded) for outcome in outcomes)
+    for n, holding in enumerate(holdings):
+        step = (await cellar.steps(holding.run))["a"]
+        assert step.output == (None if n == 50 else payload(f"output {n}"))
+
+
+FIELDS = [
+    "step id",
+    "step name",
+    "error",
+    "workflow id",
+    "workflow type",
+    "namespace",
+    "request id",
+    "label",
+    "version",
+    "run id",
+]
+
+
+def bad_text_commands(cellar: Cellar, holding: Held, text: str) -> dict[str, Command]:
+    return {
+        "step id": begin(holding, text),
+        "step name": begin(holding, "named", name=text),
+        "error": fail(holding, "open", msgspec.structs.replace(BOOM, message=text)),
+        "workflow id": cellar.start_command(text),
+        "workflow type": cellar.start_command(workflow_type=text),
+        "namespace": cellar.start_command(namespace=text),
+        "request id": cellar.start_command(request_id=text),
+        "label": cellar.start_command(labels={"team": text}),
+        "version": cellar.start_command(version=text),
+        "run id": begin(Held(RunKey("default", text), holding.lease), "a"),
+    }
+
+
+@pytest.mark.parametrize("text", [NUL, SURROGATE], ids=["NUL", "surrogate"])
+@pytest.mark.parametrize("field", FIELDS)
+async def test_text_that_cannot_be_stored_is_refused_alone(cellar: Cellar, field: str, text: str) -> None:
+    holdings = await many_running(cellar, 10)
+    bad = await cellar.running()
+    await cellar.do(begin(bad, "open"))
+    commands: list[Command] = []
+    for n, holding in enumerate(holdings):
+        commands += [begin(holding, "a"), complete(holding, "a", f"{n}")]
+    commands.insert(7, bad_text_commands(cellar, bad, text)[field])
+    outcomes = await cellar.write(*commands, cellar.start_command("neighbour"))
+    culprit = outcomes.pop(7)
+    assert isinstance(outcomes.pop(), Started)
+    assert [type(outcome) for outcome in outcomes] == [Begun, Recorded] * 10
+    for n, holding in enumerate(holdings):
+        assert (await cellar.steps(holding.run))["a"].output == payload(f"{n}")
+    if isinstance(culprit, Refused):
+        assert culprit.error.code in (ErrorCode.INVALID_ARGUMENT, ErrorCode.INTERNAL)
+        assert culprit.error.message
+    else:
+        # Who is able to keep a NUL keeps it; nobody can keep half a letter.
+        assert isinstance(culprit, RunNotFound) or text == NUL
+    the(Begun, await cellar.do(begin(bad, "goes on")))
+
+
+async def test_a_hundred_completions_cost_at_most_three_transactions(cellar: Cellar) -> None:
+    holdings = await many_running(cellar, 100)
+    await cellar.write(*(begin(holding, "a") for holding in holdings))
+    before = cellar.store.transactions
+    outcomes = await cellar.write(*(complete(holding, "a") for holding in holdings))
+    assert cellar.store.transactions - before <= 3
+    assert all(isinstance(outcome, Recorded) for outcome in outcomes)
+
+
+async def test_a_hundred_begins_and_ends_of_steps_cost_at_most_three_transactions(cellar: Cellar) -> None:
+    holdings = await many_running(cellar, 50)
+    before = cellar.store.transactions
+    await cellar.write(*(command for holding in holdings for command in (begin(holding, "a"), complete(holding, "a"))))
+    assert cellar.store.transactions - before <= 3
+
+
+async def test_a_fan_out_of_one_run_costs_at_most_three_transactions(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    names = [f"map[{n}]/work" for n in range(100)]
+    before = cellar.store.transactions
+    await cellar.write(*(begin(holding, name) for name in names))
+    outcomes = await cellar.write(*(complete(holding, name) for name in names))
+    assert cellar.store.transactions - before <= 2 * 3
+    seqs = [the(Recorded, outcome).seq for outcome in outcomes]
+    assert seqs == sorted(set(seqs)), "results of one run keep the order in which they were told"
+
+
+async def test_a_hundred_starts_cost_at_most_three_transactions(cellar: Cellar) -> None:
+    before = cellar.store.transactions
+    await cellar.start_many(100)
+    assert cellar.store.transactions - before <= 3
+
+
+async def test_commands_of_one_run_take_effect_in_the_order_given(cellar: Cellar) -> None:
+    holding, other = await cellar.running(), await cellar.running()
+    outcomes = await cellar.write(
+        begin(holding, "a"),
+        begin(other, "a"),
+        begin(holding, "b"),
+        complete(holding, "b", "b first"),
+        complete(other, "a"),
+        complete(holding, "a", "then a"),
+        sleep(holding, "nap", s=60),
+        sleep(holding, "past", s=0),
+        complete_run(other),
+    )
+    seqs = [outcomes[n].seq for n in (0, 2, 3, 5, 6, 7)]  # type: ignore[union-attr]
+    assert seqs == sorted(set(seqs))
+    assert the(RunClosed, outcomes[8]).status == RunStatus.COMPLETED
+    steps = await cellar.steps(holding.run)
+    assert steps["b"].seq < steps["a"].seq < steps["past"].seq
+
+
+async def test_what_follows_a_park_in_the_same_batch_is_refused_and_what_precedes_it_counts(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    outcomes = await cellar.write(
+        begin(holding, "a"),
+        complete(holding, "a"),
+        sleep(holding, "nap", s=60),
+        park(holding, "nap"),
+        begin(holding, "after"),
+    )
+    the(Parked, outcomes[3])
+    assert outcomes[4] == LeaseLost()
+    assert set(await cellar.steps(holding.run)) == {"a", "nap"}
+
+
+async def test_a_park_that_is_not_granted_lets_the_batch_go_on(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    outcomes = await cellar.write(
+        sleep(holding, "nap", s=60),
+        begin(holding, "a"),
+        complete(holding, "a"),
+        park(holding, "nap", known_seq=0),
+        begin(holding, "b"),
+    )
+    assert [step.step_id for step in the(NotParked, outcomes[3]).results] == ["a"]
+    the(Begun, outcomes[4])
+
+
+async def test_a_batch_of_everything_answers_each_its_own(cellar: Cellar) -> None:
+    one, two, three = await many_running(cellar, 3)
+    outcomes: list[Outcome] = await cellar.write(
+        cellar.start_command("new"),
+        begin(one, "a"),
+        complete(stale(two), "a"),
+        complete_run(two, "two"),
+        cellar.start_command("new"),
+        complete(one, "a"),
+        complete(three, "never"),
+        sleep(three, "nap", s=5),
+        park(three, "nap"),
+        complete_run(one, "one"),
+        complete_run(three),
+    )
+    kinds = "Started Begun LeaseLost RunClosed Existing Recorded Refused TimerSet Parked RunClosed LeaseLost"
+    assert [type(outcome).__name__ for outcome in outcomes] == kinds.split()
+    refused(outcomes[6], ErrorCode.PRECONDITION_FAILED)
+
+
+async def test_a_thousand_starts_at_once(cellar: Cellar) -> None:
+    runs = await cellar.start_many(1_000, labels={"batch": "big"})
+    assert len(set(runs)) == 1_000
+    assert await cellar.store.count_runs("default", RunFilter(labels={"batch": "big"}), 10_000) == 1_000

@@ -1,0 +1,307 @@
+"""A claim hands a run to one worker (P3), the right one first, with all that is needed to go on."""
+
+import asyncio
+
+import pytest
+
+from kagzi.core import limits
+from kagzi.core.outcomes import Begun, Parked, RunClosed, StepFailed
+from kagzi.core.records import NamespaceRecord, Payload, RunKey
+from kagzi.core.retry import NO_RETRY
+from kagzi.core.states import RunStatus, StepKind, StepStatus
+
+from .verbs import (
+    DAY_US,
+    LEASE_US,
+    STEADY,
+    Cellar,
+    begin,
+    by_id,
+    complete,
+    complete_run,
+    fail,
+    hand_back,
+    held,
+    ms,
+    park,
+    payload,
+    sleep,
+    stale,
+    the,
+)
+
+
+async def test_a_claim_brings_the_run_and_the_proof_of_holding_it(cellar: Cellar) -> None:
+    run = await cellar.start(
+        "order-1",
+        input=payload("in"),
+        context=Payload(b"ctx", {"k": "v"}),
+        labels={"team": "a"},
+        deadline_at=cellar.now + DAY_US,
+    )
+    created_at = cellar.now
+    cellar.clock.advance(us=7)
+    nonce = (1 << 63) - 1
+    (claimed,) = await cellar.store.claim([cellar.want(versions=("5", "4"))], nonce, cellar.now, cellar.now + LEASE_US)
+    assert (claimed.run, claimed.workflow_id, claimed.workflow_type) == (run, "order-1", "hello")
+    assert (claimed.lease.counter, claimed.lease.nonce, claimed.worker_id) == (1, nonce, "worker-1")
+    assert (claimed.version, claimed.attempt, claimed.last_seq) == ("5", 1, 0)
+    assert (claimed.input, claimed.context) == (payload("in"), Payload(b"ctx", {"k": "v"}))
+    assert (claimed.labels, claimed.deadline_at) == ({"team": "a"}, created_at + DAY_US)
+    assert (claimed.created_at, claimed.claimed_at) == (created_at, cellar.now)
+    assert (claimed.cancel_requested, claimed.cancel_reason, claimed.parent_run_id) == (False, "", None)
+    assert (claimed.history.steps, claimed.history.has_more) == ((), False)
+    record = await cellar.run(run)
+    assert (record.status, record.worker_id, record.version) == (RunStatus.RUNNING, "worker-1", "5")
+    assert record.started_at == cellar.now
+
+
+async def test_every_claim_raises_the_counter_and_brings_its_own_nonce(cellar: Cellar) -> None:
+    run = await cellar.start()
+    seen = []
+    for counter in range(1, 5):
+        claimed = await cellar.claim_one()
+        assert (claimed.run, claimed.lease.counter) == (run, counter)
+        seen.append(claimed.lease.nonce)
+        await cellar.do(hand_back(held(claimed)))
+        cellar.clock.advance(s=1)
+    assert len(set(seen)) == 4
+    first_claim = cellar.now - 4_000_000
+    assert (await cellar.run(run)).started_at == first_claim
+
+
+async def test_many_claimers_never_share_a_run(cellar: Cellar, second_cellar: Cellar) -> None:
+    runs = set(await cellar.start_many(120))
+    taken: list[RunKey] = []
+    for _ in range(20):
+        rounds = await asyncio.gather(
+            *((cellar, second_cellar)[n % 2].claim(limit=7, worker_id=f"worker-{n}") for n in range(8))
+        )
+        for number, claimed in enumerate(rounds):
+            assert len(claimed) <= 7
+            assert {one.worker_id for one in claimed} <= {f"worker-{number}"}
+            taken.extend(one.run for one in claimed)
+        if len(taken) >= len(runs):
+            break
+    assert len(taken) == len(set(taken)), "a run was handed out twice"
+    assert set(taken) == runs
+
+
+async def test_the_highest_priority_goes_first_then_the_longest_ready(cellar: Cellar) -> None:
+    order = {}
+    for name, priority in [("low", -5), ("first", 0), ("second", 0), ("high", 9), ("third", 0)]:
+        order[await cellar.start(name, priority=priority)] = name
+        cellar.clock.advance(us=1)
+    claimed = [order[(await cellar.claim_one()).run] for _ in order]
+    assert claimed == ["high", "first", "second", "third", "low"]
+
+
+async def test_ready_counts_from_when_a_run_became_pending_not_from_when_it_was_made(cellar: Cellar) -> None:
+    old = await cellar.running(workflow_id="old")
+    cellar.clock.advance(s=1)
+    young = await cellar.start("young")
+    cellar.clock.advance(s=1)
+    await cellar.do(hand_back(old))
+    assert [(await cellar.claim_one()).run for _ in range(2)] == [young, old.run]
+
+
+async def test_a_pinned_run_goes_only_to_a_worker_that_has_its_version(cellar: Cellar) -> None:
+    run = await cellar.start(version="2")
+    assert await cellar.claim(versions=("1", "3")) == []
+    claimed = await cellar.claim_one(versions=("3", "2"))
+    assert (claimed.run, claimed.version) == (run, "2")
+
+
+async def test_an_unpinned_run_is_pinned_to_the_first_version_and_stays_so(cellar: Cellar) -> None:
+    run = await cellar.start()
+    claimed = await cellar.claim_one(versions=("2", "1"))
+    assert claimed.version == "2"
+    await cellar.do(hand_back(held(claimed)))
+    assert (await cellar.run(run)).version == "2"
+    assert await cellar.claim(versions=("1",)) == []
+    assert (await cellar.claim_one(versions=("1", "2"))).version == "2"
+
+
+async def test_a_run_past_its_deadline_is_not_handed_out(cellar: Cellar) -> None:
+    await cellar.start("late", deadline_at=cellar.now + 1_000)
+    in_time = await cellar.start("in time", deadline_at=cellar.now + 1_001)
+    cellar.clock.advance(us=1_000)
+    assert [one.run for one in await cellar.claim()] == [in_time]
+
+
+async def test_nobody_gets_more_than_his_free_slots(cellar: Cellar) -> None:
+    await cellar.start_many(10, workflow_type="a")
+    await cellar.start_many(2, workflow_type="b")
+    claimed = await cellar.claim(
+        cellar.want("a", limit=2, worker_id="one"),
+        cellar.want("a", limit=3, worker_id="two"),
+        cellar.want("b", limit=5, worker_id="two"),
+        cellar.want("c", limit=5, worker_id="two"),
+        cellar.want("a", limit=0, worker_id="three"),
+    )
+    got = sorted((one.worker_id, one.workflow_type) for one in claimed)
+    assert got == [("one", "a")] * 2 + [("two", "a")] * 3 + [("two", "b")] * 2
+
+
+async def test_a_worker_is_offered_all_of_its_types(cellar: Cellar) -> None:
+    # Once a worker polled only its first type; runs of its others never started.
+    types = [f"type-{n}" for n in range(12)]
+    for workflow_type in types:
+        await cellar.start(workflow_type=workflow_type)
+    claimed = await cellar.claim(*(cellar.want(workflow_type) for workflow_type in types))
+    assert sorted(one.workflow_type for one in claimed) == sorted(types)
+
+
+async def test_nobody_gets_what_he_did_not_ask_for(cellar: Cellar) -> None:
+    await cellar.start(workflow_type="other")
+    await cellar.start(namespace="elsewhere")
+    await cellar.start(start_at=cellar.now + 1)
+    assert await cellar.claim() == []
+    assert list(await cellar.store.claim([], cellar.ids.nonce(), cellar.now, cellar.now + LEASE_US)) == []
+
+
+async def test_running_runs_are_limited_per_namespace(cellar: Cellar) -> None:
+    await cellar.store.put_namespace(NamespaceRecord(namespace="small", running_runs_limit=2), cellar.now)
+    await cellar.start_many(3, workflow_type="a", namespace="small")
+    await cellar.start_many(3, workflow_type="b", namespace="small")
+    await cellar.start_many(5)
+    wants = [cellar.want("a", namespace="small"), cellar.want("b", namespace="small"), cellar.want()]
+    claimed = await cellar.claim(*wants)
+    assert sum(one.run.namespace == "small" for one in claimed) == 2
+    assert sum(one.run.namespace == "default" for one in claimed) == 5
+    assert await cellar.claim(*wants) == []
+    ended = next(one for one in claimed if one.run.namespace == "small")
+    the(RunClosed, await cellar.do(complete_run(held(ended))))
+    assert len(await cellar.claim(*wants)) == 1
+
+
+async def test_the_history_comes_with_the_claim(cellar: Cellar) -> None:
+    old = await cellar.running()
+    await cellar.done(old, "charge", "42")
+    final = await cellar.write(begin(old, "ship", retry=NO_RETRY), fail(old, "ship"))
+    retried = await cellar.write(begin(old, "mail", retry=STEADY), fail(old, "mail"))
+    open_step, timer = await cellar.write(begin(old, "print"), sleep(old, "nap", s=3_600))
+    failed_at = cellar.now
+    new = await cellar.take_over(old)
+    await cellar.do(hand_back(new))
+    claimed = await cellar.claim_one()
+
+    assert claimed.lease.counter == 3
+    steps = by_id(claimed.history.steps)
+    assert list(steps) == ["charge", "ship", "mail", "print", "nap"], "in the order in which they were begun"
+    assert not claimed.history.has_more
+    charge, ship, mail, printing, nap = steps.values()
+
+    assert (charge.kind, charge.status, charge.output) == (StepKind.FUNCTION, StepStatus.COMPLETED, payload("42"))
+    assert 0 < charge.begun_seq < charge.seq <= claimed.last_seq
+    assert charge.at == failed_at
+    assert (ship.status, ship.attempt) == (StepStatus.FAILED, 1)
+    assert ship.error == the(StepFailed, final[1]).error
+    assert ship.seq > charge.seq
+    assert (mail.status, mail.attempt, mail.seq) == (StepStatus.PENDING, 2, 0)
+    assert mail.retry_at == retried[1].retry_at == failed_at + ms(10_000)  # type: ignore[union-attr]
+    assert (printing.status, printing.attempt, printing.seq) == (StepStatus.RUNNING, 1, 0)
+    assert printing.begun_seq == the(Begun, open_step).seq
+    assert (nap.kind, nap.status, nap.wake_at) == (StepKind.SLEEP, StepStatus.RUNNING, failed_at + 3_600_000_000)
+    assert nap.begun_seq == timer.seq  # type: ignore[union-attr]
+
+
+async def test_a_result_recorded_just_before_the_lease_was_lost_is_in_the_next_history(
+    cellar: Cellar, second_cellar: Cellar
+) -> None:
+    # A claim that locks the new row but reads an old snapshot hands out a history without the last result.
+    for round_number in range(15):
+        holding = await cellar.running(workflow_id=f"run-{round_number}")
+        await cellar.do(begin(holding, "charge"))
+        both = complete(holding, "charge"), hand_back(holding)
+        (recorded, _), *claims = await asyncio.gather(
+            cellar.write(*both), *(second_cellar.claim(limit=1) for _ in range(4))
+        )
+        claimed = [one for found in claims for one in found] or await second_cellar.claim(limit=1)
+        (one,) = claimed
+        assert by_id(one.history.steps)["charge"].status == StepStatus.COMPLETED
+        assert by_id(one.history.steps)["charge"].seq == recorded.seq  # type: ignore[union-attr]
+        await second_cellar.do(complete_run(held(one)))
+
+
+async def test_a_claim_tells_of_a_cancellation(cellar: Cellar) -> None:
+    sleeper = await cellar.asleep()
+    await cellar.cancel(sleeper.run, "changed my mind")
+    claimed = await cellar.claim_one()
+    assert (claimed.run, claimed.cancel_requested, claimed.cancel_reason) == (sleeper.run, True, "changed my mind")
+
+
+@pytest.mark.parametrize("step_bytes", [100_000, limits.HISTORY_PAGE_BYTES + 1])
+async def test_a_long_history_comes_in_pages(cellar: Cellar, step_bytes: int) -> None:
+    holding = await cellar.running()
+    names = [f"step-{n}" for n in range(7)]
+    for name in names:
+        await cellar.done(holding, name, "x" * step_bytes)
+    await cellar.do(hand_back(holding))
+    claimed = await cellar.claim_one()
+
+    page, seen, pages = claimed.history, [], 0
+    while True:
+        pages += 1
+        assert page.steps, "a page holds at least one step"
+        size = sum(len(step.output.data) for step in page.steps if step.output)
+        assert size <= limits.HISTORY_PAGE_BYTES or len(page.steps) == 1
+        seen.extend(page.steps)
+        if not page.has_more:
+            break
+        assert page.next_after == page.steps[-1].begun_seq
+        following = await cellar.store.history(claimed.run, claimed.lease, page.next_after)
+        assert following is not None
+        page = following
+    assert [step.step_id for step in seen] == names
+    assert pages >= 3
+    assert claimed.last_seq >= max(step.seq for step in seen)
+
+
+async def test_a_history_of_many_small_steps_is_whole(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    names = [f"step-{n}" for n in range(500)]
+    await cellar.write(*(command for name in names for command in (begin(holding, name), complete(holding, name))))
+    await cellar.do(hand_back(holding))
+    claimed = await cellar.claim_one()
+    steps = list(claimed.history.steps)
+    while claimed.history.has_more and len(steps) < 500:
+        page = await cellar.store.history(claimed.run, claimed.lease, steps[-1].begun_seq)
+        assert page is not None
+        steps.extend(page.steps)
+    assert [step.step_id for step in steps] == names
+
+
+async def test_history_is_for_the_holder_only(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.done(holding, "a")
+    store = cellar.store
+    page = await store.history(holding.run, holding.lease, 0)
+    assert page is not None
+    assert [step.step_id for step in page.steps] == ["a"]
+    assert await store.history(holding.run, stale(holding).lease, 0) is None
+    assert await store.history(RunKey("elsewhere", holding.run.run_id), holding.lease, 0) is None
+    await cellar.do(complete_run(holding))
+    assert await store.history(holding.run, holding.lease, 0) is None
+
+
+async def test_a_parked_run_cannot_be_claimed(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    _, parked = await cellar.write(sleep(holding, "nap", s=60), park(holding, "nap"))
+    the(Parked, parked)
+    assert await cellar.claim() == []
+
+
+async def test_an_ended_run_cannot_be_claimed(cellar: Cellar) -> None:
+    await cellar.do(complete_run(await cellar.running()))
+    failed = await cellar.running()
+    await cellar.write(begin(failed, "a"), complete_run(failed))
+    assert await cellar.claim() == []
+
+
+async def test_attempts_count_failures_of_the_function_not_claims(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    for _ in range(3):
+        holding = await cellar.take_over(holding)
+    record = await cellar.run(holding.run)
+    assert (record.attempt, record.lost_leases) == (1, 3)

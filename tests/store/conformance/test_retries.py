@@ -1,0 +1,221 @@
+"""The server decides about retries, from the policy recorded at begin; failures are results (P6, P11)."""
+
+import msgspec
+import pytest
+
+from kagzi.core.errors import ErrorDetail, ErrorKind
+from kagzi.core.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, StepFailed
+from kagzi.core.records import Held
+from kagzi.core.retry import NO_RETRY, UNLIMITED, RetryPolicy
+from kagzi.core.states import RunStatus, StepStatus, WaitReason
+from tests.support.clock import FakeClock
+from tests.support.seams import CountingIds, LoadedDice
+
+from .places import Place
+from .verbs import AT_ONCE, BOOM, STEADY, Cellar, begin, by_id, complete, fail, held, ms, park, payload, sleep, the
+
+
+async def fail_until_final(cellar: Cellar, holding: Held, step_id: str, policy: RetryPolicy | None) -> StepFailed:
+    """Every attempt fails. Answers the final outcome; never executes more often than 20 times."""
+    for attempt in range(1, 21):
+        begun = the(Begun, await cellar.do(begin(holding, step_id, attempt, retry=policy)))
+        assert begun.attempt == attempt
+        outcome = await cellar.do(fail(holding, step_id, attempt=attempt))
+        if isinstance(outcome, StepFailed):
+            return outcome
+        retry = the(RetryScheduled, outcome)
+        assert retry.next_attempt == attempt + 1
+        cellar.clock.set(max(retry.retry_at, cellar.now))
+    raise AssertionError("no cap")
+
+
+async def test_a_failure_is_followed_by_a_retry_after_the_recorded_interval(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.do(begin(holding, "charge", retry=STEADY))
+    began_at = cellar.now
+    cellar.clock.advance(s=1)
+    outcome = the(RetryScheduled, await cellar.do(fail(holding, "charge")))
+    assert (outcome.at, outcome.next_attempt, outcome.retry_at) == (cellar.now, 2, cellar.now + ms(10_000))
+
+    step = (await cellar.steps(holding.run))["charge"]
+    assert (step.status, step.attempt, step.retry_at, step.seq) == (StepStatus.PENDING, 2, outcome.retry_at, 0)
+    (archived,) = step.attempts
+    assert (archived.attempt, archived.started_at, archived.finished_at) == (1, began_at, cellar.now)
+    assert (archived.error, archived.worker_id) == (BOOM, "worker-1")
+
+
+async def test_intervals_grow_by_the_factor(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.write(begin(holding, "a", retry=STEADY), fail(holding, "a"))
+    cellar.clock.advance(s=10)
+    _, second = await cellar.write(begin(holding, "a", 2), fail(holding, "a", attempt=2))
+    assert the(RetryScheduled, second).retry_at == cellar.now + ms(20_000)
+
+
+@pytest.mark.parametrize(
+    ("policy", "attempts"), [(STEADY, 3), (AT_ONCE, 3), (None, 3), (RetryPolicy(maximum_attempts=7), 7)]
+)
+async def test_out_of_retries_the_failure_is_the_result(
+    cellar: Cellar, policy: RetryPolicy | None, attempts: int
+) -> None:
+    holding = await cellar.running()
+    final = await fail_until_final(cellar, holding, "a", policy)
+    assert (final.attempts, final.at) == (attempts, cellar.now)
+    assert final.error == msgspec.structs.replace(BOOM, kind=ErrorKind.EXHAUSTED)
+    step = (await cellar.steps(holding.run))["a"]
+    assert (step.status, step.attempt, step.seq, step.error) == (StepStatus.FAILED, attempts, final.seq, final.error)
+    assert [attempt.attempt for attempt in step.attempts] == list(range(1, attempts))
+
+
+async def test_a_recorded_failure_is_never_executed_again(cellar: Cellar) -> None:
+    # Once a final failure was not recorded: on replay, caught errors ran the step again.
+    old = await cellar.running()
+    final = await fail_until_final(cellar, old, "a", STEADY)
+    for attempt in (0, 3):
+        known = the(Known, await cellar.do(begin(old, "a", attempt))).step
+        assert (known.status, known.seq, known.error) == (StepStatus.FAILED, final.seq, final.error)
+    new = await cellar.take_over(old)
+    known = the(Known, await cellar.do(begin(new, "a", 0))).step
+    assert (known.status, known.error, known.attempt) == (StepStatus.FAILED, final.error, 3)
+    page = await cellar.store.history(new.run, new.lease, 0)
+    assert page is not None
+    assert by_id(page.steps)["a"].error == final.error
+
+
+async def test_a_repeated_failure_answers_the_same(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.do(begin(holding, "a", retry=STEADY))
+    first = the(RetryScheduled, await cellar.do(fail(holding, "a")))
+    before = await cellar.steps(holding.run)
+    cellar.clock.advance(s=1)
+    again = the(RetryScheduled, await cellar.do(fail(holding, "a")))
+    assert (again.next_attempt, again.retry_at) == (first.next_attempt, first.retry_at)
+    assert await cellar.steps(holding.run) == before, "the failure was counted twice"
+
+    await cellar.do(begin(holding, "b", retry=NO_RETRY))
+    final = the(StepFailed, await cellar.do(fail(holding, "b")))
+    cellar.clock.advance(s=1)
+    assert await cellar.do(fail(holding, "b")) == final
+
+
+async def test_no_retry_means_one_execution(cellar: Cellar) -> None:
+    # Once "no retries" was sent as 0, read as "unset", and became 5 attempts.
+    holding = await cellar.running()
+    final = await fail_until_final(cellar, holding, "a", NO_RETRY)
+    assert (final.attempts, final.error) == (1, BOOM)
+
+
+@pytest.mark.parametrize("listed", ["shop.PaymentError", "PaymentError", "ShopError"])
+async def test_an_error_listed_by_class_or_base_is_final(cellar: Cellar, listed: str) -> None:
+    holding = await cellar.running()
+    policy = RetryPolicy(maximum_attempts=UNLIMITED, non_retryable_errors=(listed,))
+    final = await fail_until_final(cellar, holding, "a", policy)
+    assert (final.attempts, final.error) == (1, BOOM)
+
+
+async def test_an_error_is_not_final_by_its_message(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    policy = RetryPolicy(non_retryable_errors=("declined", "decl"))
+    _, outcome = await cellar.write(begin(holding, "a", retry=policy), fail(holding, "a"))
+    the(RetryScheduled, outcome)
+
+
+async def test_an_error_may_forbid_its_retry_or_ask_for_time(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    never = ErrorDetail(type="kagzi.NonRetryable", message="no", non_retryable=True, kind=ErrorKind.PERMANENT)
+    later = ErrorDetail(type="kagzi.RetryAfter", message="busy", retry_after_ms=90_000)
+    outcomes = await cellar.write(
+        begin(holding, "a", retry=STEADY),
+        fail(holding, "a", never),
+        begin(holding, "b", retry=STEADY),
+        fail(holding, "b", later),
+    )
+    assert the(StepFailed, outcomes[1]).error == never
+    assert the(RetryScheduled, outcomes[3]).retry_at == cellar.now + ms(90_000)
+
+
+async def test_the_policy_of_the_first_begin_decides(cellar: Cellar) -> None:
+    old = await cellar.running()
+    await cellar.write(begin(old, "a", retry=AT_ONCE), fail(old, "a"), begin(old, "a", 2, retry=NO_RETRY))
+    new = await cellar.take_over(old)
+    outcomes = await cellar.write(begin(new, "a", 2, retry=NO_RETRY), fail(new, "a", attempt=2))
+    assert the(RetryScheduled, outcomes[1]).next_attempt == 3
+    assert (await cellar.steps(old.run))["a"].retry == AT_ONCE
+
+
+async def test_without_a_policy_the_servers_default_decides(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    _, outcome = await cellar.write(begin(holding, "a"), fail(holding, "a"))
+    assert the(RetryScheduled, outcome).retry_at == cellar.now + ms(1_000)
+
+
+async def test_the_stores_dice_give_the_jitter(place: Place, clock: FakeClock, ids: CountingIds) -> None:
+    cellar = Cellar(await place.open(LoadedDice([0.25])), clock, ids)
+    holding = await cellar.running()
+    _, outcome = await cellar.write(begin(holding, "a"), fail(holding, "a"))
+    assert the(RetryScheduled, outcome).retry_at == cellar.now + ms(750)
+
+
+async def test_a_retry_that_would_miss_the_deadline_is_none(cellar: Cellar) -> None:
+    holding = await cellar.running(deadline_at=cellar.now + ms(10_000))
+    _, outcome = await cellar.write(begin(holding, "a", retry=STEADY), fail(holding, "a"))
+    assert the(StepFailed, outcome).error.kind == ErrorKind.EXHAUSTED
+
+
+async def test_the_next_attempt_without_a_number_waits_for_its_time(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    _, outcome = await cellar.write(begin(holding, "a", retry=STEADY), fail(holding, "a"))
+    retry_at = the(RetryScheduled, outcome).retry_at
+    waiting = the(Known, await cellar.do(begin(holding, "a", 0))).step
+    assert (waiting.status, waiting.attempt, waiting.retry_at) == (StepStatus.PENDING, 2, retry_at)
+    cellar.clock.set(retry_at)
+    assert the(Begun, await cellar.do(begin(holding, "a", 0))).attempt == 2
+
+
+async def test_a_worker_that_waited_may_come_a_little_early_with_the_number(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    _, outcome = await cellar.write(begin(holding, "a", retry=STEADY), fail(holding, "a"))
+    cellar.clock.set(the(RetryScheduled, outcome).retry_at - 1_000)
+    begun, recorded = await cellar.write(begin(holding, "a", 2), complete(holding, "a", "late but fine", 2))
+    assert the(Begun, begun).attempt == 2
+    the(Recorded, recorded)
+    step = (await cellar.steps(holding.run))["a"]
+    assert (step.status, step.attempt, step.retry_at) == (StepStatus.COMPLETED, 2, None)
+
+
+async def test_a_retry_of_a_lost_worker_goes_on_with_the_same_number(cellar: Cellar) -> None:
+    old = await cellar.running()
+    await cellar.write(begin(old, "a", retry=AT_ONCE), fail(old, "a"), begin(old, "a", 2))
+    new = await cellar.take_over(old)
+    assert the(Begun, await cellar.do(begin(new, "a", 2))).attempt == 2
+    the(RetryScheduled, await cellar.do(fail(new, "a", attempt=2)))
+    attempts = (await cellar.steps(old.run))["a"].attempts
+    assert [(attempt.attempt, attempt.worker_id) for attempt in attempts] == [(1, "worker-1"), (2, "worker-2")]
+
+
+async def test_a_run_that_waits_for_a_retry_parks_until_then(cellar: Cellar) -> None:
+    old = await cellar.running()
+    _, failed, parked = await cellar.write(begin(old, "a", retry=STEADY), fail(old, "a"), park(old, "a"))
+    retry_at = the(RetryScheduled, failed).retry_at
+    assert the(Parked, parked).wake_at == retry_at
+    record = await cellar.run(old.run)
+    assert (record.status, record.wait_reason, record.wake_at) == (RunStatus.SLEEPING, WaitReason.RETRY, retry_at)
+
+    cellar.clock.set(retry_at - 1)
+    assert (await cellar.fire()).woken == ()
+    cellar.clock.set(retry_at)
+    assert (await cellar.fire()).woken == (("default", "hello"),)
+    claimed = await cellar.claim_one()
+    step = by_id(claimed.history.steps)["a"]
+    assert (step.status, step.attempt, step.retry_at) == (StepStatus.PENDING, 2, retry_at)
+    outcomes = await cellar.write(begin(held(claimed), "a", 2), complete(held(claimed), "a", "ok", 2))
+    the(Recorded, outcomes[1])
+    assert (await cellar.steps(old.run))["a"].output == payload("ok")
+
+
+async def test_a_retry_that_is_due_is_not_slept_over(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.write(begin(holding, "a", retry=STEADY), fail(holding, "a"), sleep(holding, "nap", s=3_600))
+    cellar.clock.advance(s=10)
+    assert await cellar.do(park(holding, "a", "nap")) == NotParked(cellar.now, ())
+    assert (await cellar.run(holding.run)).status == RunStatus.RUNNING

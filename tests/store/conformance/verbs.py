@@ -1,0 +1,288 @@
+"""The words in which the promises are told: commands by one short name each, and a cellar to say them to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from kagzi.core.commands import (
+    Assignment,
+    BeginSleep,
+    BeginStep,
+    CancelRun,
+    Command,
+    CompleteRun,
+    CompleteStep,
+    FailRun,
+    FailStep,
+    FinishSleep,
+    Park,
+    ReleaseRun,
+    StartRun,
+)
+from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.outcomes import Begun, Outcome, Parked, Recorded, Refused, Started, TimerSet
+from kagzi.core.records import (
+    ClaimedRun,
+    Held,
+    HistoryStep,
+    Lease,
+    Payload,
+    RunFilter,
+    RunKey,
+    RunRecord,
+    Served,
+    StepRecord,
+    WorkerRecord,
+)
+from kagzi.core.retry import RetryPolicy
+from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
+from kagzi.store.protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, Store, Want
+from tests.support.clock import FakeClock
+from tests.support.seams import CountingIds
+
+LEASE_US = 15 * US_PER_S
+CLEANUP_US = 300 * US_PER_S
+DAY_US = 86_400 * US_PER_S
+
+STEADY = RetryPolicy(maximum_attempts=3, initial_interval_ms=10_000, backoff_coefficient=2.0, jitter=0.0)
+AT_ONCE = RetryPolicy(maximum_attempts=3, initial_interval_ms=0, jitter=0.0)
+BOOM = ErrorDetail(
+    type="shop.PaymentError", message="declined", bases=("shop.ShopError", "Exception"), traceback="line 1"
+)
+STOPPED = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message="stopped")
+
+T = TypeVar("T")
+
+
+def payload(text: str) -> Payload:
+    return Payload(text.encode())
+
+
+def the(kind: type[T], outcome: object) -> T:
+    """The outcome, which must be of that kind."""
+    assert isinstance(outcome, kind), f"expected {kind.__name__}, got {outcome!r}"
+    return outcome
+
+
+def refused(outcome: object, code: ErrorCode) -> ErrorDetail:
+    error = the(Refused, outcome).error
+    assert error.code == code, error
+    assert error.message
+    return error
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def begin(held: Held, step_id: str, attempt: int = 1, *, name: str = "", **options: Any) -> BeginStep:
+    return BeginStep(run=held.run, lease=held.lease, step_id=step_id, name=name or step_id, attempt=attempt, **options)
+
+
+def complete(held: Held, step_id: str, output: str | Payload = "done", attempt: int = 1) -> CompleteStep:
+    value = payload(output) if isinstance(output, str) else output
+    return CompleteStep(run=held.run, lease=held.lease, step_id=step_id, attempt=attempt, output=value)
+
+
+def fail(held: Held, step_id: str, error: ErrorDetail = BOOM, attempt: int = 1) -> FailStep:
+    return FailStep(run=held.run, lease=held.lease, step_id=step_id, attempt=attempt, error=error)
+
+
+def sleep(
+    held: Held, step_id: str, *, us: int | None = None, s: float | None = None, until: Timestamp | None = None
+) -> BeginSleep:
+    duration_us = round(s * US_PER_S) if s is not None else us
+    return BeginSleep(
+        run=held.run, lease=held.lease, step_id=step_id, name=step_id, duration_us=duration_us, until=until
+    )
+
+
+def finish(held: Held, step_id: str) -> FinishSleep:
+    return FinishSleep(run=held.run, lease=held.lease, step_id=step_id)
+
+
+def park(held: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
+    """By default the worker knows every result there is."""
+    return Park(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq)
+
+
+def complete_run(held: Held, output: str = "result") -> CompleteRun:
+    return CompleteRun(run=held.run, lease=held.lease, output=payload(output))
+
+
+def fail_run(held: Held, error: ErrorDetail = BOOM) -> FailRun:
+    return FailRun(run=held.run, lease=held.lease, error=error)
+
+
+def acknowledge_cancel(held: Held, error: ErrorDetail = STOPPED) -> CancelRun:
+    return CancelRun(run=held.run, lease=held.lease, error=error)
+
+
+def hand_back(held: Held) -> ReleaseRun:
+    return ReleaseRun(run=held.run, lease=held.lease, reason="worker stops")
+
+
+def held(claimed: ClaimedRun) -> Held:
+    return Held(claimed.run, claimed.lease)
+
+
+def by_id(steps: Sequence[HistoryStep]) -> dict[str, HistoryStep]:
+    found = {step.step_id: step for step in steps}
+    assert len(found) == len(steps), "a step was told twice"
+    return found
+
+
+class Cellar:
+    """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled in."""
+
+    def __init__(self, store: Store, clock: FakeClock, ids: CountingIds) -> None:
+        self.store = store
+        self.clock = clock
+        self.ids = ids
+
+    @property
+    def now(self) -> Timestamp:
+        return self.clock.now()
+
+    @property
+    def terms(self) -> LeaseTerms:
+        return LeaseTerms(until=self.now + LEASE_US, renew_before=self.now + LEASE_US // 2)
+
+    async def write(self, *commands: Command, terms: LeaseTerms | None = None) -> list[Outcome]:
+        outcomes = await self.store.write(commands, self.now, terms or self.terms)
+        assert len(outcomes) == len(commands)
+        return list(outcomes)
+
+    async def do(self, command: Command) -> Outcome:
+        (outcome,) = await self.write(command)
+        return outcome
+
+    # --- runs ---------------------------------------------------------------------------------------------------------
+
+    def start_command(
+        self, workflow_id: str = "", *, workflow_type: str = "hello", namespace: str = "default", **options: Any
+    ) -> StartRun:
+        options.setdefault("request_id", self.ids.token())
+        return StartRun(
+            run=RunKey(namespace, self.ids.run_id(self.now)),
+            workflow_id=workflow_id or self.ids.token(),
+            workflow_type=workflow_type,
+            **options,
+        )
+
+    async def start(self, workflow_id: str = "", **options: Any) -> RunKey:
+        command = self.start_command(workflow_id, **options)
+        started = the(Started, await self.do(command))
+        return RunKey(command.run.namespace, started.run_id)
+
+    async def start_many(self, count: int, **options: Any) -> list[RunKey]:
+        commands = [self.start_command(**options) for _ in range(count)]
+        outcomes = await self.write(*commands)
+        return [
+            RunKey(command.run.namespace, the(Started, outcome).run_id)
+            for command, outcome in zip(commands, outcomes, strict=True)
+        ]
+
+    def assignment(self, worker_id: str = "worker-1", version: str = "1") -> Assignment:
+        return Assignment(worker_id, version, self.ids.nonce(), self.now + LEASE_US)
+
+    def want(
+        self,
+        workflow_type: str = "hello",
+        *,
+        limit: int = 100,
+        versions: tuple[str, ...] = ("1",),
+        worker_id: str = "worker-1",
+        namespace: str = "default",
+    ) -> Want:
+        return Want(namespace, workflow_type, versions, worker_id, limit)
+
+    async def claim(self, *wants: Want, until: Timestamp | None = None, **want: Any) -> list[ClaimedRun]:
+        asked = wants or (self.want(**want),)
+        return list(await self.store.claim(asked, self.ids.nonce(), self.now, until or self.now + LEASE_US))
+
+    async def claim_one(self, **want: Any) -> ClaimedRun:
+        (claimed,) = await self.claim(**want, limit=1)
+        return claimed
+
+    async def running(self, **options: Any) -> Held:
+        """A new run in the hands of worker-1."""
+        run = await self.start(**options)
+        workflow_type = options.get("workflow_type", "hello")
+        claimed = {one.run: one for one in await self.claim(workflow_type=workflow_type, namespace=run.namespace)}
+        return held(claimed[run])
+
+    async def take_over(self, old: Held) -> Held:
+        """The lease runs out and another worker claims the run."""
+        self.clock.advance(us=LEASE_US + 1)
+        fired = await self.fire()
+        assert old in fired.lost
+        record = await self.run(old.run)
+        claimed = await self.claim(
+            worker_id="worker-2", workflow_type=record.workflow_type, namespace=old.run.namespace
+        )
+        return held(next(one for one in claimed if one.run == old.run))
+
+    async def asleep(self, s: float = 60, **options: Any) -> Held:
+        """A run parked in a sleep; the lease is its last, worthless now."""
+        holding = await self.running(**options)
+        the(TimerSet, await self.do(sleep(holding, "nap", s=s)))
+        the(Parked, await self.do(park(holding, "nap")))
+        return holding
+
+    async def done(self, holding: Held, step_id: str, output: str = "done") -> Recorded:
+        """A step begun and completed."""
+        begun, recorded = await self.write(begin(holding, step_id), complete(holding, step_id, output))
+        the(Begun, begun)
+        return the(Recorded, recorded)
+
+    async def fire(self, *, end_leases: bool = True, limit: int = 1_000) -> Fired:
+        return await self.store.fire(self.now, end_leases=end_leases, limit=limit)
+
+    async def renew(self, *holding: Held, until: Timestamp | None = None) -> Renewal:
+        return await self.store.renew(holding, self.now, until or self.now + LEASE_US)
+
+    async def look(self) -> Horizon:
+        return await self.store.look((), self.now)
+
+    async def cancel(self, run: RunKey, reason: str = "no longer wanted") -> Cancelled | None:
+        return await self.store.cancel_run(run, reason, self.now, self.now + CLEANUP_US)
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    async def run(self, run: RunKey) -> RunRecord:
+        record = await self.store.get_run(run.namespace, run_id=run.run_id)
+        assert record is not None
+        return record
+
+    async def steps(self, run: RunKey) -> dict[str, StepRecord]:
+        rows = await self.store.list_steps(run, name=None, after_begun_seq=0, limit=1_000, payloads=True)
+        assert rows is not None
+        return {step.step_id: step for step in rows.rows}
+
+    async def picture(self, run: RunKey) -> tuple[RunRecord, dict[str, StepRecord]]:
+        """All that can be seen of a run: two equal pictures mean that nothing was changed."""
+        return await self.run(run), await self.steps(run)
+
+    async def runs(self, namespace: str = "default", *, limit: int = 1_000, **conditions: Any) -> list[RunRecord]:
+        return list((await self.store.list_runs(namespace, RunFilter(**conditions), None, limit)).rows)
+
+    async def register(
+        self,
+        worker_id: str = "worker-1",
+        *,
+        namespace: str = "default",
+        served: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> WorkerRecord:
+        pairs = tuple(Served(workflow_type, version) for workflow_type, version in (served or {"hello": "1"}).items())
+        record = WorkerRecord(worker_id=worker_id, namespace=namespace, served=pairs, max_concurrent=10, **options)
+        await self.store.register_worker(record, self.now)
+        return record
+
+
+def stale(holding: Held) -> Held:
+    """The same counter with another nonce: what a lossy failover may have handed out."""
+    return Held(holding.run, Lease(holding.lease.counter, holding.lease.nonce ^ 2))
+
+
+def ms(milliseconds: int) -> int:
+    return milliseconds * US_PER_MS

@@ -1,0 +1,31 @@
+"""A migrated database and a store on it; commands as short as they can be."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from kagzi.store.postgres import PostgresMigrator, PostgresStore
+from kagzi.system import SystemDice
+
+
+@pytest.fixture
+async def url(postgres_url: str) -> str:
+    await PostgresMigrator(postgres_url).migrate()
+    return postgres_url
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(url, dice=SystemDice())
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def connection(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """Somebody else's connection to the same database."""
+    connection = await asyncpg.connect(url)
+    yield connection
+    await connection.close()

@@ -1,0 +1,72 @@
+"""Servers wake each other, also after their connections were cut."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from kagzi.store.postgres import PostgresBus
+from kagzi.store.postgres.bus import PAYLOAD_BYTES, _payloads
+from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake
+
+TIMEOUT_S = 20
+
+
+class Ear:
+    def __init__(self) -> None:
+        self._heard: asyncio.Queue[Wake] = asyncio.Queue()
+
+    def __call__(self, wake: Wake) -> None:
+        self._heard.put_nowait(wake)
+
+    async def next(self) -> Wake:
+        async with asyncio.timeout(TIMEOUT_S):
+            return await self._heard.get()
+
+
+@pytest.fixture
+async def buses(url: str) -> AsyncIterator[tuple[PostgresBus, Ear, PostgresBus, Ear]]:
+    one, two = PostgresBus(url, server_id="one"), PostgresBus(url, server_id="two")
+    ear_one, ear_two = Ear(), Ear()
+    await one.open(ear_one)
+    await two.open(ear_two)
+    yield one, ear_one, two, ear_two
+    await one.close()
+    await two.close()
+
+
+async def test_the_others_hear_it_and_oneself_does_not(buses: tuple[PostgresBus, Ear, PostgresBus, Ear]) -> None:
+    one, ear_one, two, ear_two = buses
+    from_one = Wake(frozenset({TypeKey("default", "ship: it"), TypeKey("other", "ship")}), frozenset({"default"}))
+    from_two = Wake(ended=frozenset({"two"}))
+    await one.publish(from_one)
+    await two.publish(from_two)
+    assert await ear_two.next() == from_one
+    assert await ear_one.next() == from_two  # and not its own, which came before
+
+
+async def test_a_cut_listener_comes_back_and_looks_again(
+    buses: tuple[PostgresBus, Ear, PostgresBus, Ear], connection: asyncpg.Connection
+) -> None:
+    one, _, _, ear_two = buses
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    await connection.execute(cut)
+    assert await ear_two.next() == LOOK_AGAIN
+    wake = Wake(frozenset({TypeKey("default", "ship")}))
+    await one.publish(wake)
+    assert await ear_two.next() == wake
+
+
+def test_a_long_list_of_names_is_sent_in_several_letters() -> None:
+    names = frozenset(TypeKey(f"namespace-{n}", "t" * 200) for n in range(200))
+    ended = frozenset(f"namespace-{n}" for n in range(500))
+    letters = list(_payloads("server", Wake(names, ended)))
+    assert len(letters) > 1
+    assert max(len(letter.encode()) for letter in letters) <= PAYLOAD_BYTES
+    assert sum(letter.count('"tttt') for letter in letters) == len(names)
+
+
+def test_names_that_fit_into_no_letter_have_everybody_look() -> None:
+    [letter] = _payloads("server", Wake(frozenset({TypeKey("n" * 9_000, "t")})))
+    assert letter.endswith("true]")

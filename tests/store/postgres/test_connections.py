@@ -1,0 +1,79 @@
+"""A lost connection is told in our words, and the next call has a new one."""
+
+import asyncpg
+import pytest
+
+from kagzi.core.errors import InvalidArgument, Unavailable
+from kagzi.core.outcomes import Begun, Recorded
+from kagzi.core.records import RunFilter
+from kagzi.store.postgres import PostgresMigrator, PostgresStore
+from kagzi.store.postgres.connections import Target
+from kagzi.system import SystemDice
+from tests.support.postgres import Databases
+
+from .verbs import NOW, begin, complete, running, write
+
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
+async def test_after_a_cut_the_call_is_unavailable_and_the_next_one_works(
+    store: PostgresStore, connection: asyncpg.Connection
+) -> None:
+    [held] = await running(store, 1)
+    await connection.execute(CUT)
+    with pytest.raises(Unavailable, match="PostgreSQL at"):
+        await write(store, begin(held, "a"))
+    assert await write(store, begin(held, "a")) == [Begun(1, NOW, 1)]
+
+
+async def test_every_kind_of_connection_comes_back(store: PostgresStore, connection: asyncpg.Connection) -> None:
+    await store.get_namespace("default")
+    await connection.execute(CUT)
+    for call in (lambda: store.look([], NOW), lambda: store.get_namespace("default")):
+        with pytest.raises(Unavailable):
+            await call()
+        await call()
+
+
+async def test_text_that_cannot_be_asked_for_is_an_invalid_argument(store: PostgresStore) -> None:
+    with pytest.raises(InvalidArgument):
+        await store.list_runs("default", RunFilter(workflow_id="nul\x00"), None, 10)
+
+
+async def test_a_pooler_in_transaction_mode_needs_no_session(url: str) -> None:
+    """Nothing is kept in the session: no prepared statements, settings with every transaction."""
+    store = PostgresStore(f"{url}&pgbouncer=true", dice=SystemDice())
+    await store.open()
+    [held] = await running(store, 1)
+    assert await write(store, begin(held, "a"), complete(held, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
+    await store.close()
+
+
+async def test_a_session_commits_synchronously_whatever_the_database_is_set_to(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    name = await connection.fetchval("SELECT current_database()")
+    await connection.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    store = PostgresStore(url, dice=SystemDice())
+    await store.open()
+    assert "synchronous_commit=off" in store.warnings[0]
+    async with store._hot.use() as session:
+        assert await session._connection.fetchval("SHOW synchronous_commit") == "on"
+    await store.close()
+
+
+async def test_a_store_on_a_missing_database_is_unavailable(postgres: Databases) -> None:
+    with postgres.database() as url:
+        pass
+    store = PostgresStore(url, dice=SystemDice())
+    with pytest.raises(Unavailable):
+        await store.open()
+    with pytest.raises(Unavailable):
+        await PostgresMigrator(url).migrate()
+
+
+def test_options_of_ours_are_not_sent_to_the_driver() -> None:
+    target = Target("postgresql://user:pw@/db?host=/var/run/pg&pgbouncer=true")
+    assert target.pooled
+    assert target.dsn == "postgresql://user:pw@/db?host=/var/run/pg"
+    assert target.place == "PostgreSQL at /var/run/pg/db"

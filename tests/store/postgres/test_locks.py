@@ -1,0 +1,63 @@
+"""A row that somebody else holds delays its own run only."""
+
+import asyncio
+
+import asyncpg
+
+from kagzi.core.outcomes import Begun, Busy, Recorded
+from kagzi.core.records import Held
+from kagzi.store.postgres import PostgresStore
+from kagzi.store.protocol import Want
+
+from .verbs import LEASE_US, NOW, begin, complete, running, start, write
+
+
+async def lock(connection: asyncpg.Connection, held: Held) -> None:
+    await connection.execute("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", held.run.run_id)
+
+
+async def test_commands_of_a_locked_run_are_busy_and_their_neighbours_recorded(
+    store: PostgresStore, connection: asyncpg.Connection
+) -> None:
+    first, locked, last = await running(store, 3)
+    async with connection.transaction():
+        await lock(connection, locked)
+        async with asyncio.timeout(10):
+            outcomes = await write(
+                store, begin(first, "a"), begin(locked, "a"), complete(locked, "a"), begin(last, "a"), complete(last, "a")
+            )
+        assert outcomes == [Begun(1, NOW, 1), Busy(), Busy(), Begun(1, NOW, 1), Recorded(2, NOW)]
+    assert await write(store, begin(locked, "a"), complete(locked, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
+
+
+async def test_a_row_that_was_locked_is_asked_about_and_not_waited_for_again(
+    store: PostgresStore, connection: asyncpg.Connection
+) -> None:
+    locked, free = await running(store, 2)
+    async with connection.transaction():
+        await lock(connection, locked)
+        await write(store, begin(locked, "a"))
+        statements = store.statements
+        assert await write(store, begin(locked, "a"), begin(free, "a")) == [Busy(), Begun(1, NOW, 1)]
+        assert store.statements - statements == 2  # who is locked, then the wave: no statement ran into the lock
+    assert await write(store, begin(locked, "a")) == [Begun(1, NOW, 1)]
+
+
+async def test_a_claim_passes_over_locked_runs(store: PostgresStore, connection: asyncpg.Connection) -> None:
+    locked, free = start(), start()
+    await write(store, locked)
+    await write(store, free)
+    async with connection.transaction():
+        await lock(connection, Held(locked.run, None))  # type: ignore[arg-type]
+        claimed = await store.claim([Want("default", "ship", ("1",), "worker", 10)], 5, NOW, NOW + LEASE_US)
+        assert [each.run for each in claimed] == [free.run]
+
+
+async def test_a_heartbeat_neither_waits_for_a_locked_run_nor_calls_it_lost(
+    store: PostgresStore, connection: asyncpg.Connection
+) -> None:
+    locked, free = await running(store, 2)
+    async with connection.transaction():
+        await lock(connection, locked)
+        async with asyncio.timeout(10):
+            assert (await store.renew([locked, free], NOW, NOW + LEASE_US)).lost == ()

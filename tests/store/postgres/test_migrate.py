@@ -1,0 +1,48 @@
+"""The schema: brought up to date by any number of servers at once, and refused when it is not what the code knows."""
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from kagzi.core.errors import SchemaMismatch, Unavailable
+from kagzi.store.postgres import PostgresMigrator, PostgresStore
+from kagzi.system import SystemDice
+
+
+async def test_an_empty_database_is_migrated_once_by_all_who_try(postgres_url: str) -> None:
+    before = await PostgresMigrator(postgres_url).status()
+    assert (before.current, before.pending[0]) == (0, "0001_backbone")
+    states = await asyncio.gather(*(PostgresMigrator(postgres_url).migrate() for _ in range(8)))
+    assert {(state.current, state.pending) for state in states} == {(before.latest, ())}
+
+
+async def test_migrating_again_changes_nothing(url: str) -> None:
+    assert await PostgresMigrator(url).migrate() == await PostgresMigrator(url).status()
+
+
+async def test_a_store_does_not_open_on_an_empty_database(postgres_url: str) -> None:
+    store = PostgresStore(postgres_url, dice=SystemDice())
+    with pytest.raises(SchemaMismatch, match="kagzi db migrate"):
+        await store.open()
+    await store.close()
+
+
+async def test_a_newer_schema_is_refused(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute("INSERT INTO schema_migrations (version, name, checksum) VALUES (99, 'later', 'x')")
+    for refused in (PostgresMigrator(url).status(), PostgresMigrator(url).migrate()):
+        with pytest.raises(SchemaMismatch, match="newer"):
+            await refused
+
+
+async def test_an_edited_migration_is_noticed(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute("UPDATE schema_migrations SET checksum = 'other' WHERE version = 1")
+    with pytest.raises(SchemaMismatch, match="0001_backbone.*checksum"):
+        await PostgresMigrator(url).migrate()
+
+
+async def test_an_unreachable_database_is_unavailable_and_no_secret_is_told() -> None:
+    url = "postgresql://kagzi:s3cret@127.0.0.1:1/kagzi"
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1") as caught:
+        await PostgresMigrator(url).status()
+    assert "s3cret" not in str(caught.value)

@@ -1,0 +1,138 @@
+"""Every statement can be prepared, and the hot ones go by the indexes whatever the tables held when they were planned."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from kagzi.store.postgres.connections import HOT_SETTINGS, STATEMENTS
+
+from .verbs import NOW
+
+HOT = [
+    "wave",
+    "lone_step",
+    "read_for_write",
+    "settle",
+    "locked_runs",
+    "start_runs",
+    "find_starts",
+    "count_open_runs",
+    "terminate_run",
+    "claim_runs",
+    "first_pages",
+    "next_page",
+    "renew_leases",
+    "cut_leases",
+    "release_leases",
+    "runs_held_by",
+    "lock_due_runs",
+    "fire_runs",
+    "look",
+]
+
+# What must be read by which index: a plan by another one reads more than it needs.
+INDEXES = {
+    "wave": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}},
+    "lone_step": {"runs": {"runs_pkey"}},
+    "settle": {"runs": {"runs_pkey"}},
+    "claim_runs": {"runs": {"runs_to_claim", "runs_pkey", "runs_held", "runs_leased"}},
+    "first_pages": {"steps": {"steps_begun"}},
+    "renew_leases": {"runs": {"runs_pkey"}},
+    "look": {"runs": {"runs_to_claim", "runs_to_wake", "runs_deadline", "runs_cancel_by", "runs_leased"}},
+}
+
+FILL = [
+    "INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0)",
+    f"""
+    INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, created_at, status, ready_at, lease, nonce,
+        worker_id, lease_until, finished_at)
+    SELECT gen_random_uuid(), 'default', 'id-' || i, 'type-' || i % 20, 'request-' || i, {NOW} + i,
+        CASE WHEN i % 10 = 0 THEN 1 WHEN i % 10 = 1 THEN 2 ELSE 4 END,
+        CASE WHEN i % 10 = 0 THEN {NOW} END, 1, 1, 'worker-' || i % 50,
+        CASE WHEN i % 10 = 1 THEN {NOW} END, CASE WHEN i % 10 > 1 THEN {NOW} END
+    FROM generate_series(1, 200000) AS i
+    """,
+    f"""
+    INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, seq, created_at)
+    SELECT run_id, 'charge', 'charge', 1, 3, 1, 2, {NOW} FROM runs
+    """,
+]
+
+
+async def test_every_statement_can_be_prepared(connection: asyncpg.Connection) -> None:
+    for name, statement in STATEMENTS.items():
+        try:
+            await connection.prepare(statement)
+        except asyncpg.PostgresError as error:
+            pytest.fail(f"{name}: {error}")
+
+
+def test_every_statement_says_why() -> None:
+    for name, statement in STATEMENTS.items():
+        assert statement.startswith("-- "), f"{name} is not headed by a comment that says why it is so"
+
+
+async def test_plans_go_by_indexes_on_empty_tables(connection: asyncpg.Connection) -> None:
+    await assert_plans(connection)
+
+
+async def test_plans_go_by_indexes_on_large_tables_analysed_or_not(connection: asyncpg.Connection) -> None:
+    for table in ("runs", "steps"):
+        await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    for statement in FILL:
+        await connection.execute(statement)
+    await assert_plans(connection)
+    await connection.execute("ANALYZE")
+    await connection.execute("DEALLOCATE ALL")
+    await assert_plans(connection)
+
+
+async def assert_plans(connection: asyncpg.Connection) -> None:
+    for name, value in HOT_SETTINGS.items():
+        await connection.execute(f"SET {name} = '{value}'")
+    for name in HOT:
+        nodes = list(flatten(await plan_of(connection, name)))
+        for node in nodes:
+            table, how = node.get("Relation Name"), node["Node Type"]
+            if table not in ("runs", "steps") or how == "ModifyTable":
+                continue
+            assert "Index" in how, f"{name} reads {table} by {how}:\n{json.dumps(nodes[0], indent=1)}"
+            allowed = INDEXES.get(name, {}).get(table)
+            assert allowed is None or node["Index Name"] in allowed, f"{name} reads {table} by {node['Index Name']}"
+
+
+async def plan_of(connection: asyncpg.Connection, name: str) -> dict[str, Any]:
+    """The generic plan: the one a hot connection keeps."""
+    statement = STATEMENTS[name]
+    parameters = max((int(number) for number in re.findall(r"\$(\d+)", statement)), default=0)
+    await connection.execute(f"PREPARE planned_{name} AS {statement}")
+    arguments = f"({', '.join(['NULL'] * parameters)})" if parameters else ""
+    text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE planned_{name}{arguments}")
+    return json.loads(text)[0]["Plan"]
+
+
+def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", []):
+        yield from flatten(child)
+
+
+async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Connection) -> None:
+    """The groups of a wave come sorted: they must drive the join, or two servers could wait for each other."""
+    for name, value in HOT_SETTINGS.items():
+        await connection.execute(f"SET {name} = '{value}'")
+    for name in ("wave", "settle"):
+        joins = [
+            node
+            for node in flatten(await plan_of(connection, name))
+            if any(child.get("Relation Name") == "runs" and "Index" in child["Node Type"] for child in node.get("Plans", []))
+        ]
+        assert [node["Node Type"] for node in joins] == ["Nested Loop"]
+        outer = joins[0]["Plans"][0]
+        assert (outer["Node Type"], outer["CTE Name"]) == ("CTE Scan", "g")
+
+

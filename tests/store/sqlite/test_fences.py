@@ -1,0 +1,144 @@
+"""What the writer knows by heart makes it quicker and nothing else.
+
+The same commands are given to three stores: one that remembers and writes in batches, one that forgets everything before
+each write, and one that looks at each command alone. Outcomes and tables must not differ.
+"""
+
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+
+from kagzi.core.commands import Command
+from kagzi.core.outcomes import Outcome
+from kagzi.core.records import Held, Lease
+from kagzi.store.protocol import LeaseTerms
+from kagzi.store.sqlite import SqliteStore, write
+from tests.store.conformance.verbs import (
+    AT_ONCE,
+    STEADY,
+    Cellar,
+    acknowledge_cancel,
+    begin,
+    complete,
+    complete_run,
+    fail,
+    fail_run,
+    finish,
+    hand_back,
+    held,
+    park,
+    sleep,
+)
+from tests.support.clock import FakeClock
+from tests.support.seams import CountingIds, LoadedDice
+
+STEPS = ("a", "b", "nap")
+
+
+@pytest.fixture
+async def cellars() -> AsyncIterator[list[Cellar]]:
+    cellars: list[Cellar] = []
+    for _ in range(3):
+        store = SqliteStore(":memory:", dice=LoadedDice())
+        await store.open()
+        cellars.append(Cellar(store, FakeClock(), CountingIds()))
+    yield cellars
+    for cellar in cellars:
+        await cellar.store.close()
+
+
+def commands_for(dice: random.Random, holding: Held) -> list[Command]:
+    """A few commands as a worker might send them, and as it never should."""
+    lease = Lease(max(1, holding.lease.counter - dice.choice((0, 0, 0, 0, 0, 1))), holding.lease.nonce)
+    one = Held(holding.run, lease)
+    step, attempt = dice.choice(STEPS), dice.choice((1, 1, 1, 0, 2))
+    choices: list[Callable[[], list[Command]]] = [
+        lambda: [begin(one, step, attempt, retry=dice.choice((None, STEADY, AT_ONCE)))],
+        lambda: [begin(one, step), complete(one, step)],
+        lambda: [complete(one, step, "x", attempt)],
+        lambda: [fail(one, step, attempt=attempt)],
+        lambda: [sleep(one, step, s=dice.choice((0, 1, 5)))],
+        lambda: [finish(one, step)],
+        lambda: [park(one, "nap", known_seq=dice.choice((0, 1_000_000)))],
+        lambda: [complete_run(one)],
+        lambda: [fail_run(one)],
+        lambda: [hand_back(one)],
+        lambda: [acknowledge_cancel(one)],
+    ]
+    weights = (6, 8, 6, 4, 3, 2, 2, 1, 1, 1, 1)
+    return dice.choices(choices, weights)[0]()
+
+
+async def remembering(cellar: Cellar, batch: Sequence[Command]) -> Sequence[Outcome]:
+    return await cellar.write(*batch)
+
+
+async def forgetting(cellar: Cellar, batch: Sequence[Command]) -> Sequence[Outcome]:
+    outcomes: list[Outcome] = []
+    for command in batch:
+        assert isinstance(cellar.store, SqliteStore)
+        assert cellar.store._writer is not None
+        await cellar.store._writing.call(cellar.store._writer.forget_all)
+        outcomes += await cellar.write(command)
+    return outcomes
+
+
+async def looking(cellar: Cellar, batch: Sequence[Command]) -> Sequence[Outcome]:
+    store = cellar.store
+    assert isinstance(store, SqliteStore)
+    assert store._writer is not None
+    terms = LeaseTerms(until=cellar.now + 15_000_000, renew_before=cellar.now + 7_500_000)
+    return await store._writing.call(write._in_transaction, store._writer, write._one_by_one, batch, cellar.now, terms)
+
+
+async def picture(cellar: Cellar, holdings: Sequence[Held]) -> object:
+    return [await cellar.picture(holding.run) for holding in holdings]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_memory_makes_no_difference(cellars: list[Cellar], seed: int) -> None:
+    dice = random.Random(seed)
+    runs = [[await cellar.start(retry=STEADY if n % 2 else None) for n in range(4)] for cellar in cellars]
+    assert runs[0] == runs[1] == runs[2]
+    holdings: dict[str, Held] = {}
+    for _ in range(60):
+        claimed = [await cellar.claim(limit=4) for cellar in cellars]
+        assert claimed[0] == claimed[1] == claimed[2]
+        holdings |= {one.run.run_id: held(one) for one in claimed[0]}
+        batch = [command for _ in range(6) for command in commands_for(dice, dice.choice(list(holdings.values())))]
+        outcomes = [
+            list(await how(cellar, batch))
+            for how, cellar in zip((remembering, forgetting, looking), cellars, strict=True)
+        ]
+        assert outcomes[0] == outcomes[1] == outcomes[2], batch
+        if dice.random() < 0.1:
+            run = dice.choice(runs[0])
+            cancelled = [await cellar.cancel(run) for cellar in cellars]
+            assert cancelled[0] == cancelled[1] == cancelled[2]
+        for cellar in cellars:
+            cellar.clock.advance(s=1)
+        fired = [await cellar.fire() for cellar in cellars]
+        assert fired[0] == fired[1] == fired[2]
+    pictures = [await picture(cellar, list(holdings.values())) for cellar in cellars]
+    assert pictures[0] == pictures[1] == pictures[2]
+
+
+async def test_a_hundred_completions_are_one_transaction_and_few_statements(cellars: list[Cellar]) -> None:
+    cellar = cellars[0]
+    holdings = [await cellar.running() for _ in range(100)]
+    await cellar.write(*(begin(holding, "a") for holding in holdings))
+    before = cellar.store.transactions, cellar.store.statements
+    await cellar.write(*(complete(holding, "a") for holding in holdings))
+    assert cellar.store.transactions - before[0] == 1
+    assert cellar.store.statements - before[1] <= 4  # 64 + 32 + 4 results, one update of the runs
+
+
+async def test_ordinary_steps_are_written_without_a_look(cellars: list[Cellar]) -> None:
+    cellar = cellars[0]
+    holding = await cellar.running()
+    before = cellar.store.statements
+    await cellar.write(begin(holding, "a"), complete(holding, "a"), begin(holding, "b"), complete(holding, "b"))
+    assert cellar.store.statements - before == 2
+    await cellar.write(begin(holding, "c"), complete(holding, "c"), complete_run(holding))
+    assert cellar.store.statements - before <= 6

@@ -1,0 +1,121 @@
+"""The file: how it comes to be, which schema it has, and what is said when it is not usable."""
+
+import asyncio
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from kagzi.core.errors import InvalidArgument, SchemaMismatch, Unavailable
+from kagzi.store.sqlite import SqliteMigrator, SqliteStore, connection
+from tests.support.seams import LoadedDice
+
+
+def store_at(path: Path | str) -> SqliteStore:
+    return SqliteStore(str(path), dice=LoadedDice())
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+
+
+async def test_a_file_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "kagzi.db"
+    status = await SqliteMigrator(str(path)).migrate()
+    assert (status.current, status.latest, status.pending) == (1, 1, ())
+    assert modes(tmp_path) == {"kagzi.db": 0o600}
+    store = store_at(path)
+    await store.open()
+    assert set(modes(tmp_path).values()) == {0o600}, "the log and its index too"
+    await store.close()
+
+
+async def test_status_makes_no_file(tmp_path: Path) -> None:
+    status = await SqliteMigrator(str(tmp_path / "kagzi.db")).status()
+    assert (status.current, status.latest, status.pending) == (0, 1, ("0001_backbone",))
+    assert modes(tmp_path) == {}
+
+
+async def test_migrating_again_and_at_once_changes_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "kagzi.db")
+    statuses = await asyncio.gather(*(SqliteMigrator(path).migrate() for _ in range(4)))
+    assert {status.current for status in statuses} == {1}
+    assert (await SqliteMigrator(path).migrate()).current == 1
+
+
+async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
+    path = tmp_path / "kagzi.db"
+    with pytest.raises(SchemaMismatch, match="kagzi db migrate"):
+        await store_at(path).open()
+    assert not path.exists()
+    path.touch()
+    with pytest.raises(SchemaMismatch, match=r"version 0; this code needs 1\. Run `kagzi db migrate`"):
+        await store_at(path).open()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("UPDATE schema_migrations SET checksum = 'other'", "another text"),
+        ("INSERT INTO schema_migrations VALUES (2, 'future', 'x')", "newer than the 1 this code knows"),
+    ],
+)
+async def test_a_schema_of_another_kind_is_refused(path: str, change: str, says: str) -> None:
+    database = sqlite3.connect(path)
+    database.execute(change)
+    database.commit()
+    database.close()
+    for act in (SqliteMigrator(path).status, SqliteMigrator(path).migrate, store_at(path).open):
+        with pytest.raises(SchemaMismatch, match=says):
+            await act()
+
+
+async def test_a_failed_migration_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = str(tmp_path / "kagzi.db")
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE workers (in_the_way)")
+    database.close()
+    with pytest.raises(Unavailable, match="workers"):
+        await SqliteMigrator(path).migrate()
+    database = sqlite3.connect(path)
+    assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("workers",)]
+    database.close()
+
+
+async def test_a_path_that_cannot_be_a_store_is_explained(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("These are notes, and not a little of them: " * 100)
+    cases = [
+        (tmp_path / "absent" / "kagzi.db", "does not exist. Create it first"),
+        (tmp_path, "is a folder. Name a file in it"),
+        (text, "is not an SQLite database"),
+    ]
+    for path, says in cases:
+        for act in (SqliteMigrator(str(path)).migrate, SqliteMigrator(str(path)).status, store_at(path).open):
+            with pytest.raises(InvalidArgument, match=says) as caught:
+                await act()
+            assert caught.value.field == "path"
+    assert text.read_text().startswith("These are notes")
+
+
+def test_a_file_of_somebody_else_is_explained(tmp_path: Path) -> None:
+    error = connection.path_error(str(tmp_path / "kagzi.db"), PermissionError("denied"))
+    assert isinstance(error, InvalidArgument)
+    assert "cannot be written by this user" in error.message
+
+
+async def test_an_old_library_is_named(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 31, 1))
+    with pytest.raises(Unavailable, match=r"needs 3\.37\.0 or newer"):
+        await store_at(path).open()
+
+
+async def test_memory_needs_no_migration_and_is_each_stores_own() -> None:
+    one, other = store_at(":memory:"), store_at(":memory:")
+    await one.open()
+    await other.open()
+    assert (await one.look([], 0)).pending == ()
+    assert (await other.look([], 0)).pending == ()
+    await one.close()
+    await other.close()

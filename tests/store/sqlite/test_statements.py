@@ -1,0 +1,65 @@
+"""Every statement can be prepared, says why it is there, and the hot ones read no table from end to end."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from kagzi.store.sql_files import load_migrations, load_statements
+from kagzi.store.sqlite.statements import PACKAGE, SQL, SQL_MANY
+
+TEXTS = {**SQL, **{f"{name}_{rows}": text for name, texts in SQL_MANY.items() for rows, text in texts}}
+
+# Read by people, in pages or by name: these may look at what they filter.
+UNHURRIED = {"get_namespace", "list_older_workers", "list_newer_workers", "note_beats"}
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:")
+    for migration in load_migrations(PACKAGE):
+        connection.executescript(migration.sql)
+    yield connection
+    connection.close()
+
+
+def parameters(text: str) -> list[None] | dict[str, None]:
+    named = set(re.findall(r":([a-z_]+)", text))
+    return dict.fromkeys(named) if named else [None] * text.count("?")
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_every_statement_prepares(database: sqlite3.Connection, name: str) -> None:
+    database.execute(f"EXPLAIN {TEXTS[name]}", parameters(TEXTS[name]))
+
+
+@pytest.mark.parametrize("name", sorted(set(TEXTS) - UNHURRIED))
+def test_no_statement_reads_a_whole_table(database: sqlite3.Connection, name: str) -> None:
+    rows = database.execute(f"EXPLAIN QUERY PLAN {TEXTS[name]}", parameters(TEXTS[name])).fetchall()
+    plan = [row[3] for row in rows]
+    tables = r"(runs|steps|run_labels|step_attempts|workers|r|s|l|i|c|o|had)"
+    scans = [line for line in plan if re.match(rf"SCAN {tables}\b", line) and not reads_one_end(name, line)]
+    assert not scans, plan
+
+
+def reads_one_end(name: str, line: str) -> bool:
+    """`look` asks for the first entry of an index: SQLite calls that a scan and stops at once."""
+    return name == "look" and line == "SCAN runs USING INDEX runs_pending"
+
+
+@pytest.mark.parametrize("name", ["insert_steps_64", "complete_steps_64", "advance_runs", "complete_runs"])
+def test_the_hottest_statements_need_no_index_made_on_the_fly(database: sqlite3.Connection, name: str) -> None:
+    plan = database.execute(f"EXPLAIN QUERY PLAN {TEXTS[name]}", parameters(TEXTS[name])).fetchall()
+    assert not [row for row in plan if "AUTOMATIC" in row[3]], plan
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(SQL) if "_runs_by_" in name and "count" not in name])
+def test_lists_come_in_order_from_their_index(database: sqlite3.Connection, name: str) -> None:
+    plan = database.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", parameters(SQL[name])).fetchall()
+    assert not [row for row in plan if "TEMP B-TREE FOR ORDER BY" in row[3]], plan
+
+
+def test_every_statement_says_why_it_is_there() -> None:
+    silent = [name for name, text in load_statements(PACKAGE).items() if not re.match(r"-- \w", text)]
+    assert silent == []

@@ -1,0 +1,201 @@
+"""Real servers and workers as processes: started, waited for by what they print, stopped, paused and killed by pid.
+
+    async with Processes(directory) as processes:
+        server = await processes.server("sqlite:///kagzi.db", "--lease", "2s")
+        worker = await processes.worker(server.grpc, "tests.acceptance.flows", KAGZI_TEST_LEDGER=str(ledger))
+        worker.kill()
+
+Everything started here has ended when the block does. If the block fails, what the processes printed is part of the error.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 20.0
+KEPT_LINES = 400
+
+SERVER_READY = re.compile(r"\bready\b.*\bgrpc=(?P<grpc>\S+)(?:.*\bhttp=(?P<http>\S+))?")
+WORKER_READY = re.compile(r"\bworker ready\b")
+
+
+class ProcessFailed(AssertionError):
+    """A process did not do what was waited for. The message has its last words."""
+
+
+class Process:
+    """A child process and what it printed, stdout and stderr together, in order."""
+
+    def __init__(self, name: str, child: asyncio.subprocess.Process) -> None:
+        self.name = name
+        self._child = child
+        self._lines: list[str] = []
+        self._news = asyncio.Condition()
+        self._ended = False
+        self._reading = asyncio.create_task(self._read(), name=f"read-{name}")
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child.returncode is None
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self._lines)
+
+    async def wait_for(self, pattern: re.Pattern[str], timeout_s: float = READY_TIMEOUT_S) -> re.Match[str]:
+        """The first line that matches, printed already or still to come. Raises ProcessFailed if there will be none."""
+        looked_at = 0
+        try:
+            async with asyncio.timeout(timeout_s), self._news:
+                while True:
+                    for line in self._lines[looked_at:]:
+                        if found := pattern.search(line):
+                            return found
+                    looked_at = len(self._lines)
+                    if self._ended:
+                        raise ProcessFailed(self._report(f"ended without printing {pattern.pattern!r}"))
+                    await self._news.wait()
+        except TimeoutError:
+            raise ProcessFailed(self._report(f"did not print {pattern.pattern!r} within {timeout_s:g} s")) from None
+
+    async def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """Its exit code; negative is the signal that ended it."""
+        try:
+            code = await asyncio.wait_for(self._child.wait(), timeout_s)
+        except TimeoutError:
+            raise ProcessFailed(self._report(f"did not end within {timeout_s:g} s")) from None
+        await self._reading
+        return code
+
+    def kill(self) -> None:
+        """kill -9: it gets no chance to tidy up."""
+        self._signal(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """SIGSTOP: it holds whatever it holds and does nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def interrupt(self) -> None:
+        self._signal(signal.SIGINT)
+
+    async def terminate(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """SIGTERM, and its exit code."""
+        self._signal(signal.SIGTERM)
+        return await self.wait(timeout_s)
+
+    async def end(self) -> None:
+        """Gone, however: first asked, then killed. For tidying up."""
+        if self.running:
+            self._signal(signal.SIGCONT)
+            self._signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(self._child.wait(), STOP_TIMEOUT_S)
+            except TimeoutError:
+                self.kill()
+                await self._child.wait()
+        await self._reading
+
+    def report(self) -> str:
+        return self._report("running" if self.running else f"ended with {self._child.returncode}")
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.running:
+            self._child.send_signal(number)
+
+    async def _read(self) -> None:
+        assert self._child.stdout is not None
+        async for raw in self._child.stdout:
+            async with self._news:
+                self._lines.append(raw.decode(errors="replace").rstrip("\n"))
+                self._news.notify_all()
+        async with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    def _report(self, what: str) -> str:
+        return "\n".join([f"{self.name} (pid {self.pid}) {what}. It said:", *self._lines[-KEPT_LINES:]])
+
+
+class ServerProcess(Process):
+    """A `kagzi server`. `grpc` is host:port, `http` a URL (empty if it has none)."""
+
+    grpc: str = ""
+    http: str = ""
+
+
+class Processes:
+    """Starts processes and sees to it that all of them end."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._started: list[Process] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        reports = [process.report() for process in self._started] if error is not None else []
+        await asyncio.gather(*(process.end() for process in self._started))
+        if error is not None:
+            error.add_note("\n\n".join(reports))
+
+    async def server(self, database: str, *options: str, **environment: str) -> ServerProcess:
+        """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"."""
+        ports = () if "--listen" in options else ("--listen", "127.0.0.1:0")
+        web = () if "--http" in options else ("--http", "127.0.0.1:0")
+        command = [sys.executable, "-m", "kagzi.cli.main", "server", "--db", database, *ports, *web, *options]
+        server = ServerProcess(self._name("server"), await self._spawn(command, environment))
+        self._started.append(server)
+        ready = await server.wait_for(SERVER_READY)
+        server.grpc = ready["grpc"]
+        server.http = ready["http"] or ""
+        return server
+
+    async def worker(self, address: str, module: str, *options: str, **environment: str) -> Process:
+        """A worker that serves every workflow of `module`, connected. See tests/support/worker_process.py for options."""
+        command = [sys.executable, "-m", "tests.support.worker_process", address, module, *options]
+        worker = await self.run(*command, name="worker", **environment)
+        await worker.wait_for(WORKER_READY)
+        return worker
+
+    async def run(self, *command: str, name: str = "process", **environment: str) -> Process:
+        """Any other program; does not wait for anything."""
+        process = Process(self._name(name), await self._spawn(list(command), environment))
+        self._started.append(process)
+        return process
+
+    def _name(self, kind: str) -> str:
+        return f"{kind}-{len(self._started) + 1}"
+
+    async def _spawn(self, command: list[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("KAGZI_")}
+        search = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
+        return await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=self._directory,
+            env={**inherited, "PYTHONPATH": search, "PYTHONUNBUFFERED": "1", **environment},
+            # Signals of the terminal are for pytest; these processes get theirs one by one.
+            start_new_session=True,
+            limit=1 << 20,
+        )
