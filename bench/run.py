@@ -8,60 +8,55 @@ The workloads are those of `kagzi bench` (src/kagzi/cli/workloads). PostgreSQL i
 KAGZI_TEST_POSTGRES_URL names another.
 """
 
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kagzi.cli.bench import make_plan, put_results, write_json
-from kagzi.cli.loops import fast_runner
-from kagzi.cli.options import duration
-from kagzi.cli.workloads.plan import WORKLOADS, Plan
-from kagzi.cli.workloads.session import bench_store
 from tests.support.postgres import temporary_postgres
 
 RESULTS = Path(__file__).parent / "results"
 STORES = ("postgresql", "sqlite")
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--store", "stores", multiple=True, type=click.Choice(STORES), help="May be repeated. Default: both.")
-@click.option("--only", multiple=True, type=click.Choice(WORKLOADS), help="May be repeated. Default: all.")
-@click.option("--duration", "span", type=duration, default="10s", show_default=True)
-@click.option("--warm-up", type=duration, default="2s", show_default=True)
-@click.option("--in-flight", multiple=True, type=click.IntRange(1, 10_000), help="For W1 and W1r.  [default: 100, 500]")
-@click.option("--quick", is_flag=True, help="A tenth of everything.")
 @click.option("--output", type=click.Path(path_type=Path), help="Instead of bench/results/<date>-<commit>.json.")
-def main(
-    *,
-    stores: Sequence[str],
-    only: Sequence[str],
-    span: timedelta,
-    warm_up: timedelta,
-    in_flight: Sequence[int],
-    quick: bool,
-    output: Path | None,
-) -> None:
-    plan = make_plan(only, span, warm_up, in_flight, quick=quick)
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def main(*, stores: Sequence[str], output: Path | None, options: Sequence[str]) -> None:
+    """Measure Kagzi on both stores. OPTIONS are those of `kagzi bench`: --only W1, --duration 10s, --quick ..."""
     documents: dict[str, Any] = {}
     for store in stores or STORES:
         click.echo(f"--- {store}")
-        documents[store] = _measure(store, plan)
-        put_results(documents[store]["results"])
+        documents[store] = _measure(store, options)
     path = output or _path(documents)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(write_json(documents))
+    path.write_text(json.dumps(documents, indent=1) + "\n")
     click.echo(f"written: {path}")
 
 
-def _measure(store: str, plan: Plan) -> dict[str, Any]:
+def _measure(store: str, options: Sequence[str]) -> dict[str, Any]:
     if store == "sqlite":
-        with fast_runner() as runner:
-            return runner.run(bench_store(None, plan, click.echo))
-    with temporary_postgres() as url, fast_runner() as runner:
-        return runner.run(bench_store(url, plan, click.echo))
+        return _bench({}, options)
+    with temporary_postgres() as url:
+        return _bench({"KAGZI_BENCH_DB": url}, options)
+
+
+def _bench(environment: dict[str, str], options: Sequence[str]) -> dict[str, Any]:
+    """A process of its own for each store, so that no client inherits the warmth of another."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "result.json"
+        command = [sys.executable, "-m", "kagzi", "bench", *options, "--json", str(file)]
+        if subprocess.run(command, env={**os.environ, **environment}, check=False).returncode:
+            raise click.ClickException("kagzi bench failed")
+        return json.loads(file.read_text())
 
 
 def _path(documents: dict[str, Any]) -> Path:

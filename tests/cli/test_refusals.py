@@ -34,6 +34,7 @@ def free_port() -> int:
         (["list", "--limit", "0"], "--limit", "1<=x"),
         (["list", "--address", "nonsense://x"], "--address", "unknown scheme"),
         (["list", "--address", "postgresql://u:geheim@h/db"], "--address", "kagzi server --db"),
+        (["list", "--address", ":memory:"], "--address", "belongs to the process"),
         (["server", "--lease", "30"], "--lease", 'Write "30s"'),
         (["server", "--lease", "1s", "--heartbeat", "1s"], "--heartbeat", "Make the lease longer"),
         (["server", "--listen", "50051"], "--listen", "127.0.0.1:50051"),
@@ -57,9 +58,7 @@ def test_a_bad_value_names_its_option_and_the_remedy(
     assert "geheim" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments", [["list"], ["get", "x"], ["cancel", "x"], ["start", "x"], ["start", "x", "--wait"]]
-)
+@pytest.mark.parametrize("arguments", [["list"], ["get", "x"], ["start", "x", "--wait"]])
 def test_a_wrong_address_is_exit_code_4_and_names_it(arguments: list[str]) -> None:
     address = f"127.0.0.1:{free_port()}"
     done = kagzi(*arguments, "--address", address)
@@ -67,6 +66,13 @@ def test_a_wrong_address_is_exit_code_4_and_names_it(arguments: list[str]) -> No
     assert address in done.stderr
     assert "kagzi dev" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_mistyped_file_does_not_become_a_database(tmp_path: Path) -> None:
+    done = kagzi("list", "--address", "sqlite:///typo.db", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "typo.db does not exist" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("option", ["--listen", "--http"])

@@ -8,7 +8,7 @@ from kagzi.engine import Engine
 from kagzi.store.protocol import Bus, NullBus
 from kagzi.store.sqlite import SqliteStore
 from kagzi.system import SystemDice, SystemIds
-from tests.engine.parties import MovableClock, TroubledStore
+from tests.engine.parties import MovableClock, TroubledStore, until
 
 MakeEngine: TypeAlias = Callable[..., Engine]
 
@@ -54,6 +54,12 @@ async def make_engine(store: TroubledStore, clock: MovableClock) -> AsyncIterato
 
 @pytest.fixture
 async def engine(make_engine: MakeEngine) -> Engine:
-    engine = make_engine()
+    """It looks once, when it starts, and then hardly ever: what these tests wait for comes by signals, not by looking again."""
+    engine = make_engine(look_interval_ms=600_000)
     await engine.start()
+
+    async def looked() -> bool:
+        return engine._timers._look_at > 0
+
+    await until(looked)
     return engine

@@ -200,10 +200,17 @@ async def test_a_locked_run_waits_aside_in_order_and_the_others_go_on(journal: J
         )
     )
     await asyncio.sleep(0)
+    behind = asyncio.create_task(journal.submit(completion("locked", "step-6")))
     while locked:
         assert await journal.submit(completion("other")) == Recorded(1, 1)  # a locked row blocks nobody else
         locked -= 1
+        assert not behind.done()
     calls = await answered
+    assert await behind == Recorded(1, 1)
+    written = [command for batch in notebook.batches for command in batch if command.run.run_id == "locked"]
+    assert [command.step_id for command in written if isinstance(command, CompleteStep)][-7:] == [
+        f"step-{n}" for n in range(7)
+    ]
     tokens = [token for call in calls for token, _ in call]
     assert tokens[0] == 9
     assert tokens[1:] == [0, 1, 2, 3, 4, 10]

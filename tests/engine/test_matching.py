@@ -10,6 +10,7 @@ from kagzi.core.records import Lease, RunKey
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.versions import best_first
+from kagzi.store.protocol import TypeKey
 from tests.engine.parties import (
     TIMEOUT_S,
     Gate,
@@ -159,6 +160,24 @@ async def test_a_new_start_does_not_overtake_pending_runs_of_its_worker(engine: 
     gate.open()
     (run,) = await outlet.tasks_given(1)
     assert run.run.run_id == older.run_id
+
+
+async def test_a_new_start_does_not_take_the_slot_from_pending_runs_of_another_type(
+    engine: Engine, store: TroubledStore
+) -> None:
+    await engine.runs.start(start("older"))
+    outlet = RecordingOutlet()
+    session = await engine.sessions.open(worker("older", "newer", slots=2), (), outlet)
+    await outlet.tasks_given(1)
+    await idle(engine, store)
+    store.before["claim"] = gate = Gate()
+    engine._matcher.mark(TypeKey("default", "older"))
+    await gate.arrived.wait()
+    session._max_concurrent = 3
+    newer = await engine.runs.start(start("newer"))
+    assert newer.status is RunStatus.PENDING
+    gate.open()
+    await outlet.tasks_given(2)
 
 
 async def test_a_wake_up_that_comes_during_a_claim_is_not_lost(engine: Engine, store: TroubledStore) -> None:

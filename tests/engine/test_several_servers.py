@@ -13,8 +13,9 @@ from tests.engine.conftest import MakeEngine
 from tests.engine.parties import TIMEOUT_S, Exchange, RecordingOutlet, complete, held, start, until, worker
 
 
-async def pair(make_engine: MakeEngine, exchange: Exchange, **settings: int) -> tuple[Engine, Engine]:
-    here, there = make_engine(exchange.bus(), **settings), make_engine(exchange.bus(), **settings)
+async def pair(make_engine: MakeEngine, exchange: Exchange) -> tuple[Engine, Engine]:
+    """Two servers that hear of each other by wake-ups or not at all: their next look is far away."""
+    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     return here, there
@@ -33,12 +34,29 @@ async def test_a_run_started_here_is_picked_up_there_and_its_end_comes_back(make
     session = await there.sessions.open(worker("hello"), (), outlet)
     await settled(there)
     started = await here.runs.start(start())
-    wait = asyncio.create_task(here.runs.wait("default", run_id=started.run_id, timeout_ms=9_000))
+    wait = asyncio.create_task(here.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
     (run,) = await outlet.tasks_given(1)
     await session.submit([(1, complete(run))])
-    end = await asyncio.wait_for(wait, 4.0)  # by wake-up: sooner than the next regular look
+    end = await asyncio.wait_for(wait, TIMEOUT_S)
     assert isinstance(end, RunEnd)
     assert end.status is RunStatus.COMPLETED
+
+
+async def test_a_run_that_ended_elsewhere_is_not_taken_for_live(make_engine: MakeEngine) -> None:
+    here, there = await pair(make_engine, Exchange())
+    outlet = RecordingOutlet()
+    session = await there.sessions.open(worker("hello"), (), outlet)
+    started = await here.runs.start(start())
+    (run,) = await outlet.tasks_given(1)
+    await session.submit([(1, complete(run))])
+    await outlet.answer_to(1)
+
+    async def heard() -> bool:
+        return not here._waits._live
+
+    await until(heard)
+    wait = here.runs.wait("default", run_id=started.run_id, timeout_ms=60_000)
+    assert isinstance(await asyncio.wait_for(wait, TIMEOUT_S), RunEnd)
 
 
 async def test_a_worker_without_a_free_slot_leaves_the_work_to_the_other_server(make_engine: MakeEngine) -> None:
@@ -88,7 +106,7 @@ async def test_without_wake_ups_everything_happens_more_slowly(make_engine: Make
     session = await there.sessions.open(worker("hello"), (), outlet)
     await settled(there)
     started = await here.runs.start(start())
-    wait = asyncio.create_task(here.runs.wait("default", run_id=started.run_id, timeout_ms=9_000))
+    wait = asyncio.create_task(here.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
     (run,) = await outlet.tasks_given(1)
     await session.submit([(1, complete(run))])
     assert isinstance(await asyncio.wait_for(wait, TIMEOUT_S), RunEnd)
@@ -96,7 +114,7 @@ async def test_without_wake_ups_everything_happens_more_slowly(make_engine: Make
 
 async def test_after_a_lost_connection_the_bus_makes_the_server_look(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = await pair(make_engine, exchange, look_interval_ms=60_000)
+    here, there = await pair(make_engine, exchange)
     outlet = RecordingOutlet()
     await there.sessions.open(worker("hello"), (), outlet)
     await settled(there)

@@ -8,6 +8,7 @@ from kagzi.core.errors import Unavailable
 from kagzi.core.outcomes import RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
+from kagzi.engine import engine as engine_module
 from kagzi.engine.supervisor import Supervisor
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import (
@@ -76,6 +77,33 @@ async def test_no_lease_ends_until_holders_had_a_ttl_after_an_outage(
     assert await status_of(engine, started.run_id) == RunStatus.RUNNING
     await session.heartbeat([held(run)])
     assert outlet.told == []
+
+
+async def test_a_timer_that_comes_due_while_the_store_is_away_fires_when_it_is_back(
+    engine: Engine, store: TroubledStore
+) -> None:
+    outlet = RecordingOutlet()
+    await engine.sessions.open(worker("hello"), (), outlet)
+    await engine.runs.start(start(delay_us=20_000))
+    tried = Gate()
+    tried.open()
+    store.before["fire"] = tried
+    store.away = True
+    await asyncio.wait_for(tried.arrived.wait(), TIMEOUT_S)
+    store.away = False
+    await outlet.tasks_given(1)
+
+
+async def test_who_waits_for_a_store_that_is_away_is_told_when_the_engine_stops(
+    engine: Engine, store: TroubledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "STOP_TIMEOUT_S", 0.05)
+    store.away = True
+    starting = asyncio.create_task(engine.runs.start(start()))
+    await asyncio.sleep(0)
+    await engine.stop()
+    with pytest.raises(Unavailable, match="stopped"):
+        await asyncio.wait_for(starting, TIMEOUT_S)
 
 
 async def test_a_start_whose_answer_was_lost_is_made_once_and_handed_over(engine: Engine, store: TroubledStore) -> None:

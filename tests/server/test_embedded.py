@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -293,25 +294,16 @@ async def test_a_forked_child_is_refused(address: str, monkeypatch: pytest.Monke
         monkeypatch.undo()
 
 
-async def test_a_child_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        FORKING,
-        str(tmp_path / "k.db"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-    async with asyncio.timeout(TIMEOUT_S):
-        assert await process.stdout.readline() == b"forked\n"
+def test_a_child_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKING, str(tmp_path / "k.db")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"forked\n"
         process.kill()
-        await process.wait()
-    other = FileLock(tmp_path / "k.db")
-    assert other.acquire()  # while the child still lives: it waits for the end of its input
-    other.release()
-    process.stdin.close()
+        process.wait(TIMEOUT_S)
+        other = FileLock(tmp_path / "k.db")
+        assert other.acquire()  # while the child still lives: it waits for the end of its input
+        other.release()
 
 
 async def test_a_network_file_system_is_refused(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

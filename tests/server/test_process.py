@@ -52,7 +52,6 @@ async def process(**flags: str) -> AsyncIterator[Process]:
         MAIN,
         *(f"{key}={value}" for key, value in options.items()),
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "GRPC_VERBOSITY": "NONE"},
     )
     try:
         yield Process(running)

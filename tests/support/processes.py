@@ -161,7 +161,7 @@ class Processes:
         """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"."""
         ports = () if "--listen" in options else ("--listen", "127.0.0.1:0")
         web = () if "--http" in options else ("--http", "127.0.0.1:0")
-        command = [sys.executable, "-m", "kagzi.cli.main", "server", "--db", database, *ports, *web, *options]
+        command = [sys.executable, "-m", "kagzi", "server", "--db", database, *ports, *web, *options]
         server = ServerProcess(self._name("server"), await self._spawn(command, environment))
         self._started.append(server)
         ready = await server.wait_for(SERVER_READY)

@@ -14,7 +14,7 @@ from ..core.times import US_PER_MS, US_PER_S
 from ..sdk.address import parse_address
 from ..sdk.connection import Connection
 from ..sdk.credentials import KEY_VARIABLE, tls_of
-from ..server.database import mask
+from ..server.database import PostgresDatabase, mask, parse_database
 from ..system import SystemClock, SystemDice
 from ..v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from ..wire.common import write_duration, write_time
@@ -44,6 +44,7 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
         )
     except InvalidArgument as error:
         raise click.BadParameter(mask(error.message), param_hint="'--address' (KAGZI_ADDRESS)") from error
+    _refuse_missing_file(parsed.embedded)
     try:
         await connection.open()
     except Unavailable as error:
@@ -56,6 +57,22 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
         yield ServerConnection(connection, namespace or DEFAULT_NAMESPACE)
     finally:
         await connection.close()
+
+
+def _refuse_missing_file(embedded: str) -> None:
+    """A command looks at what is there: a mistyped path must not become a new database."""
+    if not embedded:
+        return
+    database = parse_database(embedded)
+    path = None if isinstance(database, PostgresDatabase) else database.path
+    if path is None:
+        raise click.BadParameter("a store in memory belongs to the process that made it.", param_hint="'--address'")
+    if not path.exists():
+        raise Stop(
+            Exit.CANNOT_CONNECT,
+            f"{path} does not exist",
+            "look at --address: sqlite:///relative.db or sqlite:////absolute.db",
+        )
 
 
 class ServerConnection:

@@ -13,7 +13,7 @@ import msgspec
 from .console import say
 from .dev_child import WorkerChild
 from .dev_words import banner, broken_text
-from .reload import changes
+from .reload import Watched
 
 if TYPE_CHECKING:
     from ..server.app import Server
@@ -39,6 +39,7 @@ class Supervisor:
     def __init__(self, setup: DevSetup, config: ServerConfig) -> None:
         self._setup = setup
         self._config = config
+        self._watched = Watched(setup.source)
         self._child = WorkerChild(setup.target, setup.namespace, self._heard)
         self._server: Server | None = None
         self._stop = asyncio.Event()
@@ -126,7 +127,7 @@ class Supervisor:
             await self._replace_child()
 
     async def _watch(self) -> None:
-        async for names in changes(self._setup.source, self._stop):
+        async for names in self._watched.changes(self._stop):
             say(f"changed: {', '.join(names)}")
             self._restart.set()
 

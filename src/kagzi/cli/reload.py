@@ -6,17 +6,34 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 
-def watched(source: Path | None) -> tuple[Path, bool]:
-    """The directory to watch, and whether with all below it: never the whole of a home directory or /tmp."""
-    directory = (source.parent if source else Path.cwd()).resolve()
-    broad = {Path.home().resolve(), Path("/"), Path(tempfile.gettempdir()).resolve()}
-    return directory, directory not in broad
+class Watched:
+    """The Python files beside `source` (of the working directory without one), from the moment this is made."""
+
+    def __init__(self, source: Path | None) -> None:
+        self._source = source
+        self._modified_ns = _modified_ns(source)
+        self.directory = (source.parent if source else Path.cwd()).resolve()
+        # Never the whole of a home directory or /tmp.
+        broad = {Path.home().resolve(), Path("/"), Path(tempfile.gettempdir()).resolve()}
+        self.recursive = self.directory not in broad
+
+    async def changes(self, stop: asyncio.Event) -> AsyncIterator[list[str]]:
+        """Names of changed files, gathered: an editor writes more than once. Ends with `stop`."""
+        from watchfiles import PythonFilter, awatch  # pyright: ignore[reportUnknownVariableType]  a type of trio, absent here
+
+        watch = awatch(self.directory, watch_filter=PythonFilter(), recursive=self.recursive, stop_event=stop)
+        first = asyncio.ensure_future(anext(watch, None))
+        await asyncio.sleep(0)  # now it watches; what was saved before that, nobody would tell us
+        if self._source is not None and _modified_ns(self._source) != self._modified_ns:
+            yield [self._source.name]
+        found = await first
+        while found is not None:
+            yield sorted({Path(path).name for _, path in found})
+            found = await anext(watch, None)
 
 
-async def changes(source: Path | None, stop: asyncio.Event) -> AsyncIterator[list[str]]:
-    """Names of changed Python files, gathered: an editor writes more than once."""
-    from watchfiles import PythonFilter, awatch  # pyright: ignore[reportUnknownVariableType]  a type of trio, absent here
-
-    directory, recursive = watched(source)
-    async for found in awatch(directory, watch_filter=PythonFilter(), recursive=recursive, stop_event=stop):
-        yield sorted({Path(path).name for _, path in found})
+def _modified_ns(source: Path | None) -> int:
+    try:
+        return 0 if source is None else source.stat().st_mtime_ns
+    except OSError:
+        return 0

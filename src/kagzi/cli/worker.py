@@ -49,16 +49,17 @@ def worker(*, target: str, max_concurrent: int | None, reload: bool, address: st
 
 async def _reloading(source: Path | None) -> int:
     """This command again, without --reload, in a child process that is replaced at every change."""
-    from .reload import changes
+    from .reload import Watched
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     arguments = [argument for argument in sys.argv[1:] if argument != "--reload"]
+    watched = Watched(source)
     child = await _spawn(arguments)
     try:
-        async for names in changes(source, stop):
+        async for names in watched.changes(stop):
             say(f"changed: {', '.join(names)}")
             await _end(child)
             child = await _spawn(arguments)

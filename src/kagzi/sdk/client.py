@@ -22,7 +22,7 @@ from .connection import Connection
 from .credentials import KEY_VARIABLE, Tls, tls_of
 from .retry import Retry
 from .run import Run
-from .start import ABSENT, Start, StartOptions, checked_labels, start_request
+from .start import ABSENT, Start, StartOptions, checked_labels, refuse_oversized, start_request
 from .starts import Starter
 from .waits import Waits
 from .workflow import Workflow
@@ -173,6 +173,7 @@ class Kagzi:
             request_id=request_id or self._ids.token(),
             now=self._connection.clock.now(),
         )
+        refuse_oversized(request, self._connection.max_payload_bytes)
         answer = await self._starter.start(request)
         return Run(
             self._calls,

@@ -40,6 +40,7 @@ PATIENCE_S = 30.0
 CONNECT_S = 10.0  # for a host that does not answer at all
 REFUSED_S = 3.0  # for one that says that nobody listens
 API_VERSION = "v1"
+BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi's details
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
@@ -52,6 +53,7 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take
     ("grpc.keepalive_time_ms", 5_000),  # with the next: a server that fell silent is left before a lease is over
     ("grpc.keepalive_timeout_ms", 4_000),
+    ("grpc.http2.ping_timeout_ms", 4_000),  # of a ping that measures the line, and keeps others from being sent
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.use_local_subchannel_pool", 1),  # a new channel begins anew, without the backoff of an older one
 )
@@ -213,11 +215,11 @@ class Connection:
         problem = from_rpc_error(error)
         if not isinstance(problem, Unavailable):
             return problem
-        return Unavailable(
-            f"No answer from the server at {self.address.text}: {problem.message}. Is the server running? Try: kagzi dev",
-            metadata=problem.metadata,
-            retry_after=problem.retry_after,
-        )
+        if BARE_STATUS in problem.metadata:  # not the server's own words
+            text = f"No answer from the server at {self.address.text}: {problem.message}. Is the server running? Try: kagzi dev"
+        else:
+            text = f"The server at {self.address.text} cannot do that now: {problem.message}"
+        return Unavailable(text, metadata=problem.metadata, retry_after=problem.retry_after)
 
     async def move(self, failed: Link) -> None:
         """`failed` did not work: use another server, or find out who serves the file now. Many callers may say it at once."""

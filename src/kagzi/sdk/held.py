@@ -1,7 +1,7 @@
 """The runs a worker holds, and what the server says about them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
@@ -55,9 +55,6 @@ class HeldRuns:
     def __len__(self) -> int:
         return len(self._ports)
 
-    def __iter__(self) -> Iterator[Port]:
-        return iter(self._ports.values())
-
     def proofs(self) -> list[bytes]:
         """HeldRun letters of all of them. May be called from another thread."""
         return [port.proof for port in list(self._ports.values())]
@@ -83,7 +80,7 @@ class HeldRuns:
         if not port.is_open:
             return
         self._close(port)
-        logger.warning("run %s is no longer held by this worker: %s", port.run_id, reason)
+        logger.debug("run %s is no longer held by this worker: %s", port.run_id, reason)
         if port.execution is not None:
             port.execution.abandon(reason)
 

@@ -185,11 +185,6 @@ class Outbox:
             self._sent.pop(sent.id, None)
         port.fresh = []
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether everything was sent and answered."""
-        return not self._sent
-
 
 def _parts(port: OutPort) -> Iterable[tuple[bytes, list[Sent]]]:
     """A run's part of a message; several if it is too big for one."""

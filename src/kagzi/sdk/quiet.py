@@ -75,7 +75,6 @@ def children_of(future: "asyncio.Future[Any]") -> "list[asyncio.Future[Any]] | N
 
 
 def _nesting(future: "asyncio.Future[Any]") -> int:
-    """How many gathers are inside each other: as many callbacks pass a result on, one after the other."""
-    nested = [child for child in children_of(future) or () if children_of(child) is not None and not child.done()]
-    done = any(child.done() for child in children_of(future) or () if children_of(child) is not None)
-    return 1 + max((_nesting(child) for child in nested), default=0) if nested or done else 0
+    """How many gathers are inside this one, one in the other, finished or not: each passes a result on in a pass of its own."""
+    nested = [child for child in children_of(future) or () if children_of(child) is not None]
+    return 1 + max(map(_nesting, nested)) if nested else 0

@@ -6,15 +6,17 @@ the same steps keep their own results whatever order they finish in.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine, Generator
+import inspect
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextvars import Context as Variables
 from contextvars import copy_context
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ..core.errors import InvalidArgument
 from .current import place
 
 AnyCoroutine = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
+_TASKS_FILE = asyncio.gather.__code__.co_filename
 Factory = Callable[..., "asyncio.Future[Any]"]
 
 
@@ -29,13 +31,14 @@ class TaskKeeper(Protocol):
 class Scope:
     """A branch of a run: names are counted within it."""
 
-    __slots__ = ("_counts", "_tasks", "prefix", "run")
+    __slots__ = ("_counts", "_tasks", "_unordered", "prefix", "run")
 
     def __init__(self, run: TaskKeeper, prefix: str) -> None:
         self.run = run
         self.prefix = prefix  # empty, or ends with "/"
         self._counts: dict[str, int] = {}
         self._tasks = 0
+        self._unordered: tuple[Sequence[object], int] | None = None
 
     def allot(self, name: str, key: object = None) -> str:
         """The id of the next call of this name. A key stands in for the occurrence and may be used once."""
@@ -50,15 +53,41 @@ class Scope:
         counts[name] = count
         return self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
 
-    def task_scope(self) -> "Scope":
-        self._tasks += 1
-        return Scope(self.run, f"{self.prefix}task[{self._tasks}]/")
+    def task_scope(self, coro: object) -> "Scope":
+        """A scope for a task that runs `coro`: the next number, or its place in the list given to as_completed()."""
+        given = _given_to_as_completed()
+        if given is None:
+            self._tasks += 1
+            return Scope(self.run, f"{self.prefix}task[{self._tasks}]/")
+        if self._unordered is None or self._unordered[0] is not given:
+            self._unordered = (given, self._tasks)
+            self._tasks += len(given)
+        place_in_list = next(n for n, each in enumerate(given, 1) if each is coro)
+        return Scope(self.run, f"{self.prefix}task[{self._unordered[1] + place_in_list}]/")
 
     def derive(self, what: str, run_id: str) -> bytes:
         """16 bytes that are the same on every replay and different for every call of `what` in the run."""
         count = self._counts.get(what, 0) + 1
         self._counts[what] = count
         return hashlib.blake2b(f"{run_id}\0{self.prefix}\0{what}\0{count}".encode(), digest_size=16).digest()
+
+
+def _given_to_as_completed() -> Sequence[object] | None:
+    """The list that asyncio.as_completed() makes tasks of at this moment. It does so in the order of a set, that is, of memory
+    addresses: numbered by creation, tasks would have other scopes on replay."""
+    frame = inspect.currentframe()
+    for _ in range(9):
+        frame = frame.f_back if frame is not None else None
+        if frame is None:
+            return None
+        if frame.f_code.co_filename == _TASKS_FILE and frame.f_code.co_name in ("as_completed", "__init__"):
+            given: Any = frame.f_locals.get("fs", frame.f_locals.get("aws"))
+            if isinstance(given, (list, tuple)):
+                return cast("Sequence[object]", given)
+            raise InvalidArgument(
+                "asyncio.as_completed() in a workflow needs a list: write as_completed([...]).", field="fs"
+            )
+    return None
 
 
 def install_task_factory(loop: asyncio.AbstractEventLoop) -> None:
@@ -81,7 +110,7 @@ class _ScopingFactory:
             return self._make(loop, coro, context, more)
         # A copy also of a given context: what is set here must not be seen by others who share it.
         own = copy_context() if context is None else context.copy()
-        own.run(place.set, parent.task_scope())
+        own.run(place.set, parent.task_scope(coro))
         task = self._make(loop, coro, own, more)
         parent.run.adopt(task)
         return task

@@ -60,6 +60,7 @@ class Session:
         self._goodbye_due = False
         self._said_goodbye = False
         self._server_stops = False
+        self._is_open = False
         self._progress = False
         self._last_problem: KagziError | None = None
         self._welcomed = asyncio.Event()
@@ -122,7 +123,7 @@ class Session:
         backoff = Backoff(self._connection.dice)
         while True:
             link = self._connection.link
-            self._progress = False
+            self._progress = self._is_open = False
             opened_at = time()
             problem = await self._one_stream(link)
             if self._said_goodbye or self._goodbye_due:
@@ -133,6 +134,7 @@ class Session:
                 raise problem
             if self._progress or time() - opened_at > LASTING_S:
                 backoff.reset()
+            if self._is_open:
                 logger.warning("the session was broken off: %s", problem)
             self._last_problem = problem
             await self._connection.move(link)
@@ -253,6 +255,7 @@ class Session:
                 self._wake.set()
 
     def _take_welcome(self, welcome: pb.SessionWelcome) -> None:
+        self._is_open = True
         self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000
         self.held.lose(welcome.lost)
         self._on_welcome(welcome)

@@ -10,7 +10,7 @@ import msgspec
 from ..core import limits
 from ..core.commands import OnConflict, StartRequest
 from ..core.duration import Duration, parse_duration
-from ..core.errors import InvalidArgument
+from ..core.errors import InvalidArgument, ResourceExhausted
 from ..core.records import NO_LABELS, Payload
 from ..core.times import Timestamp, from_datetime, us_from_timedelta
 from .codec import ANY, write_payload
@@ -147,6 +147,18 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str, now
         retry=_checked_retry(options.retry),
         on_conflict=options.on_conflict,
     )
+
+
+def refuse_oversized(request: StartRequest, limit_bytes: int) -> None:
+    """Raises ResourceExhausted if the input is over the server's limit, which may be lower than usual."""
+    size = 0 if request.input is None else len(request.input.data)
+    if size > limit_bytes:
+        raise ResourceExhausted(
+            f"input of {request.workflow_type!r} is {size:,} bytes as JSON; the limit of this server is {limit_bytes:,}. "
+            "Store it elsewhere and pass a reference.",
+            field="input",
+            metadata={"limit": "payload_bytes", "size": str(size), "maximum": str(limit_bytes)},
+        )
 
 
 def _name(workflow: Workflow[Any, Any] | str) -> str:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from ..core import limits
-from ..core.duration import parse_duration
+from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import Settings
 from ..core.times import US_PER_MS, us_from_timedelta
@@ -89,7 +89,8 @@ def _text(value: object, key: str) -> str:
 
 
 def _duration_ms(value: object, key: str) -> int:
-    microseconds = us_from_timedelta(parse_duration(_text(value, key) if isinstance(value, str) else value, what=key))  # pyright: ignore[reportArgumentType]  refuses what is no duration
+    duration = parse_duration(cast("Duration", value), what=key)  # which refuses whatever is none
+    microseconds = us_from_timedelta(duration)
     if microseconds <= 0:
         raise InvalidArgument(f"{key}={value!r} must be more than zero.", field=key)
     return -(-microseconds // US_PER_MS)

@@ -128,8 +128,11 @@ class Gate:
         await context.abort(status.code, status.details, status.metadata)
 
 
-def read_message(data: bytes, request_type: type[Request]) -> Request:
-    """Raises ResourceExhausted for a message over the limit, InvalidArgument for one that is none."""
+def read_message(data: object, request_type: type[Request]) -> Request:
+    """What `context.read` gave, or a call's bytes. Raises ResourceExhausted for a message over the limit, InvalidArgument for
+    one that is none, or missing."""
+    if not isinstance(data, bytes):
+        raise InvalidArgument(f"the call ended before its first message, a {request_type.DESCRIPTOR.full_name}.")
     if len(data) > limits.MESSAGE_HARD_BYTES:
         raise ResourceExhausted(
             f"the message has {len(data)} bytes; the limit is {limits.MESSAGE_HARD_BYTES}. Send less at once.",

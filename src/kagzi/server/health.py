@@ -6,7 +6,6 @@ from typing import cast
 
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
 from ..core.errors import not_found
@@ -43,10 +42,6 @@ class HealthService:
 
     async def Check(self, request: health_pb2.HealthCheckRequest, context: Context) -> Message:
         return self._answer(request.service)
-
-    async def List(self, request: Message, context: Context) -> Message:
-        answer_type = GetMessageClass(health_descriptor().methods_by_name["List"].output_type)  # not in the stubs
-        return answer_type(statuses={"": self._answer("")})
 
     async def Watch(self, context: Context) -> None:
         """The status now, and again whenever it has changed. A service that is not here is SERVICE_UNKNOWN."""

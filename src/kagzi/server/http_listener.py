@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Generator
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ from .info import ServerInfo
 from .listen import ListenAddress, bind
 
 _START_TIMEOUT_S = 10.0
-_STOP_TIMEOUT_S = 5.0
+_STOP_TIMEOUT_S = 3
 _STEPS_SHOWN = 500
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _HEADERS = {
@@ -105,19 +104,20 @@ def _is_local(host: str) -> bool:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Signals are the process's business, and start is something to wait for."""
+    """Signals are the process's business; and an idle listener does nothing, where uvicorn's own loop ticks."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
+        self.ending = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+    async def main_loop(self) -> None:
         self.listening.set()
+        await self.ending.wait()
 
 
 class HttpListener:
@@ -141,20 +141,21 @@ class HttpListener:
         )
         guarded = Guard(app, local_only=self.address.is_local)
         config = uvicorn.Config(
-            guarded, lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False
+            guarded,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=_STOP_TIMEOUT_S,
         )
         self._server = _Uvicorn(config)
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="kagzi http")
         await asyncio.wait_for(self._server.listening.wait(), _START_TIMEOUT_S)
 
     async def stop(self) -> None:
-        if self._server is None or self._serving is None:
-            self._socket.close()
-            return
-        self._server.should_exit = True
-        _, late = await asyncio.wait({self._serving}, timeout=_STOP_TIMEOUT_S)
-        if late:
-            self._server.force_exit = True
-            self._serving.cancel()
-            await asyncio.wait({self._serving})
+        """Requests in flight finish, within reason."""
+        if self._server is not None and self._serving is not None:
+            self._server.ending.set()
+            await self._serving
         self._socket.close()

@@ -159,9 +159,8 @@ class SessionStream:
             await asyncio.shield(asyncio.ensure_future(self._close(session)))
 
     async def _open(self) -> Session:
-        data = await self._context.read()
-        request = None if data is grpc.aio.EOF else read_message(data, pb.SessionRequest)
-        if request is None or not request.HasField("hello"):
+        request = read_message(await self._context.read(), pb.SessionRequest)
+        if not request.HasField("hello"):
             raise InvalidArgument("the first message of a session must be hello.", field="hello")
         worker = read_register(request.hello.register)
         self._namespace = worker.namespace

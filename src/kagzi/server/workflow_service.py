@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ..core import limits
+from ..core.commands import StartRequest
 from ..core.errors import InvalidArgument, KagziError
 from ..core.outcomes import Existing, Started
 from ..core.records import RunEnd, RunKey
@@ -87,7 +88,7 @@ class WorkflowService:
         return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
 
 
-def _read_or_refuse(start: pb.StartWorkflowRequest, namespace: str):
+def _read_or_refuse(start: pb.StartWorkflowRequest, namespace: str) -> StartRequest | InvalidArgument:
     try:
         return read_start(start, batch_namespace=namespace)
     except InvalidArgument as error:

@@ -102,10 +102,15 @@ class Store(Protocol):
     name: str
     """"postgresql" or "sqlite"."""
 
-    statements: int
-    """SQL statements (round trips) issued so far; `transactions` likewise counts commits. For tests and metrics."""
+    @property
+    def statements(self) -> int:
+        """SQL statements (round trips) issued so far. For tests and metrics."""
+        ...
 
-    transactions: int
+    @property
+    def transactions(self) -> int:
+        """Commits so far."""
+        ...
 
     async def open(self) -> None:
         """Connect and check the schema version. Raises SchemaMismatch if it is not exactly the one this code knows."""
@@ -172,7 +177,7 @@ class Store(Protocol):
         """At most `cap`."""
         ...
 
-    async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+    async def ends_of(self, runs: Sequence[RunKey], /) -> Sequence[RunEnd | RunStatus | None]:
         """For each: how it ended, its status if it has not, None if there is no such run."""
         ...
 

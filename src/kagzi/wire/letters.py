@@ -18,13 +18,13 @@ class RunLetter(Protocol):
 class LeaseLetter(Protocol):
     @property
     def lease(self) -> common_pb2.Lease: ...
-    def HasField(self, field_name: str, /) -> bool: ...  # noqa: N802  protobuf's name
+    def HasField(self, _: str, /) -> bool: ...  # noqa: N802  protobuf's name
 
 
 class OutputLetter(Protocol):
     @property
     def output(self) -> common_pb2.Payload: ...
-    def HasField(self, field_name: str, /) -> bool: ...  # noqa: N802
+    def HasField(self, _: str, /) -> bool: ...  # noqa: N802
 
 
 class ErrorLetter(Protocol):

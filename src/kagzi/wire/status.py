@@ -121,7 +121,7 @@ def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
     details: list[Any] = [Any(), Any()]
     details[0].Pack(info)
     details[1].Pack(write_error(detail))
-    number = cast("tuple[int, str]", code.value)[0]
+    number: int = code.value[0]
     status = Status(code=number, message=detail.message, details=details)
     return RpcStatus(code, detail.message, ((DETAILS_KEY, status.SerializeToString()),))
 

@@ -116,7 +116,6 @@ def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
     assert woken.outbox.answered(2) is not None
     assert woken.outbox.answered(2) is None  # a repeated answer
     assert woken.outbox.unanswered() == []
-    assert woken.outbox.is_empty
 
 
 def test_what_concerns_a_lost_run_only_is_not_sent_again() -> None:

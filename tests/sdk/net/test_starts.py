@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.errors import InvalidArgument, NotFound, PermissionDenied, Unavailable
+from kagzi.core.errors import InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 from kagzi.core.states import RunStatus
 from kagzi.sdk.client import Kagzi
 from kagzi.sdk.connection import Connection
@@ -214,6 +214,14 @@ async def test_bad_options_are_refused_before_anything_is_sent(
 ) -> None:
     with pytest.raises(InvalidArgument, match=says):
         await client.start(greet, "ada", **options)
+    assert not batches(server)
+
+
+async def test_an_input_over_the_servers_own_limit_is_not_sent(server: FakeServer) -> None:
+    server.info.max_payload_bytes = 100
+    async with Kagzi.connect(server.address) as client:
+        with pytest.raises(ResourceExhausted, match="the limit of this server is 100"):
+            await client.start("greet", "x" * 100)
     assert not batches(server)
 
 

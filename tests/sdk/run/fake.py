@@ -118,6 +118,7 @@ class FakePort:
         self._lose_last_answer = lose_last_answer
         self._commits = 0
         self._queue: list[tuple[pb.Operation, OnAnswer | None]] = []
+        self._on_their_way: list[list[tuple[pb.Operation, OnAnswer | None]]] = []
         self._scheduled = False
 
     def announce(self) -> pb.Operation:
@@ -149,7 +150,16 @@ class FakePort:
         self._scheduled = False
         batch, self._queue = self._queue, []
         self._server.messages += 1
-        self._server.later(self._server.latency(), lambda: self._commit(batch))
+        self._on_their_way.append(batch)
+        self._server.later(self._server.latency(), self._arrived)
+
+    def _arrived(self) -> None:
+        """Messages are slow or quick, but they never overtake each other: the first on its way is the one that arrives."""
+        try:
+            self._commit(self._on_their_way.pop(0))
+        except AssertionError as broken:
+            self._server.broken.append(broken)
+            self.was_cut.set()
 
     def _commit(self, batch: list[tuple[pb.Operation, OnAnswer | None]]) -> None:
         answers: list[tuple[OnAnswer, Answer]] = []
@@ -185,8 +195,10 @@ class FakeServer:
         self.executor = self.new_executor()
         self.runs: list[FakeRun] = []
         self.messages = 0
+        self.broken: list[AssertionError] = []  # rules that a worker broke
         self.refuse: Callable[[Any], ErrorDetail | None] = lambda command: None
         self._skipped_us = 0
+        self._frozen_at: int | None = None
         self._began_at = self.loop.time()
 
     def new_executor(self) -> Executor:
@@ -194,6 +206,10 @@ class FakeServer:
 
     @property
     def now(self) -> int:
+        """The server's time; while an operation is applied it stands still."""
+        return self._frozen_at or self._time()
+
+    def _time(self) -> int:
         return START_US + self._skipped_us + int((self.loop.time() - self._began_at) * 1_000_000)
 
     def advance(self, seconds: float) -> None:
@@ -290,7 +306,13 @@ class FakeServer:
     # --- operations -----------------------------------------------------------------------------------------------------
 
     def apply(self, port: FakePort, operation: pb.Operation) -> Outcome:
-        run = port.run
+        self._frozen_at = self._time()
+        try:
+            return self._apply(port.run, operation)
+        finally:
+            self._frozen_at = None
+
+    def _apply(self, run: FakeRun, operation: pb.Operation) -> Outcome:
         command = read_operation(operation, RunKey("default", run.run_id), Lease(run.lease, 7))
         assert not isinstance(command, Refused), command
         refused = self.refuse(command)
@@ -302,7 +324,9 @@ class FakeServer:
                 return self._begin_step(run, command)
             case CompleteStep():
                 step = self._current(run, command.step_id, command.attempt)
-                done = _replace(step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now, output=command.output)
+                done = _replace(
+                    step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now, output=command.output
+                )
                 run.steps[step.step_id] = done
                 return Recorded(done.seq, done.at)
             case FailStep():
@@ -347,9 +371,7 @@ class FakeServer:
                 step, status=StepStatus.PENDING, attempt=decision.attempt, retry_at=decision.at
             )
             return RetryScheduled(seq, self.now, decision.attempt, decision.at)
-        run.steps[step.step_id] = _replace(
-            step, status=StepStatus.FAILED, seq=seq, at=self.now, error=decision.error
-        )
+        run.steps[step.step_id] = _replace(step, status=StepStatus.FAILED, seq=seq, at=self.now, error=decision.error)
         return StepFailed(seq, self.now, step.attempt, decision.error)
 
     def _begin_sleep(self, run: FakeRun, command: BeginSleep) -> Outcome:
@@ -371,9 +393,7 @@ class FakeServer:
             return Recorded(step.seq, step.at)
         if step.wake_at > self.now:
             return TimerSet(step.begun_seq, self.now, step.wake_at)
-        run.steps[step.step_id] = done = _replace(
-            step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now
-        )
+        run.steps[step.step_id] = done = _replace(step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now)
         return Recorded(done.seq, done.at)
 
     def _park(self, run: FakeRun, command: Park) -> Outcome:
@@ -426,3 +446,4 @@ async def fake_server(*workflows: AnyWorkflow, **options: Any) -> AsyncIterator[
         async with asyncio.timeout(TIMEOUT_S):
             await server.executor.drained()
         server.executor.close()
+    assert not server.broken, server.broken

@@ -115,7 +115,7 @@ async def test_a_kind_that_does_not_fit_the_history_fails_clearly() -> None:
                 await ctx.step(name).run(nothing)
             else:
                 await ctx.sleep(name, "1h")
-        except Exception:
+        except Exception:  # noqa: BLE001  the subject
             pytest.fail("the code must not see it")
 
     changed = False
@@ -340,7 +340,15 @@ async def test_time_chance_and_identity_are_the_same_on_replay() -> None:
         facts += [ctx.now(), ctx.random()]
         seen.append(facts)
         await ctx.sleep("hour", "1h")
-        return [ctx.run_id, ctx.workflow_id, ctx.namespace, ctx.workflow_type, ctx.version, str(ctx.attempt), *ctx.labels]
+        return [
+            ctx.run_id,
+            ctx.workflow_id,
+            ctx.namespace,
+            ctx.workflow_type,
+            ctx.version,
+            str(ctx.attempt),
+            *ctx.labels,
+        ]
 
     async def other(ctx: Context, facts: list[Any]) -> None:
         facts.append(ctx.uuid())
@@ -420,11 +428,11 @@ def test_registrations_that_cannot_work_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="'take-order' version 1 is given more than once: the same one twice"):
         Registry([take_order, take_order])
     with pytest.raises(InvalidArgument, match=r"must take \(ctx\) or \(ctx, input\)"):
-        workflow(three)  # type: ignore[call-overload]  # pyright: ignore
+        workflow(three)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(InvalidArgument, match="must be an `async def` function"):
-        Registry([("sync", len)])  # type: ignore[list-item]  # pyright: ignore
-    with pytest.raises(InvalidArgument, match="is no workflow. Decorate the function"):
-        Registry([three])  # type: ignore[list-item]  # pyright: ignore
+        Registry([("sync", len)])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidArgument, match=r"is no workflow\. Decorate the function"):
+        Registry([three])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 
 
 async def three(ctx: Context, a: int, b: int) -> int:
@@ -435,5 +443,3 @@ def cancel(run: Any, port: FakePort) -> None:
     run.cancel_requested = True
     assert port.execution is not None
     port.execution.cancel("not needed")
-
-

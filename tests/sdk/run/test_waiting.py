@@ -163,7 +163,8 @@ async def test_every_way_of_asyncio_to_wait_for_tasks_can_be_parked(how: str, ke
             await task
             return value
         if how == "as_completed":
-            return [await each for each in asyncio.as_completed([sleeper(ctx)])][0]
+            (only,) = [await each for each in asyncio.as_completed([sleeper(ctx)])]
+            return only
         lock = asyncio.Lock()
         task = asyncio.create_task(holder(ctx, lock))
         await asyncio.sleep(0)
@@ -208,13 +209,13 @@ async def test_unwinding_cannot_be_swallowed() -> None:
     async def greedy(ctx: Context) -> str:
         try:
             await ctx.sleep("day", "1 day")
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  the subject
             seen.append(type(error).__name__)
             try:
                 await ctx.step("record").run(done, "no")
-            except Exception:
+            except Exception:  # noqa: BLE001  the subject
                 seen.append("an Exception")
-            except BaseException as again:
+            except BaseException as again:  # noqa: BLE001  the subject
                 seen.append(type(again).__name__)
             return "swallowed"
         finally:

@@ -53,7 +53,9 @@ async def test_looking_ahead_is_one_statement(store: PostgresStore) -> None:
     assert store.statements - statements == 1
 
 
-async def test_steps_change_run_rows_without_touching_an_index(store: PostgresStore, connection: asyncpg.Connection) -> None:
+async def test_steps_change_run_rows_without_touching_an_index(
+    store: PostgresStore, connection: asyncpg.Connection
+) -> None:
     holdings = await running(store, 20)
     for n in range(50):
         await write(store, *(begin(held, f"step-{n}") for held in holdings))

@@ -24,7 +24,12 @@ async def test_commands_of_a_locked_run_are_busy_and_their_neighbours_recorded(
         await lock(connection, locked)
         async with asyncio.timeout(10):
             outcomes = await write(
-                store, begin(first, "a"), begin(locked, "a"), complete(locked, "a"), begin(last, "a"), complete(last, "a")
+                store,
+                begin(first, "a"),
+                begin(locked, "a"),
+                complete(locked, "a"),
+                begin(last, "a"),
+                complete(last, "a"),
             )
         assert outcomes == [Begun(1, NOW, 1), Busy(), Busy(), Begun(1, NOW, 1), Recorded(2, NOW)]
     assert await write(store, begin(locked, "a"), complete(locked, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]

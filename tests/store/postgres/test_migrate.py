@@ -37,7 +37,7 @@ async def test_a_newer_schema_is_refused(url: str, connection: asyncpg.Connectio
 
 async def test_an_edited_migration_is_noticed(url: str, connection: asyncpg.Connection) -> None:
     await connection.execute("UPDATE schema_migrations SET checksum = 'other' WHERE version = 1")
-    with pytest.raises(SchemaMismatch, match="0001_backbone.*checksum"):
+    with pytest.raises(SchemaMismatch, match=r"0001_backbone.*checksum"):
         await PostgresMigrator(url).migrate()
 
 

@@ -39,6 +39,15 @@ INDEXES = {
     "wave": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}},
     "lone_step": {"runs": {"runs_pkey"}},
     "settle": {"runs": {"runs_pkey"}},
+    "read_for_write": {"runs": {"runs_pkey"}, "steps": {"steps_pkey", "steps_due"}},
+    "start_runs": {"runs": set(), "steps": set()},
+    "find_starts": {"runs": {"runs_request_id", "runs_open_workflow_id", "runs_ended_workflow_id"}},
+    "next_page": {"runs": {"runs_pkey"}, "steps": {"steps_begun"}},
+    "cut_leases": {"runs": {"runs_pkey"}},
+    "release_leases": {"runs": {"runs_pkey"}},
+    "runs_held_by": {"runs": {"runs_held"}},
+    "lock_due_runs": {"runs": {"runs_pkey", "runs_to_wake", "runs_deadline", "runs_cancel_by", "runs_leased"}},
+    "fire_runs": {"runs": {"runs_pkey"}, "steps": {"steps_due", "steps_pkey"}},
     "claim_runs": {"runs": {"runs_to_claim", "runs_pkey", "runs_held", "runs_leased"}},
     "first_pages": {"steps": {"steps_begun"}},
     "renew_leases": {"runs": {"runs_pkey"}},
@@ -87,7 +96,6 @@ async def test_plans_go_by_indexes_on_large_tables_analysed_or_not(connection: a
         await connection.execute(statement)
     await assert_plans(connection)
     await connection.execute("ANALYZE")
-    await connection.execute("DEALLOCATE ALL")
     await assert_plans(connection)
 
 
@@ -112,6 +120,7 @@ async def plan_of(connection: asyncpg.Connection, name: str) -> dict[str, Any]:
     await connection.execute(f"PREPARE planned_{name} AS {statement}")
     arguments = f"({', '.join(['NULL'] * parameters)})" if parameters else ""
     text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE planned_{name}{arguments}")
+    await connection.execute(f"DEALLOCATE planned_{name}")
     return json.loads(text)[0]["Plan"]
 
 
@@ -129,10 +138,11 @@ async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Con
         joins = [
             node
             for node in flatten(await plan_of(connection, name))
-            if any(child.get("Relation Name") == "runs" and "Index" in child["Node Type"] for child in node.get("Plans", []))
+            if any(
+                child.get("Relation Name") == "runs" and "Index" in child["Node Type"]
+                for child in node.get("Plans", [])
+            )
         ]
         assert [node["Node Type"] for node in joins] == ["Nested Loop"]
         outer = joins[0]["Plans"][0]
         assert (outer["Node Type"], outer["CTE Name"]) == ("CTE Scan", "g")
-
-

@@ -1,10 +1,11 @@
 """The server and the worker that are measured: real `kagzi` processes, each of its own, spoken to only by gRPC."""
 
 import asyncio
+import os
 import re
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from ..exits import Exit, Stop
@@ -17,8 +18,9 @@ _KEPT_LINES = 40
 class KagziProcess:
     """`python -m kagzi ...`. Its output is read until its end, so that it never blocks; the last lines are kept."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         self.arguments = tuple(arguments)
+        self._environment = environment
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -39,6 +41,7 @@ class KagziProcess:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, **self._environment},
         )
         self._reader = asyncio.create_task(self._read(self._process))
 
@@ -58,7 +61,15 @@ class KagziProcess:
         except TimeoutError:
             pass  # told below, with what it said instead
         said = "\n  ".join(self.lines)
-        raise Stop(Exit.FAILED, f"`kagzi {' '.join(self.arguments)}` did not become ready. It said:\n  {said}")
+        raise Stop(
+            await self._exit_code(), f"`kagzi {' '.join(self.arguments)}` did not become ready. It said:\n  {said}"
+        )
+
+    async def _exit_code(self) -> Exit:
+        """A database that cannot be reached is that for us, too."""
+        ended = self._process is not None and self._reader is not None and self._reader.done()
+        code = await self._process.wait() if ended and self._process else None
+        return Exit(code) if code in (Exit.CANNOT_CONNECT, Exit.REFUSED) else Exit.FAILED
 
     async def stop(self) -> None:
         process = self._process
@@ -85,8 +96,9 @@ class KagziProcess:
 
 
 @asynccontextmanager
-async def running(*arguments: str) -> AsyncGenerator[KagziProcess]:
-    process = KagziProcess(arguments)
+async def running(*arguments: str, environment: Mapping[str, str] | None = None) -> AsyncGenerator[KagziProcess]:
+    """What may be secret, such as a database URL, goes into the environment: arguments are for everybody to see."""
+    process = KagziProcess(arguments, environment or {})
     await process.start()
     try:
         yield process

@@ -60,7 +60,8 @@ async def _bench(url: str, plan: Plan, progress: Progress) -> dict[str, Any]:
 @asynccontextmanager
 async def _server_and_worker(url: str, namespace: str, slots: int) -> AsyncGenerator[tuple[str, int, int]]:
     """Address of the server, and both process ids."""
-    async with running("server", "--db", url, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0") as server:
+    ports = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    async with running("server", *ports, environment={"KAGZI_DB": url}) as server:
         address = await server.says(r"^kagzi server ready .*?grpc=(\S+)")
         options = ("--address", address, "--namespace", namespace, "--max-concurrent", str(slots))
         async with running("worker", flows.__name__, *options) as worker:

@@ -52,6 +52,7 @@ LOSSES = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a call on a connection that breaks at this moment
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.InvalidAuthorizationSpecificationError,

@@ -43,7 +43,7 @@ async def list_runs(
         return Rows((), has_more=False)
     newer = cursor is not None and cursor.direction == "prev"
     rows = await session.read(
-        "list_runs_newer" if newer else "list_runs_older",
+        f"list_{'labelled_' if where.labels else ''}runs_{'newer' if newer else 'older'}",
         *_conditions(namespace, where),
         None if cursor is None else cursor.at,
         None if cursor is None else cursor.id,
@@ -58,7 +58,8 @@ async def list_runs(
 async def count_runs(session: Session, namespace: str, where: RunFilter, cap: int) -> int:
     if where.parent_run_id and not is_uuid(where.parent_run_id):
         return 0
-    [row] = await session.read("count_runs", *_conditions(namespace, where), cap)
+    name = "count_labelled_runs" if where.labels else "count_runs"
+    [row] = await session.read(name, *_conditions(namespace, where), cap)
     return row["runs"]
 
 

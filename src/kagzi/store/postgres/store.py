@@ -24,7 +24,8 @@ from ...core.seams import Dice
 from ...core.states import RunStatus, WorkerStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
-from . import claims, leases, namespaces, runs, steps, timers, workers
+from . import claims, leases, namespaces, steps, timers, workers
+from . import runs as run_questions
 from .connections import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, LinkPool, Target
 from .migrate import PostgresMigrator
 from .write import Writer
@@ -33,33 +34,25 @@ QUERY_CONNECTIONS = 4
 OLDEST_VERSION = 15
 
 
-class PostgresStore:
+class PostgresStore(Counters):
     """Keeps `store.protocol.Store`.
 
     Three kinds of connections: one that only writes batches, one for claims, leases and timers, and a few for questions.
     A lost one raises Unavailable; the next call connects again.
     """
 
-    name = "postgresql"
+    name: str = "postgresql"
 
     def __init__(self, url: str, *, dice: Dice) -> None:
+        super().__init__()
         self._target = Target(url)
-        self._counters = Counters()
-        self._hot = Link(self._target, self._counters, HOT_SETTINGS)
-        self._duty = Link(self._target, self._counters, HOT_SETTINGS)
-        self._questions = LinkPool(self._target, self._counters, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
+        self._hot = Link(self._target, self, HOT_SETTINGS)
+        self._duty = Link(self._target, self, HOT_SETTINGS)
+        self._questions = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
         self._writer = Writer(dice)
         self._claims = claims.Claims()
         self._migrator = PostgresMigrator(url)
         self.warnings: list[str] = []
-
-    @property
-    def statements(self) -> int:
-        return self._counters.statements
-
-    @property
-    def transactions(self) -> int:
-        return self._counters.transactions
 
     async def open(self) -> None:
         await self._check_server()
@@ -134,23 +127,23 @@ class PostgresStore:
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
         async with self._questions.use() as session:
-            return await runs.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
+            return await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
 
     async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
         async with self._questions.use() as session:
-            return await runs.list_runs(session, namespace, where, cursor, limit)
+            return await run_questions.list_runs(session, namespace, where, cursor, limit)
 
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
         async with self._questions.use() as session:
-            return await runs.count_runs(session, namespace, where, cap)
+            return await run_questions.count_runs(session, namespace, where, cap)
 
-    async def ends_of(self, runs_: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+    async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
         async with self._questions.use() as session:
-            return await runs.ends_of(session, runs_)
+            return await run_questions.ends_of(session, runs)
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
         async with self._questions.use() as session:
-            return await runs.cancel_run(session, run, reason, now, cancel_by)
+            return await run_questions.cancel_run(session, run, reason, now, cancel_by)
 
     # --- steps ----------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from .state import OUTPUT_STEP
 _OUTPUT = int(KindCode.OUTPUT)
 
 # Columns of a row of `begun` that a completion of the same step fills in.
-_RESULT, _DATA, _METADATA = 5, 12, 13
+_KIND, _RESULT, _DATA, _METADATA = 3, 5, 12, 13
 _HEAD_COLUMNS = 9
 _BEGUN_COLUMNS = 14
 _COMPLETED_COLUMNS = 6
@@ -53,7 +53,17 @@ class Wave:
         rows = len(self._begun) - begun + len(self._completed) - completed
         begins, result, ends = head
         self._heads.append(
-            (run.run_id, run.namespace, lease.counter, lease.nonce, len(commands), rows, begins or None, result or None, ends or None)
+            (
+                run.run_id,
+                run.namespace,
+                lease.counter,
+                lease.nonce,
+                len(commands),
+                rows,
+                begins or None,
+                result or None,
+                ends or None,
+            )
         )
         self._groups.append(group)
         return True
@@ -106,6 +116,8 @@ class Wave:
 
     async def record(self, writing: Writing) -> list[WorkerGroup]:
         """Write everything, fill in the outcomes, and answer the groups that were not taken: they must be looked at."""
+        if len(self._begun) == 1 and self._is_lone_step():
+            return await self._record_lone_step(writing)
         try:
             [row] = await writing.session.write(
                 "wave",
@@ -126,6 +138,23 @@ class Wave:
         if len(taken) == len(self._groups):
             return []
         return [group for number, group in enumerate(self._groups, start=1) if number not in taken]
+
+    def _is_lone_step(self) -> bool:
+        """One step of one run that begins and completes: what a run without company sends all the time."""
+        row = self._begun[0]
+        return len(self._groups) == 1 and not self._completed and row[_RESULT] is not None and row[_KIND] is None
+
+    async def _record_lone_step(self, writing: Writing) -> list[WorkerGroup]:
+        run_id, namespace, lease, nonce = self._heads[0][:4]
+        _, step_id, name, _, _, _, timeout_ms, *rest = self._begun[0]
+        now, terms = writing.now, writing.terms
+        lease_terms = (now, terms.until, terms.renew_before)
+        run = (run_id, namespace, lease, nonce, STEPS_PER_RUN)
+        rows = await writing.session.write("lone_step", *lease_terms, *run, step_id, name, timeout_ms or 0, *rest)
+        if not rows or not rows[0]["begun"]:
+            return self._groups
+        self._answer({1: rows[0]["base"]}, now, writing.outcomes)
+        return []
 
     def _answer(self, bases: dict[int, int], now: Timestamp, outcomes: Outcomes) -> None:
         for index, number, place, what in self._answers:

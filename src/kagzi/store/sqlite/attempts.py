@@ -105,7 +105,7 @@ def begin_step(wave: Wave, command: BeginStep, fence: Fence) -> Outcome:
         return _begin_first(wave, command, fence)
     if step.kind != KindCode.FUNCTION:
         return wrong_kind(command.step_id, step.kind, KindCode.FUNCTION)
-    if (repeated := repeat_begin(wave, command)) is not None:
+    if (repeated := _repeated_begin(wave, command, step)) is not None:
         return repeated
     if step.has_result:
         return known(wave, fence.run_id, command.step_id)
@@ -159,14 +159,16 @@ def _lose(wave: Wave, command: BeginStep, fence: Fence, step: StepState) -> Know
 def repeat_begin(wave: Wave, command: BeginStep) -> Outcome | None:
     """The answer of a begin that was recorded under this very lease."""
     step = find_step(wave, command.run.run_id, command.step_id)
-    if step is None or step.kind != KindCode.FUNCTION:
-        return None
+    return None if step is None or step.kind != KindCode.FUNCTION else _repeated_begin(wave, command, step)
+
+
+def _repeated_begin(wave: Wave, command: BeginStep, step: StepState) -> Outcome | None:
     if step.is_of(command.lease) and command.attempt in (0, step.attempt):
         if step.status == StepCode.RUNNING:
             return Begun(step.begun_seq, step.started_at or 0, step.attempt)
         return known(wave, command.run.run_id, command.step_id) if step.has_result else None
     failed = _failed_attempt(wave, command.run.run_id, command.step_id, command.attempt, command.lease)
-    return None if failed is None else Begun(step.begun_seq, step.started_at or 0, command.attempt)
+    return None if failed is None else Begun(failed[3], failed[4] or 0, command.attempt)
 
 
 # --- complete and fail ------------------------------------------------------------------------------------------------
@@ -212,7 +214,8 @@ def fail_step(wave: Wave, command: FailStep, fence: Fence) -> Outcome:
 def _schedule_retry(wave: Wave, command: FailStep, fence: Fence, step: StepState, retry: RetryAt) -> RetryScheduled:
     seq = fence.next_seq()
     given = _given(wave, command, fence, seq) | {"attempt": step.attempt, "retry_at": retry.at}
-    archived = {"started_at": step.started_at, "worker_id": step.worker_id, "error": write_error(command.error)}
+    archived: dict[str, Any] = {"begun_seq": step.begun_seq, "started_at": step.started_at}
+    archived |= {"worker_id": step.worker_id, "error": write_error(command.error)}
     wave.database.run("archive_attempt", given | archived)
     wave.database.run("schedule_retry", given)
     return RetryScheduled(seq, wave.now, retry.attempt, retry.at)

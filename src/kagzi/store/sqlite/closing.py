@@ -17,6 +17,8 @@ from .rows import read_history_step, read_retry, write_error
 from .sleeps import complete_sleep
 from .wave import Wave
 
+_REASONS = (WaitCode.TIME, WaitCode.RETRY)  # as `next_waits` tells them
+
 
 class RunState(msgspec.Struct, frozen=True):
     """A row of `run_state`."""
@@ -47,15 +49,12 @@ class RunState(msgspec.Struct, frozen=True):
 
 def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     now, known_seq = wave.now, command.known_seq
-    due = wave.database.rows("due_sleeps", (fence.run_id, now))
-    if due:
-        known_seq = min(known_seq, fence.seq)  # it cannot know of these
-        for (step_id,) in due:
-            complete_sleep(wave, step_id, fence)
+    waits, seq_before = _waits(wave, fence.run_id), fence.seq
+    if waits and waits[0][0] <= now and _complete_due_sleeps(wave, fence):
+        known_seq = min(known_seq, seq_before)  # it cannot know of these
     if _last_result(wave, fence) > known_seq:
         rows = wave.database.rows("results_after", (fence.run_id, known_seq))
         return NotParked(now, tuple(map(read_history_step, rows)))
-    waits = [(at, reason) for at, reason in _waits(wave, fence.run_id) if at is not None]
     if not waits:
         return refused(
             ErrorCode.PRECONDITION_FAILED,
@@ -63,7 +62,7 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
             subject="run",
             subject_id=fence.run_id,
         )
-    due_at, reason = min(waits)
+    due_at, reason = waits[0]
     if due_at <= now:
         return NotParked(now, ())
     if run.cancel_requested_at is not None and run.cancel_lease == fence.lease:
@@ -74,9 +73,17 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     return Parked(now, due_at)
 
 
-def _waits(wave: Wave, run_id: str) -> list[tuple[Timestamp | None, WaitCode]]:
-    sleep, retry = wave.database.row("next_sleep", (run_id,)), wave.database.row("next_retry", (run_id,))
-    return [(sleep[0] if sleep else None, WaitCode.TIME), (retry[0] if retry else None, WaitCode.RETRY)]
+def _waits(wave: Wave, run_id: str) -> list[tuple[Timestamp, WaitCode]]:
+    """What the run waits for, the earliest first."""
+    row = wave.database.row("next_waits", {"run_id": run_id}) or (None, None)
+    return sorted((at, reason) for at, reason in zip(row, _REASONS, strict=True) if at is not None)
+
+
+def _complete_due_sleeps(wave: Wave, fence: Fence) -> bool:
+    due = wave.database.rows("due_sleeps", (fence.run_id, wave.now))
+    for (step_id,) in due:
+        complete_sleep(wave, step_id, fence)
+    return bool(due)
 
 
 def _last_result(wave: Wave, fence: Fence) -> int:

@@ -5,12 +5,13 @@ from typing import Any
 from ...core.commands import StartRun
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Existing, Outcome, Refused, Started
-from ...core.records import NamespaceRecord
-from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
+from ...core.records import NamespaceRecord, RunKey
+from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from .connection import Row
 from .fences import Fence
 from .plain_text import is_plain, refused
-from .rows import write_error, write_mapping, write_retry
+from .rows import write_mapping, write_retry
+from .timers import end
 from .wave import Wave
 
 _TIME = int(WaitCode.TIME)
@@ -92,15 +93,8 @@ def _conflict(wave: Wave, command: StartRun, row: Row) -> Outcome | None:
         subject="run",
         subject_id=command.run.run_id,
     )
-    end_run(wave, run_id, RunStatus.CANCELLED, error)
+    end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now)
     return None
-
-
-def end_run(wave: Wave, run_id: str, status: RunStatus, error: ErrorDetail) -> None:
-    """End an open run without its worker."""
-    given = {"run_id": run_id, "status": CODE_OF_RUN_STATUS[status], "error": write_error(error), "now": wave.now}
-    wave.database.run("end_run", given)
-    wave.fences.forget(run_id)
 
 
 def _taken(command: StartRun, run_id: str, message: str) -> Refused:

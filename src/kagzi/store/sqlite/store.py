@@ -25,7 +25,8 @@ from ...core.seams import Dice
 from ...core.states import RunStatus, WorkerStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
-from . import claims, leases, namespaces, runs, steps, timers, workers
+from . import claims, leases, namespaces, steps, timers, workers
+from . import runs as run_rows
 from .connection import MEMORY, Database, Lane, check_library, connect
 from .migrate import apply_migrations, behind, check_schema, file_exists, schema_status
 from .wave import Writer
@@ -47,18 +48,8 @@ class SqliteStore:
         self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
         self._writer: Writer | None = None
         self._reader: Database | None = None
-
-    @property
-    def statements(self) -> int:
-        return sum(database.statements for database in self._databases())
-
-    @property
-    def transactions(self) -> int:
-        return sum(database.transactions for database in self._databases())
-
-    def _databases(self) -> set[Database]:
-        databases = {self._reader, self._writer.database if self._writer else None}
-        return {database for database in databases if database is not None}
+        self.statements = 0
+        self.transactions = 0
 
     async def open(self) -> None:
         if self._writer is not None:
@@ -99,24 +90,39 @@ class SqliteStore:
         self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
     ) -> Answer:
         """In one transaction, in the thread that writes."""
-        if self._writer is None:
+        return await self._write(lambda writer: _transact(writer, act, *args, **kwargs))
+
+    async def _write(self, act: Callable[[Writer], Answer]) -> Answer:
+        if (writer := self._writer) is None:
             raise _not_open()
-        return await self._writing.call(_transact, self._writer, act, *args, **kwargs)
+        try:
+            return await self._writing.call(act, writer)
+        finally:
+            self._count()
 
     async def _read(
         self, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
     ) -> Answer:
         """From one snapshot, in the thread that reads."""
-        if self._reader is None:
+        if (reader := self._reader) is None:
             raise _not_open()
-        return await self._reading.call(_snapshot, self._reader, act, *args, **kwargs)
+        try:
+            return await self._reading.call(lambda: _snapshot(reader, act, *args, **kwargs))
+        finally:
+            self._count()
+
+    def _count(self) -> None:
+        writer, reader = self._writer, self._reader
+        if writer is not None and reader is not None:
+            self.transactions = writer.database.transactions
+            self.statements = writer.database.statements
+            if reader is not writer.database:
+                self.statements += reader.statements
 
     # --- hot ---------------------------------------------------------------------------------------------------------
 
     async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
-        if self._writer is None:
-            raise _not_open()
-        return await self._writing.call(write, self._writer, batch, now, terms) if batch else []
+        return await self._write(lambda writer: write(writer, batch, now, terms)) if batch else []
 
     async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Sequence[ClaimedRun]:
         return await self._change(claims.claim, wants, nonce, now, until) if wants else []
@@ -145,19 +151,19 @@ class SqliteStore:
     # --- runs --------------------------------------------------------------------------------------------------------
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
-        return await self._read(runs.get_run, namespace, run_id, workflow_id)
+        return await self._read(run_rows.get_run, namespace, run_id, workflow_id)
 
     async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        return await self._read(runs.list_runs, namespace, where, cursor, limit)
+        return await self._read(run_rows.list_runs, namespace, where, cursor, limit)
 
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        return await self._read(runs.count_runs, namespace, where, cap)
+        return await self._read(run_rows.count_runs, namespace, where, cap)
 
-    async def ends_of(self, runs_asked: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
-        return await self._read(runs.ends_of, runs_asked) if runs_asked else []
+    async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+        return await self._read(run_rows.ends_of, runs) if runs else []
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
-        return await self._change(runs.cancel_run, run, reason, now, cancel_by)
+        return await self._change(run_rows.cancel_run, run, reason, now, cancel_by)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

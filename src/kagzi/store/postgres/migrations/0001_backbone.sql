@@ -67,19 +67,21 @@ CREATE TABLE runs (
 -- One open run per workflow id; one run per request.
 CREATE UNIQUE INDEX runs_open_workflow_id ON runs (namespace, workflow_id) WHERE status IN (1, 2, 3, 7);
 CREATE UNIQUE INDEX runs_request_id ON runs (namespace, request_id);
--- What is claimed, woken, ended by the clock, taken from a lost worker.
-CREATE INDEX runs_to_claim ON runs (namespace, workflow_type, priority DESC, ready_at, run_id) WHERE status = 1;
-CREATE INDEX runs_to_wake ON runs (due_at) WHERE status = 3 AND due_at IS NOT NULL;
-CREATE INDEX runs_leased ON runs (lease_until) WHERE status = 2;
-CREATE INDEX runs_held ON runs (namespace, worker_id) WHERE status = 2;
-CREATE INDEX runs_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND status IN (1, 2, 3, 7);
-CREATE INDEX runs_cancel_by ON runs (cancel_by) WHERE cancel_by IS NOT NULL AND status IN (1, 2, 3, 7);
+-- What is claimed, woken, ended by the clock, taken from a lost worker. Their conditions name no status: those of the lists
+-- below do, and a planner that has seen no such rows would read all open runs by one of them.
+CREATE INDEX runs_to_claim ON runs (namespace, workflow_type, priority DESC, ready_at, run_id) WHERE ready_at IS NOT NULL;
+CREATE INDEX runs_to_wake ON runs (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX runs_leased ON runs (lease_until) WHERE lease_until IS NOT NULL;
+CREATE INDEX runs_held ON runs (namespace, worker_id) WHERE lease_until IS NOT NULL;
+CREATE INDEX runs_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND finished_at IS NULL;
+CREATE INDEX runs_cancel_by ON runs (cancel_by) WHERE cancel_by IS NOT NULL AND finished_at IS NULL;
 -- What people look for: the latest of an id, lists by time, by type, of what is open, of what went wrong, of a parent.
+-- `created_at >= 0` always holds: it keeps the indexes of lists out of plans that are made while the tables are empty.
 CREATE INDEX runs_ended_workflow_id ON runs (namespace, workflow_id, created_at) WHERE status IN (4, 5, 6);
-CREATE INDEX runs_created ON runs (namespace, created_at, run_id);
-CREATE INDEX runs_type ON runs (namespace, workflow_type, created_at, run_id);
-CREATE INDEX runs_open ON runs (namespace, created_at, run_id) WHERE status IN (1, 2, 3, 7);
-CREATE INDEX runs_trouble ON runs (namespace, created_at, run_id) WHERE status IN (5, 6);
+CREATE INDEX runs_created ON runs (namespace, created_at, run_id) WHERE created_at >= 0;
+CREATE INDEX runs_type ON runs (namespace, workflow_type, created_at, run_id) WHERE created_at >= 0;
+CREATE INDEX runs_open ON runs (namespace, created_at, run_id) WHERE created_at >= 0 AND status IN (1, 2, 3, 7);
+CREATE INDEX runs_trouble ON runs (namespace, created_at, run_id) WHERE created_at >= 0 AND status IN (5, 6);
 CREATE INDEX runs_parent ON runs (parent_run_id) WHERE parent_run_id IS NOT NULL;
 
 CREATE TABLE run_labels (
@@ -132,8 +134,9 @@ CREATE TABLE steps (
     CONSTRAINT steps_due CHECK (due_at IS NULL OR status < 3)
 ) WITH (fillfactor = 85);
 
--- History is read in the order in which steps were begun, page by page.
-CREATE INDEX steps_begun ON steps (run_id, begun_seq);
+-- History is read in the order in which steps were begun, page by page. The condition always holds; it keeps the index from
+-- those who look for one step: a planner that has only seen short runs takes it for as good as the primary key.
+CREATE INDEX steps_begun ON steps (run_id, begun_seq) WHERE begun_seq >= 0;
 CREATE INDEX steps_due ON steps (run_id, due_at) WHERE due_at IS NOT NULL;
 
 -- Failed attempts that were followed by another.

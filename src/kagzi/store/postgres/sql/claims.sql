@@ -15,14 +15,14 @@ WITH groups AS MATERIALIZED (
     FROM groups
     CROSS JOIN LATERAL (
         SELECT r.run_id, r.priority, r.ready_at FROM runs AS r
-        WHERE r.namespace = groups.namespace AND r.workflow_type = groups.workflow_type AND r.status = 1
+        WHERE r.namespace = groups.namespace AND r.workflow_type = groups.workflow_type AND r.ready_at IS NOT NULL
             AND (r.version IS NULL OR r.version = ANY (groups.versions))
             AND (r.deadline_at > $1::bigint) IS NOT FALSE
         ORDER BY r.priority DESC, r.ready_at, r.run_id
         LIMIT CASE
             WHEN groups.run_limit IS NULL THEN groups.wanted
             ELSE greatest(0, least(groups.wanted, groups.run_limit - (
-                SELECT count(*) FROM runs AS c WHERE c.namespace = groups.namespace AND c.status = 2
+                SELECT count(*) FROM runs AS c WHERE c.namespace = groups.namespace AND c.lease_until IS NOT NULL
             )))
         END
         FOR UPDATE SKIP LOCKED
@@ -55,7 +55,7 @@ CROSS JOIN LATERAL (
                 wake_at, child_run_id::text AS child_run_id, details, details_meta,
                 CASE WHEN kind >= 100 THEN 0 ELSE $2::bigint + coalesce(octet_length(output), 0) + octet_length(step_id)
                     + coalesce(octet_length(error::text), 0) + coalesce(octet_length(details), 0) END AS bytes
-            FROM steps WHERE steps.run_id = given.run_id AND kind <> 102
+            FROM steps WHERE steps.run_id = given.run_id AND kind <> 102 AND begun_seq >= 0
             ORDER BY steps.begun_seq LIMIT $4::bigint
         ) AS s
     ) AS sized
@@ -75,10 +75,10 @@ LEFT JOIN LATERAL (
                 wake_at, child_run_id::text AS child_run_id, details, details_meta,
                 $6::bigint + coalesce(octet_length(output), 0) + octet_length(step_id)
                     + coalesce(octet_length(error::text), 0) + coalesce(octet_length(details), 0) AS bytes
-            FROM steps WHERE steps.run_id = r.run_id AND kind < 100 AND steps.begun_seq > $5::bigint
+            FROM steps WHERE steps.run_id = r.run_id AND kind < 100 AND begun_seq >= 0 AND steps.begun_seq > $5::bigint
             ORDER BY steps.begun_seq LIMIT $8::bigint
         ) AS s
     ) AS sized
 ) AS p ON p.total <= $7::bigint OR p.before = 0
-WHERE r.run_id = $2::uuid AND r.namespace = $1::text AND r.lease = $3::bigint AND r.nonce = $4::bigint AND r.status + 0 = 2
+WHERE r.run_id = $2::uuid AND r.namespace IS NOT DISTINCT FROM $1::text AND r.lease = $3::bigint AND r.nonce = $4::bigint AND r.status + 0 = 2
 ORDER BY p.begun_seq;

@@ -5,13 +5,13 @@ WITH g AS MATERIALIZED (
         AS g (run_id, namespace, lease, nonce, n)
 ), mine AS MATERIALIZED (
     SELECT r.run_id FROM g JOIN runs AS r ON r.run_id = g.run_id
-    WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+    WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
     FOR UPDATE OF r SKIP LOCKED
 ), renewed AS (
     UPDATE runs AS r SET lease_until = $1::bigint FROM mine WHERE r.run_id = mine.run_id
 )
 SELECT g.n, r.run_id IS NULL AS lost, r.cancel_reason FROM g
-LEFT JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
+LEFT JOIN runs AS r ON r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
     AND r.status + 0 = 2
 WHERE r.run_id IS NULL OR r.cancel_requested_at IS NOT NULL
 ORDER BY g.n;
@@ -23,14 +23,14 @@ WITH g AS MATERIALIZED (
         AS g (run_id, namespace, lease, nonce, n)
 ), mine AS MATERIALIZED (
     SELECT r.run_id, g.n FROM g JOIN runs AS r ON r.run_id = g.run_id
-    WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+    WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
         AND r.lease_until > $1::bigint
     FOR UPDATE OF r SKIP LOCKED
 ), cut AS (
     UPDATE runs AS r SET lease_until = $1 FROM mine WHERE r.run_id = mine.run_id
 )
 SELECT g.n FROM g JOIN runs AS r ON r.run_id = g.run_id
-WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2 AND r.lease_until > $1
+WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2 AND r.lease_until > $1
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
 -- name: release_leases
@@ -40,7 +40,7 @@ WITH g AS MATERIALIZED (
         AS g (run_id, namespace, lease, nonce, n)
 ), mine AS MATERIALIZED (
     SELECT r.run_id, g.n FROM g JOIN runs AS r ON r.run_id = g.run_id
-    WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+    WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
     FOR UPDATE OF r SKIP LOCKED
 ), released AS (
     UPDATE runs AS r SET status = 1, ready_at = $1::bigint, lease_until = NULL, seq = r.seq + 1
@@ -50,10 +50,10 @@ WITH g AS MATERIALIZED (
 SELECT NULL::bigint AS n, namespace, workflow_type FROM released
 UNION
 SELECT g.n, r.namespace, r.workflow_type FROM g JOIN runs AS r ON r.run_id = g.run_id
-WHERE r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
+WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
 -- name: runs_held_by
 -- What a worker holds, to hand it back.
 SELECT run_id::text AS run_id, lease, nonce FROM runs
-WHERE namespace = $1::text AND worker_id = $2::text AND status = 2 ORDER BY run_id;
+WHERE namespace = $1::text AND worker_id = $2::text AND lease_until IS NOT NULL ORDER BY run_id;

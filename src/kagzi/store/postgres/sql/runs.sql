@@ -20,23 +20,48 @@ SELECT kind, output, output_meta FROM steps WHERE run_id = $1::uuid AND step_id 
 -- name: list_runs_older
 -- A page of runs, newest first; the cursor is the last row seen.
 SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
-WHERE r.namespace = $1::text
+WHERE r.namespace = $1::text AND r.created_at >= 0
     AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
     AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
     AND ($4::bigint IS NULL OR r.created_at >= $4)
     AND ($5::bigint IS NULL OR r.created_at < $5)
-    AND ($6::text IS NULL OR r.workflow_id = $6)
+    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
+        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
+        UNION ALL
+        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
+    )))
     AND ($7::text IS NULL OR r.version = $7)
     AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-    AND ($9::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM unnest($9, $10::text[]) AS l (key, value) WHERE NOT EXISTS (
-            SELECT 1 FROM run_labels AS x
-            WHERE x.namespace = $1 AND x.key = l.key AND x.value = l.value AND x.run_id = r.run_id
+    AND $9::text[] IS NULL AND $10::text[] IS NULL
+    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) < ($11, $12::uuid))
+ORDER BY r.created_at DESC, r.run_id DESC
+LIMIT $13::bigint;
+
+-- name: list_labelled_runs_older
+-- The same with labels, an unconditional condition: only so may the planner go by the labels or by time, as suits.
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+WHERE r.namespace = $1::text AND r.created_at >= 0
+    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
+    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+    AND ($4::bigint IS NULL OR r.created_at >= $4)
+    AND ($5::bigint IS NULL OR r.created_at < $5)
+    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
+        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
+        UNION ALL
+        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
+    )))
+    AND ($7::text IS NULL OR r.version = $7)
+    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
+    AND EXISTS (
+        SELECT 1 FROM run_labels AS x
+        WHERE x.namespace = $1 AND x.key = ($9::text[])[1] AND x.value = ($10::text[])[1] AND x.run_id = r.run_id
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM unnest($9, $10) AS l (key, value) WHERE NOT EXISTS (
+            SELECT 1 FROM run_labels AS y
+            WHERE y.namespace = $1 AND y.key = l.key AND y.value = l.value AND y.run_id = r.run_id
         )
-    ))
-    AND ($9::text[] IS NULL OR r.run_id IN (
-        SELECT x.run_id FROM run_labels AS x WHERE x.namespace = $1 AND x.key = ($9)[1] AND x.value = ($10::text[])[1]
-    ))
+    )
     AND ($11::bigint IS NULL OR (r.created_at, r.run_id) < ($11, $12::uuid))
 ORDER BY r.created_at DESC, r.run_id DESC
 LIMIT $13::bigint;
@@ -44,23 +69,48 @@ LIMIT $13::bigint;
 -- name: list_runs_newer
 -- The same towards the newer, nearest first: the reader turns the page around.
 SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
-WHERE r.namespace = $1::text
+WHERE r.namespace = $1::text AND r.created_at >= 0
     AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
     AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
     AND ($4::bigint IS NULL OR r.created_at >= $4)
     AND ($5::bigint IS NULL OR r.created_at < $5)
-    AND ($6::text IS NULL OR r.workflow_id = $6)
+    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
+        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
+        UNION ALL
+        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
+    )))
     AND ($7::text IS NULL OR r.version = $7)
     AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-    AND ($9::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM unnest($9, $10::text[]) AS l (key, value) WHERE NOT EXISTS (
-            SELECT 1 FROM run_labels AS x
-            WHERE x.namespace = $1 AND x.key = l.key AND x.value = l.value AND x.run_id = r.run_id
+    AND $9::text[] IS NULL AND $10::text[] IS NULL
+    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) > ($11, $12::uuid))
+ORDER BY r.created_at, r.run_id
+LIMIT $13::bigint;
+
+-- name: list_labelled_runs_newer
+-- Towards the newer.
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+WHERE r.namespace = $1::text AND r.created_at >= 0
+    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
+    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+    AND ($4::bigint IS NULL OR r.created_at >= $4)
+    AND ($5::bigint IS NULL OR r.created_at < $5)
+    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
+        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
+        UNION ALL
+        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
+    )))
+    AND ($7::text IS NULL OR r.version = $7)
+    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
+    AND EXISTS (
+        SELECT 1 FROM run_labels AS x
+        WHERE x.namespace = $1 AND x.key = ($9::text[])[1] AND x.value = ($10::text[])[1] AND x.run_id = r.run_id
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM unnest($9, $10) AS l (key, value) WHERE NOT EXISTS (
+            SELECT 1 FROM run_labels AS y
+            WHERE y.namespace = $1 AND y.key = l.key AND y.value = l.value AND y.run_id = r.run_id
         )
-    ))
-    AND ($9::text[] IS NULL OR r.run_id IN (
-        SELECT x.run_id FROM run_labels AS x WHERE x.namespace = $1 AND x.key = ($9)[1] AND x.value = ($10::text[])[1]
-    ))
+    )
     AND ($11::bigint IS NULL OR (r.created_at, r.run_id) > ($11, $12::uuid))
 ORDER BY r.created_at, r.run_id
 LIMIT $13::bigint;
@@ -69,24 +119,48 @@ LIMIT $13::bigint;
 -- How many there are, counted no further than anybody wants to know.
 SELECT count(*) AS runs FROM (
     SELECT 1 FROM runs AS r
-    WHERE r.namespace = $1::text
+    WHERE r.namespace = $1::text AND r.created_at >= 0
         AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
         AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
         AND ($4::bigint IS NULL OR r.created_at >= $4)
         AND ($5::bigint IS NULL OR r.created_at < $5)
-        AND ($6::text IS NULL OR r.workflow_id = $6)
+        AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
+            SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
+            UNION ALL
+            SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
+        )))
         AND ($7::text IS NULL OR r.version = $7)
         AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-        AND ($9::text[] IS NULL OR NOT EXISTS (
-            SELECT 1 FROM unnest($9, $10::text[]) AS l (key, value) WHERE NOT EXISTS (
-                SELECT 1 FROM run_labels AS x
-                WHERE x.namespace = $1 AND x.key = l.key AND x.value = l.value AND x.run_id = r.run_id
+        AND $9::text[] IS NULL AND $10::text[] IS NULL
+    LIMIT $11::bigint
+) AS counted;
+
+-- name: count_labelled_runs
+-- Counted, with labels.
+SELECT count(*) AS runs FROM (
+    SELECT 1 FROM runs AS r
+    WHERE r.namespace = $1::text AND r.created_at >= 0
+        AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
+        AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+        AND ($4::bigint IS NULL OR r.created_at >= $4)
+        AND ($5::bigint IS NULL OR r.created_at < $5)
+        AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
+            SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
+            UNION ALL
+            SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
+        )))
+        AND ($7::text IS NULL OR r.version = $7)
+        AND ($8::uuid IS NULL OR r.parent_run_id = $8)
+        AND EXISTS (
+            SELECT 1 FROM run_labels AS x
+            WHERE x.namespace = $1 AND x.key = ($9::text[])[1] AND x.value = ($10::text[])[1] AND x.run_id = r.run_id
+        )
+        AND NOT EXISTS (
+            SELECT 1 FROM unnest($9, $10) AS l (key, value) WHERE NOT EXISTS (
+                SELECT 1 FROM run_labels AS y
+                WHERE y.namespace = $1 AND y.key = l.key AND y.value = l.value AND y.run_id = r.run_id
             )
-        ))
-        AND ($9::text[] IS NULL OR r.run_id IN (
-            SELECT x.run_id FROM run_labels AS x
-            WHERE x.namespace = $1 AND x.key = ($9)[1] AND x.value = ($10::text[])[1]
-        ))
+        )
     LIMIT $11::bigint
 ) AS counted;
 

@@ -8,7 +8,7 @@ SELECT r.run_id::text AS run_id, s.step_id, s.name, s.kind, s.status, s.attempt,
 FROM runs AS r
 LEFT JOIN LATERAL (
     SELECT * FROM steps
-    WHERE steps.run_id = r.run_id AND steps.kind < 100 AND steps.begun_seq > $4::bigint
+    WHERE steps.run_id = r.run_id AND steps.kind < 100 AND steps.begun_seq >= 0 AND steps.begun_seq > $4::bigint
         AND ($3::text IS NULL OR steps.name = $3)
     ORDER BY steps.begun_seq LIMIT $5::bigint
 ) AS s ON true

@@ -1,15 +1,15 @@
 -- name: lock_due_runs
 -- Everything the clock has to do with, nearest first; rows that somebody else holds are his business.
 WITH due AS MATERIALIZED (
-    (SELECT run_id, due_at AS at FROM runs WHERE status = 3 AND due_at <= $1::bigint ORDER BY due_at LIMIT $2::bigint)
+    (SELECT run_id, due_at AS at FROM runs WHERE due_at IS NOT NULL AND due_at <= $1::bigint ORDER BY due_at LIMIT $2::bigint)
     UNION ALL
     (SELECT run_id, deadline_at FROM runs
-     WHERE deadline_at IS NOT NULL AND deadline_at <= $1 AND status IN (1, 2, 3, 7) ORDER BY deadline_at LIMIT $2)
+     WHERE deadline_at IS NOT NULL AND deadline_at <= $1 AND finished_at IS NULL ORDER BY deadline_at LIMIT $2)
     UNION ALL
     (SELECT run_id, cancel_by FROM runs
-     WHERE cancel_by IS NOT NULL AND cancel_by <= $1 AND status IN (1, 2, 3, 7) ORDER BY cancel_by LIMIT $2)
+     WHERE cancel_by IS NOT NULL AND cancel_by <= $1 AND finished_at IS NULL ORDER BY cancel_by LIMIT $2)
     UNION ALL
-    (SELECT run_id, lease_until FROM runs WHERE $3::bool AND status = 2 AND lease_until <= $1
+    (SELECT run_id, lease_until FROM runs WHERE $3::bool AND lease_until IS NOT NULL AND lease_until <= $1
      ORDER BY lease_until LIMIT $2)
 ), nearest AS MATERIALIZED (
     SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT $2
@@ -48,21 +48,21 @@ WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 -- name: look
 -- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index.
 WITH RECURSIVE pending (namespace, workflow_type, place) AS (
-    (SELECT namespace, workflow_type, 1 FROM runs WHERE status = 1 ORDER BY namespace, workflow_type LIMIT 1)
+    (SELECT namespace, workflow_type, 1 FROM runs WHERE ready_at IS NOT NULL ORDER BY namespace, workflow_type LIMIT 1)
     UNION ALL
     SELECT n.namespace, n.workflow_type, p.place + 1 FROM pending AS p CROSS JOIN LATERAL (
         SELECT r.namespace, r.workflow_type FROM runs AS r
-        WHERE r.status = 1 AND (r.namespace, r.workflow_type) > (p.namespace, p.workflow_type)
+        WHERE r.ready_at IS NOT NULL AND (r.namespace, r.workflow_type) > (p.namespace, p.workflow_type)
         ORDER BY r.namespace, r.workflow_type LIMIT 1
     ) AS n
     WHERE p.place < 1000
 )
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
     least(
-        (SELECT min(due_at) FROM runs WHERE status = 3 AND due_at IS NOT NULL),
-        (SELECT min(deadline_at) FROM runs WHERE deadline_at IS NOT NULL AND status IN (1, 2, 3, 7)),
-        (SELECT min(cancel_by) FROM runs WHERE cancel_by IS NOT NULL AND status IN (1, 2, 3, 7)),
-        (SELECT min(lease_until) FROM runs WHERE status = 2)
+        (SELECT min(due_at) FROM runs WHERE due_at IS NOT NULL),
+        (SELECT min(deadline_at) FROM runs WHERE deadline_at IS NOT NULL AND finished_at IS NULL),
+        (SELECT min(cancel_by) FROM runs WHERE cancel_by IS NOT NULL AND finished_at IS NULL),
+        (SELECT min(lease_until) FROM runs WHERE lease_until IS NOT NULL)
     ) AS next_due_at,
     (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
     (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types;

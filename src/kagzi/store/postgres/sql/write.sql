@@ -1,6 +1,7 @@
 -- name: wave
 -- The hot one: fence each run by updating its row (a join or FOR SHARE is no fence), then record its steps, in one round trip.
--- `status + 0` keeps the index of leases out of the plan; groups come sorted by run_id, which is the order of locking.
+-- `status + 0` and IS NOT DISTINCT FROM keep other indexes than that of run_id out of a plan that may have been made on
+-- empty tables. Groups come sorted by run_id, which is the order of locking.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(
         $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bool[]
@@ -14,7 +15,7 @@ WITH g AS MATERIALIZED (
         finished_at = CASE WHEN g.ends THEN $1::bigint END,
         lease_until = CASE WHEN g.ends THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
     FROM g
-    WHERE r.run_id = g.run_id AND r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
+    WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
         AND r.status + 0 = 2 AND (r.deadline_at > $1) IS NOT FALSE AND r.steps + coalesce(g.begins, 0) <= $13::int
     RETURNING g.n, g.rows, r.run_id, r.seq - g.taken AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
@@ -62,7 +63,7 @@ WITH held AS (
     UPDATE runs AS r
     SET seq = r.seq + 2, result_seq = r.seq + 2, steps = r.steps + 1,
         lease_until = CASE WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
-    WHERE r.run_id = $4::uuid AND r.namespace = $5::text AND r.lease = $6::bigint AND r.nonce = $7::bigint
+    WHERE r.run_id = $4::uuid AND r.namespace IS NOT DISTINCT FROM $5::text AND r.lease = $6::bigint AND r.nonce = $7::bigint
         AND r.status + 0 = 2 AND (r.deadline_at > $1::bigint) IS NOT FALSE AND r.steps + 1 <= $8::int
     RETURNING r.run_id, r.seq - 2 AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
@@ -97,7 +98,7 @@ WITH g AS MATERIALIZED (
             WHEN r.steps + g.begins <= $8::int THEN r.steps
             ELSE (SELECT count(*)::int FROM steps AS s WHERE s.run_id = r.run_id AND s.kind < 100)
         END AS step_count
-    FROM g JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace
+    FROM g JOIN runs AS r ON r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace
 ), wanted AS (
     SELECT r.n, r.run_id, named.step_id, named.attempt FROM named JOIN r USING (n)
     UNION
@@ -140,7 +141,7 @@ WITH g AS MATERIALIZED (
             WHEN g.status <> 2 THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until
         END
     FROM g
-    WHERE r.run_id = g.run_id AND r.namespace = g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
+    WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
         AND r.status + 0 = 2 AND r.seq = g.read_seq AND (r.deadline_at > $1::bigint) IS NOT FALSE
     RETURNING g.n, r.run_id
 ), written AS (

@@ -137,6 +137,7 @@ CREATE TABLE step_attempts (
     run_id      TEXT NOT NULL,
     step_id     TEXT NOT NULL,
     attempt     INTEGER NOT NULL,
+    begun_seq   INTEGER NOT NULL,
     seq         INTEGER NOT NULL,
     lease       INTEGER NOT NULL,
     nonce       INTEGER NOT NULL,

@@ -15,7 +15,7 @@ SELECT {history_columns} FROM steps WHERE run_id = ? AND step_id = ?;
 
 -- name: failed_attempt
 -- A failure that led to a retry, to recognise its repeat.
-SELECT seq, finished_at, retry_at FROM step_attempts WHERE run_id = ? AND step_id = ? AND attempt = ? AND lease = ? AND nonce = ?;
+SELECT seq, finished_at, retry_at, begun_seq, started_at FROM step_attempts WHERE run_id = ? AND step_id = ? AND attempt = ? AND lease = ? AND nonce = ?;
 
 -- name: count_steps
 -- Only asked for runs whose seq shows that they may be near the limit.
@@ -39,8 +39,9 @@ WHERE run_id = :run_id AND step_id = :step_id AND status = 2 AND attempt = :atte
 
 -- name: archive_attempt
 -- The failed attempt is kept; its row goes on as the next one.
-INSERT INTO step_attempts (run_id, step_id, attempt, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
-VALUES (:run_id, :step_id, :attempt, :seq, :lease, :nonce, :started_at, :now, :error, :retry_at, :worker_id);
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at,
+                           worker_id)
+VALUES (:run_id, :step_id, :attempt, :begun_seq, :seq, :lease, :nonce, :started_at, :now, :error, :retry_at, :worker_id);
 
 -- name: schedule_retry
 -- The row waits for its next attempt.

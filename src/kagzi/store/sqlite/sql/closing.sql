@@ -3,13 +3,10 @@
 SELECT step_id FROM steps INDEXED BY steps_sleeps
 WHERE run_id = ? AND kind = 2 AND status = 2 AND wake_at <= ? ORDER BY wake_at, begun_seq;
 
--- name: next_sleep
--- When the first open sleep of a run ends.
-SELECT min(wake_at) FROM steps INDEXED BY steps_sleeps WHERE run_id = ? AND kind = 2 AND status = 2;
-
--- name: next_retry
--- When the first retry of a run is due.
-SELECT min(retry_at) FROM steps INDEXED BY steps_retries WHERE run_id = ? AND status = 1;
+-- name: next_waits
+-- When the first open sleep of a run ends, and when its first retry is due.
+SELECT (SELECT min(wake_at) FROM steps INDEXED BY steps_sleeps WHERE run_id = :run_id AND kind = 2 AND status = 2),
+       (SELECT min(retry_at) FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1);
 
 -- name: last_result
 -- The highest seq of a result, to know whether the worker has seen all.

@@ -1,0 +1,151 @@
+"""What people look at: runs with filters and pages, steps, workers, health, the server itself."""
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from kagzi.server.app import Server
+from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
+from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+
+
+async def test_runs_by_id_by_workflow_id_and_in_pages(stubs: Stubs) -> None:
+    started = [
+        await stubs.start(workflow_id=f"order-{number}", labels={"shop": "ab"[number % 2]}, input=json_payload("1"))
+        for number in range(5)
+    ]
+    found = await stubs.get(started[0].run_id)
+    assert (found.workflow_id, found.task_queue, found.input.data) == ("order-0", "greet", b"1")
+    by_name = await stubs.workflows.GetWorkflow(
+        workflow_pb2.GetWorkflowRequest(workflow_id="order-3"), timeout=TIMEOUT_S
+    )
+    assert by_name.workflow.run_id == started[3].run_id
+
+    seen: list[str] = []
+    token = ""
+    while True:
+        page = common_pb2.PageRequest(page_size=2, page_token=token, include_total_count=True)
+        answer = await stubs.workflows.ListWorkflows(workflow_pb2.ListWorkflowsRequest(page=page), timeout=TIMEOUT_S)
+        assert answer.page.total_count == 5
+        assert not any(run.HasField("input") for run in answer.workflows)
+        seen += [run.workflow_id for run in answer.workflows]
+        token = answer.page.next_page_token
+        if not answer.page.has_more:
+            break
+    assert seen == [f"order-{number}" for number in (4, 3, 2, 1, 0)]
+
+    where = workflow_pb2.WorkflowFilter(labels={"shop": "a"}, statuses=[workflow_pb2.WORKFLOW_STATUS_PENDING])
+    filtered = await stubs.workflows.ListWorkflows(workflow_pb2.ListWorkflowsRequest(filter=where), timeout=TIMEOUT_S)
+    assert [run.workflow_id for run in filtered.workflows] == ["order-4", "order-2", "order-0"]
+    none = workflow_pb2.ListWorkflowsRequest(status_filter=workflow_pb2.WORKFLOW_STATUS_FAILED)
+    assert not (await stubs.workflows.ListWorkflows(none, timeout=TIMEOUT_S)).workflows
+
+
+async def test_a_batch_is_answered_item_by_item(stubs: Stubs) -> None:
+    request = workflow_pb2.StartBatchRequest(
+        starts=[
+            workflow_pb2.StartWorkflowRequest(workflow_type="greet", workflow_id="one"),
+            workflow_pb2.StartWorkflowRequest(workflow_type="greet", concurrency_key="no"),
+            workflow_pb2.StartWorkflowRequest(workflow_type=""),
+            workflow_pb2.StartWorkflowRequest(workflow_type="greet", workflow_id="one"),
+            workflow_pb2.StartWorkflowRequest(workflow_type="greet", namespace_id="elsewhere"),
+        ]
+    )
+    answer = await stubs.workflows.StartBatch(request, timeout=TIMEOUT_S)
+    kinds = [item.WhichOneof("outcome") for item in answer.items]
+    assert kinds == ["started", "error", "error", "started", "error"]
+    assert answer.items[3].started.already_exists
+    assert answer.items[3].started.run_id == answer.items[0].started.run_id
+    assert [answer.items[place].error.subject_id for place in (1, 2, 4)] == [
+        "concurrency_key",
+        "workflow_type",
+        "namespace_id",
+    ]
+
+
+async def test_steps_with_their_attempts(stubs: Stubs) -> None:
+    task = await stubs.claim()
+    policy = common_pb2.RetryPolicy(
+        maximum_attempts=2, initial_interval_ms=1, backoff_coefficient=1, maximum_interval_ms=1
+    )
+    begin = worker_pb2.BeginStepRequest(**held(task), step_name="call", retry_policy=policy, input=json_payload("7"))
+    await stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)
+    error = common_pb2.ErrorDetail(message="boom", type="ValueError")
+    fail = worker_pb2.FailStepRequest(**held(task), step_id="call", error=error)
+    assert (await stubs.workers.FailStep(fail, timeout=TIMEOUT_S)).scheduled_retry
+    begin.attempt = 2
+    assert (await stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)).should_execute
+    done = worker_pb2.CompleteStepRequest(**held(task), step_id="call", output=json_payload("8"))
+    await stubs.workers.CompleteStep(done, timeout=TIMEOUT_S)
+
+    request = admin_pb2.GetStepRequest(run_id=task.run_id, step_id="call")
+    step = (await stubs.admin.GetStep(request, timeout=TIMEOUT_S)).step
+    assert (step.attempt_number, step.output.data, step.input.data) == (2, b"8", b"7")
+    assert [(attempt.attempt_number, attempt.error.message) for attempt in step.attempts] == [(1, "boom")]
+    lean = await stubs.admin.ListSteps(admin_pb2.ListStepsRequest(run_id=task.run_id), timeout=TIMEOUT_S)
+    assert not lean.steps[0].HasField("output")
+    full = admin_pb2.ListStepsRequest(run_id=task.run_id, include_payloads=True, step_name="call")
+    assert (await stubs.admin.ListSteps(full, timeout=TIMEOUT_S)).steps[0].output.data == b"8"
+
+
+async def test_a_long_history_is_streamed_page_by_page(memory_stubs: Stubs) -> None:
+    task = await memory_stubs.claim()
+    big = common_pb2.Payload(data=b"1" * 200_000)
+    for number in range(4):
+        begin = worker_pb2.BeginStepRequest(**held(task), step_name=f"s{number}")
+        await memory_stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)
+        done = worker_pb2.CompleteStepRequest(**held(task), step_id=f"s{number}", output=big)
+        await memory_stubs.workers.CompleteStep(done, timeout=TIMEOUT_S)
+    request = worker_pb2.GetHistoryRequest(**held(task))
+    pages = [page async for page in memory_stubs.workers.GetHistory(request, timeout=TIMEOUT_S)]
+    assert len(pages) > 1
+    assert [page.has_more for page in pages] == [True] * (len(pages) - 1) + [False]
+    assert [step.step_id for page in pages for step in page.steps] == ["s0", "s1", "s2", "s3"]
+    request.lease.counter += 1
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await memory_stubs.workers.GetHistory(request, timeout=TIMEOUT_S).read()
+    assert refusal.value.code() is grpc.StatusCode.ABORTED
+
+
+async def test_workers(stubs: Stubs) -> None:
+    worker_id = await stubs.register("greet", "other")
+    request = admin_pb2.ListWorkersRequest(task_queue="other", status_filter=worker_pb2.WORKER_STATUS_ONLINE)
+    listed = await stubs.admin.ListWorkers(request, timeout=TIMEOUT_S)
+    assert [worker.worker_id for worker in listed.workers] == [worker_id]
+    assert sorted(listed.workers[0].workflow_types) == ["greet", "other"]
+    found = await stubs.admin.GetWorker(admin_pb2.GetWorkerRequest(worker_id=worker_id), timeout=TIMEOUT_S)
+    assert found.worker.status == worker_pb2.WORKER_STATUS_ONLINE
+    await stubs.workers.Deregister(worker_pb2.DeregisterRequest(worker_id=worker_id, drain=True), timeout=TIMEOUT_S)
+    beat = await stubs.workers.Heartbeat(worker_pb2.HeartbeatRequest(worker_id=worker_id), timeout=TIMEOUT_S)
+    assert beat.should_drain
+
+
+async def test_the_server_says_what_it_is_and_how_it_is(server: Server, stubs: Stubs) -> None:
+    info = await stubs.admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=TIMEOUT_S)
+    assert info.store == server.store_name
+    assert info.now.seconds > 0
+    health = await stubs.admin.HealthCheck(admin_pb2.HealthCheckRequest(), timeout=TIMEOUT_S)
+    assert health.status == admin_pb2.HealthCheckResponse.SERVING
+
+
+async def test_waiting_answers_the_state_when_the_time_is_over(stubs: Stubs) -> None:
+    started = await stubs.start()
+    request = workflow_pb2.WaitRequest(run_id=started.run_id, timeout=Duration(nanos=50_000_000))
+    answer = await stubs.workflows.Wait(request, timeout=TIMEOUT_S)
+    assert (answer.ended, answer.status) == (False, workflow_pb2.WORKFLOW_STATUS_PENDING)
+    cancelled = await stubs.workflows.CancelWorkflow(
+        workflow_pb2.CancelWorkflowRequest(run_id=started.run_id), timeout=TIMEOUT_S
+    )
+    assert cancelled.status == workflow_pb2.WORKFLOW_STATUS_CANCELLED
+    assert (await stubs.workflows.Wait(request, timeout=TIMEOUT_S)).ended
+    request.timeout.seconds = 61
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await stubs.workflows.Wait(request)
+    assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_poll_answers_before_its_callers_deadline(memory_stubs: Stubs) -> None:
+    worker_id = await memory_stubs.register()
+    request = worker_pb2.PollTaskRequest(worker_id=worker_id, wait=Duration(seconds=60))
+    answer = await memory_stubs.workers.PollTask(request, timeout=1.0)
+    assert not answer.run_id
