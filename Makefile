@@ -54,7 +54,7 @@ lint: $(VENV)/.installed-dev ## Style, types, import contracts, dead code, dupli
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright
 	$(BIN)/mypy
-	$(BIN)/vulture $(PYTHON_DIRS)
+	$(BIN)/python scripts/dead_code.py
 	$(BIN)/pylint --disable=all --enable=duplicate-code src/kagzi
 
 format: $(VENV)/.installed-dev ## Put the code in house style

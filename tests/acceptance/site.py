@@ -54,7 +54,7 @@ class Site:
         """The ledger, as soon as it `holds`. Files have no signals: this looks a hundred times a second."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while not holds(entries := self.ledger.entries()):
+                while not holds(entries := self.ledger.entries()):  # noqa: ASYNC110  see above
                     await asyncio.sleep(0.01)
                 return entries
         except TimeoutError:

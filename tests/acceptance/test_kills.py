@@ -30,13 +30,11 @@ async def test_a_server_is_killed_in_the_middle_of_200_runs(site: Site) -> None:
     workers = [await site.worker() for _ in range(2)]
     async with site.client() as client:
         runs = await asyncio.gather(*(client.start(ten_steps, 0.05) for _ in range(RUNS)))
-        kills = 0
-        for bodies in (RUNS // 2, RUNS * 3):
+        for kill, bodies in enumerate((RUNS // 2, RUNS * 3)):
             seen = await site.until(lambda entries, bodies=bodies: len(entries) >= 2 * bodies, f"{bodies} bodies")
             assert len(seen) < 2 * RUNS * STEPS, "everything was done before the server was killed"
-            site.servers[kills % len(site.servers)].kill()
-            await site.restart(kills % len(site.servers))
-            kills += 1
+            site.servers[kill % len(site.servers)].kill()
+            await site.restart(kill % len(site.servers))
         results = await asyncio.gather(*(run.result(timeout="60s") for run in runs))
     assert results == [EXPECTED] * RUNS
     check_done_is_done(site.ledger.entries())

@@ -1,5 +1,6 @@
 """The face of the program: help that comes at once and says what is there."""
 
+import os
 import statistics
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from tests.support.kagzi_process import kagzi as run
 
 HELP_S = 0.250
 IMPORT_S = 0.100
-ALL_NAMES_S = 0.400
+ALL_NAMES_S = 0.300
 
 
 def best_wall_s(*command: str, tries: int = 9) -> float:
@@ -31,16 +32,28 @@ def best_wall_s(*command: str, tries: int = 9) -> float:
     return min(rounds)
 
 
+def best_cpu_s(script: str, tries: int = 9) -> float:
+    """CPU seconds of a Python that runs `script`, the least of several: what it costs, however busy the machine is."""
+    used: list[float] = []
+    for _ in range(tries):
+        process = subprocess.Popen([sys.executable, "-c", script], env=clean_environment())
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        used.append(usage.ru_utime + usage.ru_stime)
+    return min(used)
+
+
 def test_help_comes_at_once() -> None:
     assert best_wall_s(sys.executable, "-m", "kagzi", "--help") < HELP_S
 
 
 def test_importing_kagzi_costs_little_beyond_python_and_grpc() -> None:
-    bare = best_wall_s(sys.executable, "-c", "import grpc, grpc.aio")
-    assert best_wall_s(sys.executable, "-c", "import grpc, grpc.aio, kagzi") - bare < IMPORT_S
+    bare = best_cpu_s("import grpc, grpc.aio")
+    assert best_cpu_s("import grpc, grpc.aio, kagzi") - bare < IMPORT_S
     # Names are loaded when first used: a program pays for those it uses, here for all of a worker's.
     script = "import grpc, grpc.aio; from kagzi import Context, Kagzi, Retry, Worker, current_step, step, workflow"
-    assert best_wall_s(sys.executable, "-c", script) - bare < ALL_NAMES_S
+    assert best_cpu_s(script) - bare < ALL_NAMES_S
 
 
 def test_help_imports_neither_grpc_nor_drivers() -> None:

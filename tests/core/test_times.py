@@ -16,7 +16,7 @@ moments = st.datetimes(min_value=datetime(1900, 1, 2), max_value=datetime(2200, 
 class Nowhere(tzinfo):
     """A zone object that does not know its offset: to Python such a datetime is naive too."""
 
-    def utcoffset(self, dt: datetime | None) -> None:
+    def utcoffset(self, _moment: datetime | None) -> None:
         return None
 
 

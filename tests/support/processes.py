@@ -1,7 +1,7 @@
 """Real servers and workers as processes: started, waited for by what they print, stopped, paused and killed by pid.
 
     async with Processes(directory) as processes:
-        server = await processes.server("sqlite:///kagzi.db", "--lease", "2s")
+        server = await processes.server("sqlite:///kagzi.db", "--lease", "2s", "--heartbeat", "500ms")
         worker = await processes.worker(server.grpc, "tests.acceptance.flows", KAGZI_TEST_LEDGER=str(ledger))
         worker.kill()
 
@@ -112,7 +112,7 @@ class Process:
         await self._reading
 
     def report(self) -> str:
-        return self._report("running" if self.running else f"ended with {self._child.returncode}")
+        return self._report("running" if self.running and not self._ended else f"ended with {self._child.returncode}")
 
     def _signal(self, number: signal.Signals) -> None:
         if self.running:

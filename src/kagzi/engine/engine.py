@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..core.limits import Settings
 from ..core.seams import Clock, Dice, Ids
-from ..store.protocol import Bus, Fired, Horizon, Store, TypeKey, Wake
+from ..store.protocol import Bus, Fired, Horizon, NullBus, Store, TypeKey, Wake
 from .beats import Beats
 from .effects import Effects
 from .holders import Holders
@@ -45,9 +45,7 @@ class Engine:
         self._holders = Holders()
         self._wakeups = Wakeups(bus)
         self._waits = WaitHub(store)
-        beats = Beats(clock)
-        namespaces = Namespaces(store, settings)
-        operations = Operations(settings.payload_bytes)
+        self._beats = Beats(clock)
         self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages)
         self._matcher = Matcher(
             store,
@@ -63,10 +61,11 @@ class Engine:
             dice=dice,
             settings=settings,
             leases=self._leases,
-            beats=beats,
+            beats=self._beats,
             outages=self._outages,
             on_fired=self._fired,
             on_look=self._looked,
+            alone=isinstance(bus, NullBus),
         )
         effects = Effects(
             clock=clock,
@@ -77,8 +76,21 @@ class Engine:
             wakeups=self._wakeups,
         )
         self._journal.effects = effects.apply
+        self._leases.on_woken = self._woken
+        self._open_doors(store, clock, ids, settings)
+        self._running = False
+        self._stopping: asyncio.Task[None] | None = None
+
+    def _open_doors(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
+        namespaces = Namespaces(store, settings)
+        operations = Operations(settings.payload_bytes)
         self.steps = Steps(store)
-        self.workers = Workers(store, clock=clock, ids=ids, leases=self._leases, beats=beats, namespaces=namespaces)
+        self.workers = Workers(
+            store, clock=clock, ids=ids, leases=self._leases, beats=self._beats, namespaces=namespaces
+        )
+        self.workers.on_woken = self._woken
+        self.workers.on_drain = self._drain_worker
+        self.workers.on_leave = self._worker_leaves
         self.sessions = Sessions(
             settings=settings,
             journal=self._journal,
@@ -86,7 +98,7 @@ class Engine:
             holders=self._holders,
             leases=self._leases,
             timers=self._timers,
-            beats=beats,
+            beats=self._beats,
             workers=self.workers,
             operations=operations,
         )
@@ -112,12 +124,6 @@ class Engine:
             waits=self._waits,
             wakeups=self._wakeups,
         )
-        self._leases.on_woken = self._woken
-        self.workers.on_woken = self._woken
-        self.workers.on_drain = self._drain_worker
-        self.workers.on_leave = self._worker_leaves
-        self._running = False
-        self._stopping: asyncio.Task[None] | None = None
 
     # --- life -------------------------------------------------------------------------------------------------------------------
 

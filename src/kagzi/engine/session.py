@@ -169,8 +169,7 @@ class Session(Taker):
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
             if delta < 0:
                 raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
-        if completed_delta or failed_delta:
-            self._keeper.beats.note(self.worker_id, len(self.held), completed_delta, failed_delta)
+        self._keeper.beats.note(self.worker_id, len(self.held), completed_delta, failed_delta)
         if drain and not self.draining:
             self.draining = True
             await self._keeper.set_draining(self)
@@ -217,6 +216,8 @@ class Session(Taker):
             self._outlet.notices((Notice(holding.held, kind, reason),))
 
     def stopping(self) -> None:
+        """The server goes away: nothing more is given here."""
+        self.draining = True
         if not self.closed:
             self._outlet.stopping()
 

@@ -82,7 +82,11 @@ def _server(whole: str, part: str) -> tuple[str, str]:
         return "http", part
     scheme, separator, rest = part.rpartition("://")
     if separator and scheme in _DATABASES:
-        raise _wrong(whole, f"is a database. Run `kagzi server --db {part}` and connect to that server.", hide=True)
+        raise _wrong(
+            whole,
+            f"is a database ({scheme}). Run `kagzi server --db URL` with it and connect to that server.",
+            hide=True,
+        )
     if separator and scheme not in ("http", "https", "grpc"):
         raise _wrong(whole, f"has the unknown scheme {scheme!r}. Write {_FORMS}.")
     if "@" in rest:

@@ -28,7 +28,7 @@ from .waits import Waits
 from .workflow import Workflow
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
-O = TypeVar("O")  # noqa: E741
+O = TypeVar("O")  # noqa: E741  as above
 
 NAMESPACE_VARIABLE = "KAGZI_NAMESPACE"
 

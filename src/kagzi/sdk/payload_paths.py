@@ -57,7 +57,8 @@ def _first_path(value: Any, wanted: Callable[[Any], bool], path: str, depth: int
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        for key, part in cast("dict[Any, Any]", value).items():
+        mapping: dict[Any, Any] = cast("Any", value)
+        for key, part in mapping.items():
             yield f".{key}", part
     elif isinstance(value, (list, tuple, set, frozenset)):
         for index, part in enumerate(cast("list[Any]", value)):

@@ -3,9 +3,12 @@
 Results are handed to a run one at a time, the next when it is quiet. Only so do tasks that look at each other (queues,
 as_completed, FIRST_COMPLETED) see results in the same order live and on replay.
 
-A task waits if it has a pending waiter, or if it is in the body of a step (that is not workflow code). A finished task may
-still be about to wake another one through callbacks (gather, TaskGroup, wait): each callback takes one pass of the loop. So the
-tasks must be found waiting in several passes in a row, and in one more for each gather inside a gather.
+A task waits if it has a pending waiter. A finished task may still be about to wake another one through callbacks (gather,
+TaskGroup, wait): each callback takes one pass of the loop. So the tasks must be found waiting in several passes in a row, and in one
+more for each gather inside a gather.
+
+Tasks that wait for Kagzi, or are in the body of a step, need not be looked at: they are taken out of the watched set, and put back
+with `disturb` when they go on. So a result costs the same however many tasks wait for theirs.
 """
 
 import asyncio
@@ -13,33 +16,34 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 PASSES = 3
+_NESTINGS_MAX = 64
 
 
 class QuietWatch:
     """Calls `on_quiet` once, when the tasks are quiet. `start` while watching begins to count anew."""
 
-    __slots__ = ("_busy", "_clean_passes", "_loop", "_on_quiet", "_tasks", "_watching")
+    __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_quiet", "_tasks", "_watching")
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        tasks: "Collection[asyncio.Future[Any]]",
-        busy: "Collection[asyncio.Future[Any]]",
-        on_quiet: Callable[[], None],
+        self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_quiet: Callable[[], None]
     ) -> None:
-        """`tasks` and `busy` (those in the body of a step) are looked at live."""
+        """`tasks` is looked at live."""
         self._loop = loop
         self._tasks = tasks
-        self._busy = busy
         self._on_quiet = on_quiet
         self._watching = False
         self._clean_passes = 0
+        self._nestings: dict[asyncio.Future[Any], int] = {}
 
     def start(self) -> None:
         self._clean_passes = 0
         if not self._watching:
             self._watching = True
             self._loop.call_soon(self._look)
+
+    def disturb(self) -> None:
+        """A task that was not looked at goes on."""
+        self._clean_passes = 0
 
     def _look(self) -> None:
         if not self._all_wait():
@@ -53,15 +57,24 @@ class QuietWatch:
         self._loop.call_soon(self._look)
 
     def _all_wait(self) -> bool:
-        busy = self._busy
         for task in self._tasks:
             waiter = waiter_of(task)
-            if (waiter is None or waiter.done()) and task not in busy and not task.done():
+            if (waiter is None or waiter.done()) and not task.done():
                 return False
         return True
 
     def _passes_for_gathers(self) -> int:
-        return max((_nesting(waiter) for task in self._tasks if (waiter := waiter_of(task)) is not None), default=0)
+        return max(
+            (self._nesting(waiter) for task in self._tasks if (waiter := waiter_of(task)) is not None), default=0
+        )
+
+    def _nesting(self, gather: "asyncio.Future[Any]") -> int:
+        known = self._nestings.get(gather)
+        if known is None:
+            if len(self._nestings) >= _NESTINGS_MAX:
+                self._nestings.clear()
+            known = self._nestings[gather] = _nesting(gather)
+        return known
 
 
 def waiter_of(task: "asyncio.Future[Any]") -> "asyncio.Future[Any] | None":

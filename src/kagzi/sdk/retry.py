@@ -150,9 +150,13 @@ class Retry:
 
 def retry_of_extra_tries(retries: int, *, what: str = "retries") -> Retry:
     """`retries=n` means n tries after the first: n + 1 attempts."""
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+    if not _is_count(retries):
         raise InvalidArgument(f"{what}={retries!r} must be a whole number, 0 (no retry) or more.", field=what)
     return Retry.attempts(retries + 1)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _milliseconds(duration: timedelta) -> int:

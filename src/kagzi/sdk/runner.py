@@ -72,6 +72,7 @@ class Run:
         self.state = State.RUNNING
         self.tasks: set[asyncio.Future[Any]] = set()
         self.in_step: set[asyncio.Future[Any]] = set()
+        self.loose: set[asyncio.Future[Any]] = set()  # neither in a step nor waiting for Kagzi
         self.open: set[asyncio.Future[Any]] = set()  # what ctx calls wait for
         self.in_flight = 0  # operations sent and not answered
         self.replaying = self.ledger.unreached > 0
@@ -83,7 +84,7 @@ class Run:
         self.waits = TimedWaits(self)
         self.delivery = Delivery(self)
         self.parking = Parking(self)
-        self.quiet = QuietWatch(loop, self.tasks, self.in_step, self._on_quiet)
+        self.quiet = QuietWatch(loop, self.loose, self._on_quiet)
         self.main: asyncio.Task[None] | None = None
         self.unwound: unwinding.Unwinding | None = None
         self.end_refused = False
@@ -107,10 +108,12 @@ class Run:
         if task.done():
             return
         self.tasks.add(task)
+        self.loose.add(task)
         task.add_done_callback(self._task_done)
 
     def _task_done(self, task: "asyncio.Future[Any]") -> None:
         self.tasks.discard(task)
+        self.loose.discard(task)
         if self.waits.by_id and self.state is State.RUNNING:
             self.quiet.start()  # perhaps it was the last one that did something
 
@@ -149,11 +152,28 @@ class Run:
         """Await what only Kagzi can set. While a run is unwound it raises Suspended."""
         if self.state not in (State.RUNNING, State.PARKING):
             raise await self._suspended()
+        task = asyncio.current_task()
         self.open.add(future)
+        watched = self.leave_loose(task)
         try:
             return await future
         finally:
             self.open.discard(future)
+            if watched:
+                self.join_loose(task)
+
+    def leave_loose(self, task: "asyncio.Task[Any] | None") -> bool:
+        """The task waits for Kagzi, or enters a step. False if it is not one of the run's own."""
+        if task not in self.loose:
+            return False
+        self.loose.discard(task)
+        return True
+
+    def join_loose(self, task: "asyncio.Task[Any] | None") -> None:
+        """The task goes on with workflow code."""
+        if task is not None:
+            self.loose.add(task)
+            self.quiet.disturb()
 
     async def _suspended(self) -> Suspended:
         self.parking.disturbed = True

@@ -31,14 +31,14 @@ class TaskKeeper(Protocol):
 class Scope:
     """A branch of a run: names are counted within it."""
 
-    __slots__ = ("_counts", "_tasks", "_unordered", "prefix", "run")
+    __slots__ = ("_counts", "_tasks", "made_ahead", "prefix", "run")
 
     def __init__(self, run: TaskKeeper, prefix: str) -> None:
         self.run = run
         self.prefix = prefix  # empty, or ends with "/"
         self._counts: dict[str, int] = {}
         self._tasks = 0
-        self._unordered: tuple[Sequence[object], int] | None = None
+        self.made_ahead: tuple[Sequence[object], dict[int, asyncio.Future[Any]]] | None = None
 
     def allot(self, name: str, key: object = None) -> str:
         """The id of the next call of this name. A key stands in for the occurrence and may be used once."""
@@ -53,17 +53,9 @@ class Scope:
         counts[name] = count
         return self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
 
-    def task_scope(self, coro: object) -> "Scope":
-        """A scope for a task that runs `coro`: the next number, or its place in the list given to as_completed()."""
-        given = _given_to_as_completed()
-        if given is None:
-            self._tasks += 1
-            return Scope(self.run, f"{self.prefix}task[{self._tasks}]/")
-        if self._unordered is None or self._unordered[0] is not given:
-            self._unordered = (given, self._tasks)
-            self._tasks += len(given)
-        place_in_list = next(n for n, each in enumerate(given, 1) if each is coro)
-        return Scope(self.run, f"{self.prefix}task[{self._unordered[1] + place_in_list}]/")
+    def task_scope(self) -> "Scope":
+        self._tasks += 1
+        return Scope(self.run, f"{self.prefix}task[{self._tasks}]/")
 
     def derive(self, what: str, run_id: str) -> bytes:
         """16 bytes that are the same on every replay and different for every call of `what` in the run."""
@@ -74,7 +66,7 @@ class Scope:
 
 def _given_to_as_completed() -> Sequence[object] | None:
     """The list that asyncio.as_completed() makes tasks of at this moment. It does so in the order of a set, that is, of memory
-    addresses: numbered by creation, tasks would have other scopes on replay."""
+    addresses: tasks would have other scopes on replay, and begin in another order."""
     frame = inspect.currentframe()
     for _ in range(9):
         frame = frame.f_back if frame is not None else None
@@ -108,10 +100,28 @@ class _ScopingFactory:
         parent = place.get()
         if type(parent) is not Scope:
             return self._make(loop, coro, context, more)
+        given = _given_to_as_completed()
+        if given is None:
+            return self._make_scoped(loop, coro, context, more, parent)
+        if parent.made_ahead is None or parent.made_ahead[0] is not given:
+            coroutines = {id(each): each for each in given if inspect.iscoroutine(each)}
+            tasks = {key: self._make_scoped(loop, each, context, more, parent) for key, each in coroutines.items()}
+            parent.made_ahead = (given, tasks)
+        ahead = parent.made_ahead[1].pop(id(coro), None)
+        return self._make_scoped(loop, coro, context, more, parent) if ahead is None else ahead
+
+    def _make_scoped(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coro: AnyCoroutine,
+        context: Variables | None,
+        more: dict[str, Any],
+        parent: Scope,
+    ) -> "asyncio.Future[Any]":
         # A copy also of a given context: what is set here must not be seen by others who share it.
         own = copy_context() if context is None else context.copy()
-        own.run(place.set, parent.task_scope(coro))
-        task = self._make(loop, coro, own, more)
+        own.run(place.set, parent.task_scope())
+        task = self._make(loop, coro, own, dict(more))
         parent.run.adopt(task)
         return task
 

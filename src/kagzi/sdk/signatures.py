@@ -51,7 +51,8 @@ def default_name(fn: Callable[..., Any], *, what: str) -> str:
 def unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The function behind partials, bound methods and callable objects."""
     while isinstance(fn, partial):
-        fn = cast("partial[Any]", fn).func
+        bound: partial[Any] = cast("Any", fn)
+        fn = bound.func
     if inspect.ismethod(fn):
         return fn.__func__
     if not hasattr(fn, "__code__") and not isinstance(fn, type):

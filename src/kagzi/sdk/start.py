@@ -19,7 +19,7 @@ from .run import Run
 from .workflow import Workflow
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
-O = TypeVar("O")  # noqa: E741
+O = TypeVar("O")  # noqa: E741  as above
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 

@@ -126,6 +126,7 @@ async def _perform(run: Run, body: StepBody, attempt: int) -> tuple[Any, BaseExc
     scope = place.get()
     place.set(StepInfo(run.run_id, body.step_id, attempt))
     run.in_step.add(task)
+    watched = run.leave_loose(task)
     try:
         if body.options.timeout_s is not None:
             return await _perform_in_time(run, body, attempt, body.options.timeout_s), None
@@ -142,6 +143,8 @@ async def _perform(run: Run, body: StepBody, attempt: int) -> tuple[Any, BaseExc
         return None, error
     finally:
         run.in_step.discard(task)
+        if watched:
+            run.join_loose(task)
         place.set(scope)
 
 
@@ -213,10 +216,10 @@ async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple
     _fill_completion(operation, body, attempt, payload)
     answer = await run.wait(future)
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        error = refusal(answer.detail.refused)
-        if not isinstance(error, RequestError):
-            raise run.fail_with(error)
-        return False, error
+        why = refusal(answer.detail.refused)
+        if not isinstance(why, RequestError):
+            raise run.fail_with(why)
+        return False, why
     return True, decoded
 
 

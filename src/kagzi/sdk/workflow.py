@@ -73,9 +73,9 @@ class Workflow(Generic[I_contra, O_co]):
 
     def check(self) -> None:
         """Raises InvalidArgument if input or output cannot travel as JSON. Called when a worker takes the workflow up."""
-        for what, codec in (("input", lambda: self.input_codec), ("output", lambda: self.output_codec)):
+        for what, codec in (("input", "input_codec"), ("output", "output_codec")):
             try:
-                codec()
+                getattr(self, codec)
             except InvalidArgument as error:
                 raise InvalidArgument(f"workflow {self.name!r}: {what}: {error}", field=what) from error
 
@@ -163,11 +163,13 @@ def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | N
 def as_workflow(given: object) -> Workflow[Any, Any]:
     """A Workflow, from itself or from a pair (name, function)."""
     if isinstance(given, Workflow):
-        return cast("Workflow[Any, Any]", given)
-    if isinstance(given, tuple) and len(cast("tuple[Any, ...]", given)) == 2:
-        name, fn = cast("tuple[Any, Callable[..., Awaitable[Any]]]", given)
-        if isinstance(name, str) and callable(fn):
-            return Workflow[Any, Any](fn, name=name)
+        known: Workflow[Any, Any] = cast("Any", given)
+        return known
+    if isinstance(given, tuple):
+        pair: tuple[Any, ...] = cast("Any", given)
+        if len(pair) == 2 and isinstance(pair[0], str) and callable(pair[1]):
+            fn: Callable[..., Awaitable[Any]] = cast("Any", pair[1])
+            return Workflow[Any, Any](fn, name=pair[0])
     raise InvalidArgument(
         f"{given!r} is no workflow. Decorate the function with @workflow, or give a pair (name, function).",
         field="workflows",

@@ -185,7 +185,7 @@ class Server:
             url = database.url
             bus = PostgresBus(url, server_id=self._ids.token())
             return _Cellar(PostgresStore(url, dice=self._dice), bus, PostgresMigrator(url), None)
-        from ..store.sqlite import SqliteMigrator, SqliteStore  # noqa: PLC0415
+        from ..store.sqlite import SqliteMigrator, SqliteStore  # noqa: PLC0415  as above
 
         if database.path is None:
             return _Cellar(SqliteStore(":memory:", dice=self._dice), NullBus(), None, None)
@@ -218,7 +218,7 @@ class Server:
             except Unavailable as error:
                 if loop.time() > deadline:
                     raise CannotConnect(
-                        f"cannot reach the database {self.store_url}: {error.message} "
+                        f"cannot reach the database {self.store_url}: {error.message.rstrip('.')}. "
                         "Check that it runs, and that host, user and password are right."
                     ) from error
             await asyncio.sleep(_REACH_AGAIN_S)

@@ -11,9 +11,14 @@ from .startup import EXIT_FAILED, EXIT_REFUSED, CannotStart
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+# The SQLite writer thread gives the interpreter up for every row it steps and, against a busy loop, gets it back only after
+# this long; at Python's 5 ms a batch of a hundred rows takes most of a second.
+SWITCH_INTERVAL_S = 0.0005
+
 
 async def run_server(config: ServerConfig) -> int:
     """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Answers the exit code."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     server = Server(config)
     with _Signals() as signals:
         try:

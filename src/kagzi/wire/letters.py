@@ -24,7 +24,7 @@ class LeaseLetter(Protocol):
 class OutputLetter(Protocol):
     @property
     def output(self) -> common_pb2.Payload: ...
-    def HasField(self, _: str, /) -> bool: ...  # noqa: N802
+    def HasField(self, _: str, /) -> bool: ...  # noqa: N802  protobuf's name
 
 
 class ErrorLetter(Protocol):

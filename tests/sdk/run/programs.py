@@ -5,7 +5,7 @@ all results, and in which order concurrent ones were seen.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -18,7 +18,6 @@ from kagzi.sdk.retry import Retry
 
 Action = tuple[Any, ...]
 Program = list[Action]
-Act = Callable[[Context, Action], Awaitable[Any]]
 
 _NAMES = st.sampled_from(["a", "b"])
 _LEAVES = st.one_of(
@@ -133,11 +132,11 @@ class Interpreter:
         return seen
 
     async def do_as_completed(self, ctx: Context, programs: list[Program]) -> list[Any]:
-        branches = [self.run(ctx, program) for program in programs]
-        return [await each for each in asyncio.as_completed([self._numbered(n, b) for n, b in enumerate(branches)])]
+        branches = [self._numbered(ctx, n, program) for n, program in enumerate(programs)]
+        return [await each for each in asyncio.as_completed(branches)]
 
-    async def _numbered(self, n: int, branch: Awaitable[Any]) -> list[Any]:
-        return [n, await branch]
+    async def _numbered(self, ctx: Context, n: int, program: Program) -> list[Any]:
+        return [n, await self.run(ctx, program)]
 
     async def do_abort(self, ctx: Context, programs: list[Program]) -> list[str]:
         """A failed step takes the other branches of its group down, wherever they are."""

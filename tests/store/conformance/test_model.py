@@ -256,8 +256,11 @@ class Pair:
         for _ in range(3):
             await self.start(len(self.runs), 0, 0)
         await self.claim(1, 0, 0)
+        told = (self.start, self.claim, self.begin, self.complete, self.fail, self.sleep, self.finish, self.park)
+        timed = (self.close, self.again, self.stranger, self.advance, self.fire, self.lapse, self.renew, self.release)
+        acts = {act.__name__: act for act in (*told, *timed)}
         for name, one, two, three in script:
-            await getattr(self, name)(one, two, three)
+            await acts[name](one, two, three)
         for key in self.runs:
             await self.compare(key)
         await check_invariants(self.store)

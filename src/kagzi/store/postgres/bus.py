@@ -113,7 +113,7 @@ class PostgresBus:
                 except (*LOSSES, asyncpg.PostgresError):
                     return
 
-    def _received(self, connection: object, pid: int, channel: str, payload: object) -> None:
+    def _received(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         try:
             letter = _decoder.decode(str(payload))
         except msgspec.MsgspecError:

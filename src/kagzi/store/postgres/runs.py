@@ -60,7 +60,8 @@ async def count_runs(session: Session, namespace: str, where: RunFilter, cap: in
         return 0
     name = "count_labelled_runs" if where.labels else "count_runs"
     [row] = await session.read(name, *_conditions(namespace, where), cap)
-    return row["runs"]
+    counted: int = row["runs"]
+    return counted
 
 
 def _conditions(namespace: str, where: RunFilter) -> tuple[object, ...]:

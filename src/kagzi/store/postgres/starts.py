@@ -131,8 +131,7 @@ async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> 
 def _taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     """What stands in the way of a new run; None if nothing does (any more), or if it is to be replaced."""
     if row["request_run_id"] is not None:
-        status = RUN_STATUS_OF_CODE[row["request_status"]]
-        return Existing(row["request_run_id"], row["request_workflow_id"], status)
+        return Existing(row["request_run_id"], row["request_workflow_id"], RUN_STATUS_OF_CODE[row["request_status"]])
     if row["known"] and not row["enabled"]:
         namespace = command.run.namespace
         message = f"namespace {namespace!r} is disabled: enable it to start runs in it"

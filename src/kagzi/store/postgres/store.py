@@ -55,6 +55,13 @@ class PostgresStore(Counters):
         self.warnings: list[str] = []
 
     async def open(self) -> None:
+        try:
+            await self._open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _open(self) -> None:
         await self._check_server()
         status = await self._migrator.status()
         if status.current != status.latest:

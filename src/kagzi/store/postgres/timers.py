@@ -51,15 +51,13 @@ def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
 
 
 async def look(session: Session, beats: Sequence[WorkerBeat]) -> Horizon:
-    if beats:
-        await session.write(
-            "note_beats",
-            [beat.worker_id for beat in beats],
-            [beat.active_count for beat in beats],
-            [beat.completed_delta for beat in beats],
-            [beat.failed_delta for beat in beats],
-            [beat.at for beat in beats],
-        )
-    [row] = await session.read("look")
+    [row] = await session.write(
+        "look",
+        [beat.worker_id for beat in beats],
+        [beat.active_count for beat in beats],
+        [beat.completed_delta for beat in beats],
+        [beat.failed_delta for beat in beats],
+        [beat.at for beat in beats],
+    )
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)
     return Horizon(row["store_now"], row["next_due_at"], tuple(TypeKey(*pair) for pair in pending))

@@ -46,8 +46,16 @@ FROM due JOIN changed AS c ON c.run_id = due.run_id
 WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 
 -- name: look
--- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index.
-WITH RECURSIVE pending (namespace, workflow_type, place) AS (
+-- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index. How
+-- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.
+WITH RECURSIVE beaten AS (
+    UPDATE workers AS w
+    SET active_count = b.active_count, total_completed = w.total_completed + b.completed,
+        total_failed = w.total_failed + b.failed, last_heartbeat_at = greatest(w.last_heartbeat_at, b.at)
+    FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
+        AS b (worker_id, active_count, completed, failed, at)
+    WHERE w.worker_id = b.worker_id
+), pending (namespace, workflow_type, place) AS (
     (SELECT namespace, workflow_type, 1 FROM runs WHERE ready_at IS NOT NULL ORDER BY namespace, workflow_type LIMIT 1)
     UNION ALL
     SELECT n.namespace, n.workflow_type, p.place + 1 FROM pending AS p CROSS JOIN LATERAL (
@@ -66,12 +74,3 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
     ) AS next_due_at,
     (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
     (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types;
-
--- name: note_beats
--- How workers do, as their heartbeats said since the last look.
-UPDATE workers AS w
-SET active_count = b.active_count, total_completed = w.total_completed + b.completed,
-    total_failed = w.total_failed + b.failed, last_heartbeat_at = greatest(w.last_heartbeat_at, b.at)
-FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
-    AS b (worker_id, active_count, completed, failed, at)
-WHERE w.worker_id = b.worker_id;

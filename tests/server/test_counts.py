@@ -1,0 +1,116 @@
+"""Costs that do not drift: round trips and transactions, counted through a real server with real SDK workers, on both stores."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from kagzi import Context, Kagzi, Worker, workflow
+from kagzi.core.limits import Settings
+from kagzi.server.app import Server
+from kagzi.store.protocol import Store
+
+from .conftest import QUICK, StartServer
+
+STEPS = 40
+UNHURRIED = msgspec.structs.replace(QUICK, lease_ms=30_000, heartbeat_ms=10_000, look_interval_ms=60_000)
+
+bodies: list[str] = []
+
+
+class Flags:
+    """Made anew for every test: an event belongs to one loop."""
+
+    gate: asyncio.Event
+    held: asyncio.Event
+
+
+async def body(name: str) -> str:
+    bodies.append(name)
+    return name
+
+
+async def hold() -> None:
+    bodies.append("hold")
+    Flags.held.set()
+    await Flags.gate.wait()
+
+
+@workflow
+async def many_then_hold(ctx: Context) -> int:
+    done = [await ctx.step("one").run(body, f"{number}") for number in range(STEPS)]
+    await ctx.step("hold").run(hold)
+    return len(done)
+
+
+@workflow
+async def fan_out(ctx: Context) -> int:
+    return len(await asyncio.gather(*(ctx.step("one").run(body, f"{number}") for number in range(100))))
+
+
+def store_of(server: Server) -> Store:
+    assert server._engine is not None
+    return server._engine._journal._store
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    Flags.gate, Flags.held = asyncio.Event(), asyncio.Event()
+    bodies.clear()
+
+
+async def until_held() -> None:
+    async with asyncio.timeout(20):
+        await Flags.held.wait()
+
+
+async def test_a_step_costs_one_round_trip_and_replay_none(start_server: StartServer, database_url: str) -> None:
+    server = await start_server(database_url, settings=UNHURRIED)
+    store = store_of(server)
+    async with Kagzi.connect(server.grpc_address) as client:
+        async with Worker(server.grpc_address, workflows=[many_then_hold], shutdown_grace="100ms"):
+            before = store.transactions
+            run = await client.start(many_then_hold)
+            await until_held()
+            live = store.transactions - before
+        assert live <= STEPS + 3, f"{live} transactions for {STEPS} steps, a start and the begin of one more"
+
+        bodies.clear()
+        Flags.held.clear()
+        before = store.transactions
+        async with Worker(server.grpc_address, workflows=[many_then_hold]):
+            await until_held()
+            replayed = store.transactions - before
+            assert bodies == ["hold"], "replay executed what was recorded"
+            # Registration, claim, perhaps the announced begin of `hold`. Nothing for the steps that are replayed.
+            assert replayed <= 5, f"{replayed} transactions to replay {STEPS} steps"
+            Flags.gate.set()
+            assert await run.result(timeout="20s") == STEPS
+
+
+async def test_a_hundred_concurrent_completions_share_transactions(
+    start_server: StartServer, database_url: str
+) -> None:
+    server = await start_server(database_url, settings=UNHURRIED)
+    store = store_of(server)
+    async with Kagzi.connect(server.grpc_address) as client, Worker(server.grpc_address, workflows=[fan_out]):
+        await client.run(fan_out, timeout="20s")
+        before = store.transactions
+        assert await client.run(fan_out, timeout="20s") == 100
+        used = store.transactions - before
+    # The start and the end are one each; a begin and a completion make 200 operations, at most 100 to a batch.
+    assert used <= 2 + 3, f"{used} transactions for 100 concurrent steps"
+
+
+async def test_an_idle_server_issues_at_most_one_statement_in_5_seconds(
+    start_server: StartServer, database_url: str
+) -> None:
+    server = await start_server(database_url, settings=Settings())
+    store = store_of(server)
+    async with Kagzi.connect(server.grpc_address) as client, Worker(server.grpc_address, workflows=[fan_out]):
+        await client.run(fan_out, timeout="20s")
+        await asyncio.sleep(6)  # until the look that notes what the worker did; real time is the subject
+        before = store.statements
+        await asyncio.sleep(15)
+        idle = store.statements - before
+    assert idle <= 3, f"{idle} statements in 15 idle seconds"
