@@ -315,7 +315,7 @@ class Run:
         if self.state is State.ENDED:
             self.close()
             return
-        logger.warning("run %s is abandoned: %s", self.run_id, reason or "its lease is lost")
+        logger.info("run %s is abandoned: %s", self.run_id, reason or "its lease is lost")
         self.unwind(self.close)
 
     def release(self, reason: str) -> None:

@@ -73,12 +73,13 @@ def _given_to_as_completed() -> Sequence[object] | None:
         if frame is None:
             return None
         if frame.f_code.co_filename == _TASKS_FILE and frame.f_code.co_name in ("as_completed", "__init__"):
-            given: Any = frame.f_locals.get("fs", frame.f_locals.get("aws"))
+            given: Any = frame.f_locals.get("fs", frame.f_locals.get("aws"))  # 3.11, and since 3.13
             if isinstance(given, (list, tuple)):
                 return cast("Sequence[object]", given)
-            raise InvalidArgument(
-                "asyncio.as_completed() in a workflow needs a list: write as_completed([...]).", field="fs"
-            )
+            if given is not None:
+                raise InvalidArgument(
+                    "asyncio.as_completed() in a workflow needs a list: write as_completed([...]).", field="fs"
+                )
     return None
 
 

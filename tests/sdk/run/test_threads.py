@@ -1,0 +1,112 @@
+"""Sync bodies: in threads, so many at once, with the variables of their caller."""
+
+import asyncio
+import threading
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+import pytest
+
+from kagzi.core.records import Payload
+from kagzi.sdk.context import Context
+from kagzi.sdk.retry import Retry
+from kagzi.sdk.threads import StepThreads
+from kagzi.sdk.workflow import workflow
+
+from .fake import fake_server
+
+
+async def test_no_more_bodies_at_once_than_threads() -> None:
+    running, most = 0, 0
+    lock = threading.Lock()
+    gate = threading.Barrier(2)
+
+    def body() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        gate.wait(10)
+        with lock:
+            running -= 1
+
+    @workflow
+    async def w(ctx: Context) -> None:
+        await asyncio.gather(*(ctx.step("body").run(body) for _ in range(6)))
+
+    async with fake_server(w, threads=2) as server:
+        await server.run(w)
+    assert most == 2
+
+
+async def test_the_timeout_of_a_sync_body_begins_when_it_has_a_thread() -> None:
+    gate = threading.Event()
+
+    def waits() -> None:
+        gate.wait(10)
+
+    def quick() -> str:
+        return "in time"
+
+    @workflow(retry=Retry.none())
+    async def w(ctx: Context) -> str:
+        first = asyncio.create_task(ctx.step("waits").run(waits))
+        second = asyncio.create_task(ctx.step("quick", timeout="50ms").run(quick))
+        await ctx.sleep("longer", "100ms")
+        gate.set()
+        await first
+        return await second
+
+    async with fake_server(w, threads=1) as server:
+        assert (await server.run(w)).result == "in time"
+
+
+async def test_a_body_sees_the_variables_of_its_workflow_and_may_return_a_coroutine() -> None:
+    variable: ContextVar[str] = ContextVar("variable")
+
+    def body() -> Any:
+        async def rest() -> str:
+            return variable.get()
+
+        return rest()
+
+    @workflow
+    async def w(ctx: Context) -> str:
+        variable.set("seen")
+        return await ctx.step("body").run(body)
+
+    async with fake_server(w) as server:
+        assert (await server.run(w)).result == "seen"
+
+
+async def test_stop_iteration_is_an_error_like_any_other() -> None:
+    def body() -> None:
+        next(iter(()))
+
+    job = StepThreads(1).begin(body, copy_context(), tell_start=False)
+    with pytest.raises(RuntimeError, match=r"the step raised StopIteration\(None\)"):
+        await asyncio.wait_for(job.done, 5)
+
+
+async def test_a_payload_hook_sees_everything_that_leaves_and_returns() -> None:
+    class Reverse:
+        def encode_payload(self, payload: Payload) -> Payload:
+            return Payload(payload.data[::-1], {"encoding": "reversed"})
+
+        def decode_payload(self, payload: Payload) -> Payload:
+            return Payload(payload.data[::-1]) if payload.metadata else payload
+
+    async def same(value: str) -> str:
+        return value
+
+    @workflow
+    async def w(ctx: Context, name: str) -> str:
+        value = await ctx.step("same").run(same, name)
+        await ctx.sleep("hour", "1h")
+        return value
+
+    async with fake_server(w, hook=Reverse(), kept_runs_max=0) as server:
+        run = await server.run(w, "abc")
+        assert run.output == Payload(b'"cba"', {"encoding": "reversed"})
+        assert run.steps["same"].output == Payload(b'"cba"', {"encoding": "reversed"})
+        assert run.lease == 2
