@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kagzi.worker")
 
-_FOREIGN_LOOK_S = 1.0
+_LOOK_S = 1.0
+_LOOK_MAX_S = 30.0
 
 
 class Parking:
@@ -30,13 +31,15 @@ class Parking:
         self.when_answered: Callable[[], None] | None = None  # the function ended while the park was asked for
         self.disturbed = False  # something outside Kagzi woke the parked coroutine
         self._next_look: asyncio.TimerHandle | None = None
+        self._not_before = 0.0
+        self._pause_s = _LOOK_S
 
     def consider(self) -> None:
         """To be called when the run is quiet and there is nothing to deliver."""
         run = self._run
         if run.in_step or run.in_flight or run.barrier or not run.waits.by_id:
             return
-        if run.waits.soonest_s() <= run.services.resident_wait_s:
+        if run.waits.soonest_s() <= run.services.resident_wait_s or run.loop.time() < self._not_before:
             return
         foreign = foreign_tasks(run.tasks, run.in_step, run.open)
         if foreign:
@@ -61,8 +64,11 @@ class Parking:
                 run.run_id,
                 whereabouts(foreign[0]),
             )
+        self._look_in(_LOOK_S)
+
+    def _look_in(self, seconds: float) -> None:
         if self._next_look is None:
-            self._next_look = run.loop.call_later(_FOREIGN_LOOK_S, self._look_again)
+            self._next_look = self._run.loop.call_later(seconds, self._look_again)
 
     def _look_again(self) -> None:
         self._next_look = None
@@ -105,8 +111,13 @@ class Parking:
         if self.when_answered is not None:
             self.when_answered()
             return
-        if not self._take_in(results):
-            run.waits.fire_soonest_retry()
+        if self._take_in(results) or run.waits.fire_soonest_retry():
+            self._pause_s = _LOOK_S
+        else:
+            # The server sees a reason to go on that is none here (a notice on its way, for example): do not ask at once again.
+            self._not_before = run.loop.time() + self._pause_s
+            self._look_in(self._pause_s + 0.01)
+            self._pause_s = min(2 * self._pause_s, _LOOK_MAX_S)
         run.waits.arm()
         run.raise_cancel_if_due()
         run.quiet.start()

@@ -235,6 +235,8 @@ class Run:
             if kind in ("refused", "retry") or (kind == "timer" and detail.timer.remaining_us > 0):
                 if not future.done():
                     future.set_result(answer)
+                elif kind == "retry":
+                    self.waits.give_up_retry(step_id, detail.retry.next_attempt)
                 return
         self.ledger.know(step_id, answer.seq)
         self.delivery.give(answer.seq, answer.at_us, future, answer)
@@ -315,7 +317,7 @@ class Run:
         if self.state is State.ENDED:
             self.close()
             return
-        logger.info("run %s is abandoned: %s", self.run_id, reason or "its lease is lost")
+        logger.warning("run %s is abandoned: %s", self.run_id, reason or "its lease is lost")
         self.unwind(self.close)
 
     def release(self, reason: str) -> None:

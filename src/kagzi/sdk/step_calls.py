@@ -67,7 +67,7 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
             return _recorded(run, step, facts.codec)
         attempt = max(step.attempt, 1)
         if step.retry_at_us:
-            await run.waits.retry(step_id, step.retry_at_us - run.server_now_us())
+            await run.waits.retry(step_id, attempt, step.retry_at_us - run.server_now_us())
     else:
         run.count_step()
     retry = options.retry or run.workflow.retry or run.services.retry
@@ -85,7 +85,7 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
         else:
             detail = describe(error, retry=retry)
         attempt, remaining_us = await _fail(run, body, attempt, detail)
-        await run.waits.retry(step_id, remaining_us)
+        await run.waits.retry(step_id, attempt, remaining_us)
 
 
 def _recorded(run: Run, step: pb.HistoryStep, codec: Codec[Any]) -> Any:

@@ -9,13 +9,23 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ..v1 import worker_pb2 as pb
+from ..wire.common import write_error
 from .ports import Answer
 from .states import State
 
 if TYPE_CHECKING:
     from .runner import Run
 
+_GIVEN_UP = write_error(
+    ErrorDetail(
+        code=ErrorCode.CANCELLED,
+        kind=ErrorKind.CANCELLED,
+        message="the task that waited for this step was cancelled",
+        non_retryable=True,
+    )
+)
 _TIMER_MAX_S = 86_400.0  # longer timers are set again: event loops have limits of their own
 
 
@@ -40,9 +50,30 @@ class TimedWaits:
         """Returns when the server has recorded that the time has come."""
         await self._wait(step_id, remaining_us, is_sleep=True)
 
-    async def retry(self, step_id: str, remaining_us: int) -> None:
-        """Returns when the next try may begin."""
-        await self._wait(step_id, remaining_us, is_sleep=False)
+    async def retry(self, step_id: str, attempt: int, remaining_us: int) -> None:
+        """Returns when attempt number `attempt` may begin. If its task is cancelled before that, the step is closed."""
+        try:
+            await self._wait(step_id, remaining_us, is_sleep=False)
+            await self._run.may_act()
+        except asyncio.CancelledError:
+            self.give_up_retry(step_id, attempt)
+            raise
+
+    def give_up_retry(self, step_id: str, attempt: int) -> None:
+        """Nobody waits for this step any more. The server must know: it would wake the run for a retry that never comes."""
+        run = self._run
+        if run.state is not State.RUNNING or run.cancelling:
+            return
+        begin = run.port.announce().begin_step
+        begin.step_id = step_id
+        begin.attempt = attempt
+        unheard: asyncio.Future[Answer] = run.loop.create_future()
+        unheard.cancel()
+        run.in_flight += 1
+        failure = run.port.send(partial(run.answered, step_id, unheard)).fail_step
+        failure.step_id = step_id
+        failure.attempt = attempt
+        failure.error.CopyFrom(_GIVEN_UP)
 
     async def _wait(self, step_id: str, remaining_us: int, *, is_sleep: bool) -> None:
         run = self._run
@@ -71,11 +102,13 @@ class TimedWaits:
         for wait in self.by_id.values():
             _disarm(wait)
 
-    def fire_soonest_retry(self) -> None:
-        """The server says that a retry is due; its clock decides."""
+    def fire_soonest_retry(self) -> bool:
+        """The server says that a retry is due; its clock decides. False if there is none to fire."""
         retries = [wait for wait in self.by_id.values() if not wait.is_sleep and not wait.settled]
-        if retries:
-            min(retries, key=lambda wait: wait.due).due = self._run.loop.time()
+        if not retries:
+            return False
+        min(retries, key=lambda wait: wait.due).due = self._run.loop.time()
+        return True
 
     def follow(self, steps: Iterable[pb.HistoryStep]) -> None:
         """After a new claim: count the rest of each wait from the time of the claim."""

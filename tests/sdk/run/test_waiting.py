@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.states import RunStatus
+from kagzi.core.records import HistoryStep
+from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.context import Context
+from kagzi.sdk.retry import Retry
 from kagzi.sdk.workflow import workflow
 
 from .fake import FakeServer, fake_server
@@ -265,3 +267,52 @@ async def settle(server: FakeServer) -> None:
     """Let everything happen that can happen without time."""
     for _ in range(50):
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("backoff", ["1ms", "2h"])
+async def test_a_retry_that_nobody_waits_for_any_more_is_closed(backoff: str) -> None:
+    # A step left waiting for its next try would be due for ever: the run could neither park nor sleep through.
+    async def fails() -> None:
+        raise ConnectionError
+
+    async def aborts() -> None:
+        raise RuntimeError
+
+    @workflow
+    async def w(ctx: Context) -> str:
+        group = [
+            asyncio.create_task(ctx.step("fails", retry=Retry.fixed(1_000, backoff)).run(fails)),
+            asyncio.create_task(ctx.step("aborts", retry=Retry.none()).run(aborts)),
+        ]
+        await asyncio.wait(group, return_when=asyncio.FIRST_COMPLETED)
+        group[0].cancel()
+        await asyncio.wait(group)
+        assert group[1].exception() is not None
+        await ctx.sleep("night", "8h")
+        return "morning"
+
+    async with fake_server(w, kept_runs_max=0) as server:
+        run = server.start(w)
+        server.claim(run)
+        await server.until_left(run)
+        assert run.status is RunStatus.SLEEPING
+        assert run.steps["fails"].status is StepStatus.FAILED
+        assert run.log.count("Park") == 1
+        server.advance(8 * 3600)
+        await server.finish(run)
+        assert (run.result, run.lease) == ("morning", 2)
+
+
+async def test_a_server_that_will_not_park_the_run_is_not_asked_again_at_once() -> None:
+    @workflow
+    async def w(ctx: Context) -> None:
+        await ctx.sleep("night", "8h")
+
+    async with fake_server(w) as server:
+        run = server.start(w)
+        run.steps["stray"] = HistoryStep(
+            step_id="stray", kind=StepKind.FUNCTION, status=StepStatus.PENDING, begun_seq=1, attempt=2, retry_at=1
+        )
+        server.claim(run)
+        await asyncio.sleep(0.2)  # real time is the subject
+        assert run.log == ["BeginSleep night", "Park"]

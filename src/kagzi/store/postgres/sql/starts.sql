@@ -51,7 +51,8 @@ LEFT JOIN LATERAL (
     SELECT r.run_id, r.workflow_type, r.status FROM runs AS r
     WHERE g.or_completed AND r.namespace = g.namespace AND r.workflow_id = g.workflow_id AND r.status IN (4, 5, 6)
     ORDER BY r.created_at DESC LIMIT 1
-) AS c ON c.status = 4;
+) AS c ON c.status = 4
+ORDER BY g.n;
 
 -- name: lock_namespaces
 -- Limits are kept exactly: whoever counts against one holds the row until the runs are made or claimed.
