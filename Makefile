@@ -18,10 +18,10 @@ PYTHON_DIRS := $(wildcard src tests examples bench scripts)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test unit lint format gen gen-check lock bench clean
+.PHONY: help dev test unit interleavings lint format gen gen-check lock bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- virtual environment ----------------------------------------------------------------------------------------------
 # Stamps: a second call is instant, a change of pyproject.toml or constraints.txt installs again.
@@ -47,6 +47,9 @@ test: lint gen-check unit ## Everything that must pass: lint, drift of generated
 
 unit: $(VENV)/.installed-dev ## Only the test suite (ARGS="tests/core -k retry", JOBS=0 for a debugger)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+
+interleavings: $(VENV)/.installed-dev ## Park against signal, child end and timer 10,000 times on every store (minutes)
+	KAGZI_TEST_INTERLEAVINGS=10000 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/store/conformance/test_interleavings.py $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Style, types, import contracts, dead code, duplicates
 	$(BIN)/ruff check $(PYTHON_DIRS)

@@ -37,12 +37,17 @@ if TYPE_CHECKING:
         Unimplemented,
     )
     from .core.states import RunStatus, StepKind, StepStatus
+    from .sdk.children import ChildHandle
     from .sdk.client import Kagzi
     from .sdk.context import Context
     from .sdk.credentials import Tls
     from .sdk.current import StepInfo, current_step
+    from .sdk.explanation import Explanation
+    from .sdk.lint import KagziWarning
     from .sdk.retry import Retry
     from .sdk.run import Run
+    from .sdk.run_info import RunInfo
+    from .sdk.signals import Signal, Won
     from .sdk.start import Start
     from .sdk.step import Step, step
     from .sdk.step_records import StepRecord
@@ -52,16 +57,19 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyExists",
     "ChildError",
+    "ChildHandle",
     "Context",
     "Diverged",
     "Duration",
     "ErrorCode",
     "ErrorDetail",
     "ErrorKind",
+    "Explanation",
     "InternalError",
     "InvalidArgument",
     "Kagzi",
     "KagziError",
+    "KagziWarning",
     "LeaseLost",
     "NonRetryable",
     "NotFound",
@@ -74,8 +82,10 @@ __all__ = [
     "RetryAfter",
     "Run",
     "RunError",
+    "RunInfo",
     "RunStatus",
     "SchemaMismatch",
+    "Signal",
     "Start",
     "Step",
     "StepError",
@@ -86,6 +96,7 @@ __all__ = [
     "Tls",
     "Unavailable",
     "Unimplemented",
+    "Won",
     "Worker",
     "Workflow",
     "__version__",
@@ -123,12 +134,17 @@ _HOMES = {
         "Unimplemented",
     ),
     "core.states": ("RunStatus", "StepKind", "StepStatus"),
+    "sdk.children": ("ChildHandle",),
     "sdk.client": ("Kagzi",),
     "sdk.context": ("Context",),
     "sdk.credentials": ("Tls",),
     "sdk.current": ("StepInfo", "current_step"),
+    "sdk.explanation": ("Explanation",),
+    "sdk.lint": ("KagziWarning",),
     "sdk.retry": ("Retry",),
     "sdk.run": ("Run",),
+    "sdk.run_info": ("RunInfo",),
+    "sdk.signals": ("Signal", "Won"),
     "sdk.start": ("Start",),
     "sdk.step": ("Step", "step"),
     "sdk.step_records": ("StepRecord",),

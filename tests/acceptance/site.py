@@ -1,10 +1,15 @@
 """A small installation of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from kagzi import Kagzi
+import asyncpg
+
+from kagzi import Kagzi, Run, RunStatus
 from kagzi.sdk.client import Connecting
 from tests.support.ledger import Entry, Ledger
 from tests.support.processes import Process, Processes, ServerProcess
@@ -12,6 +17,7 @@ from tests.support.processes import Process, Processes, ServerProcess
 SETUPS = ("sqlite", "postgres", "two-servers")
 TIMINGS = ("--lease", "2s", "--heartbeat", "400ms", "--reconnect-grace", "1s")
 FLOWS = "tests.acceptance.flows"
+EXECUTION_FLOWS = "tests.acceptance.execution_flows"
 PATIENCE_S = 60.0
 
 
@@ -42,10 +48,54 @@ class Site:
         """All servers: whoever connects goes on with another one when his dies."""
         return ",".join(server.grpc for server in self.servers)
 
-    async def worker(self, *options: str, address: str | None = None, **environment: str) -> Process:
+    async def worker(
+        self, *options: str, address: str | None = None, module: str = FLOWS, **environment: str
+    ) -> Process:
         return await self._processes.worker(
-            address or self.address, FLOWS, *options, KAGZI_TEST_LEDGER=str(self.ledger.path), **environment
+            address or self.address, module, *options, KAGZI_TEST_LEDGER=str(self.ledger.path), **environment
         )
+
+    async def author(self, *options: str, address: str | None = None, **environment: str) -> Process:
+        """A worker that serves everything an author can do."""
+        return await self.worker(*options, address=address, module=EXECUTION_FLOWS, **environment)
+
+    async def strike(self, worker: Process, run: Run[Any], step: str = "hold", **environment: str) -> Process:
+        """kill -9 while the body of this step runs, and another worker in its place."""
+        await self.until_begun(run, step)
+        worker.kill()
+        return await self.author(**environment)
+
+    async def until_begun(self, run: Run[Any], step: str = "hold", *, times: int = 1) -> list[Entry]:
+        def begun(entries: list[Entry]) -> bool:
+            found = [entry for entry in entries if entry.run_id == run.id and last_part(entry.step_id) == step]
+            return sum(entry.event == "begin" for entry in found) >= times
+
+        return await self.until(begun, f"{step} of {run.id} begun")
+
+    async def claims_of(self, run: Run[Any]) -> int:
+        """How often the run was handed to a worker: its lease counter, which only the database tells."""
+        if self._database.startswith("sqlite"):
+            path = self._database.removeprefix("sqlite:///")
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
+                (found,) = file.execute("select lease from runs where run_id = ?", [run.id]).fetchall()
+        else:
+            connection = await asyncpg.connect(self._database)
+            try:
+                found = await connection.fetchrow("select lease from runs where run_id::text = $1", run.id)
+            finally:
+                await connection.close()
+        assert found is not None
+        return found[0]
+
+    def executions(self, run: Run[Any]) -> dict[str, int]:
+        """How often each step of this run was begun."""
+        return {step: count for (run_id, step), count in self.ledger.executions().items() if run_id == run.id}
+
+    def check_struck_once(self, run: Run[Any], step: str = "hold") -> None:
+        """Only the step that was struck ran twice."""
+        again = {each: count for each, count in self.executions(run).items() if count != 1}
+        assert [last_part(each) for each in again] == [step], again
+        assert set(again.values()) == {2}, again
 
     def client(self, index: int | None = None) -> Connecting:
         return Kagzi.connect(self.address if index is None else self.servers[index].grpc)
@@ -59,6 +109,26 @@ class Site:
                 return entries
         except TimeoutError:
             raise AssertionError(f"the ledger never showed {what}") from None
+
+
+async def until_status(run: Run[Any], *statuses: RunStatus, timeout_s: float = 20.0) -> RunStatus:
+    """Its status, as soon as it is one of these. States have no signals: this looks fifty times a second."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            while (status := await run.status()) not in statuses:  # noqa: ASYNC110  see above
+                await asyncio.sleep(0.02)
+            return status
+    except TimeoutError:
+        raise AssertionError(f"{run.id} did not become {statuses}, it is {await run.info()}") from None
+
+
+async def replayed(run: Run[Any], from_step: str = "hold") -> Run[Any]:
+    """The run again, from its history up to this step: what is recorded must be enough."""
+    return await run.fork(from_step=from_step)
+
+
+def last_part(step_id: str) -> str:
+    return step_id.rpartition("/")[2]
 
 
 def check_done_is_done(entries: list[Entry]) -> int:

@@ -10,7 +10,9 @@ from tests.support.kagzi_process import kagzi, running
 
 FLOWS = """
 import asyncio
-from kagzi import Context, NonRetryable, Retry, workflow
+from pathlib import Path
+from typing import Any
+from kagzi import Context, NonRetryable, Retry, Signal, workflow
 
 
 @workflow
@@ -52,6 +54,32 @@ async def retries(ctx: Context) -> str:
 async def sleeps(ctx: Context, how_long: str) -> str:
     await ctx.sleep("nap", how_long)
     return "awake"
+
+
+decision = Signal("decision", dict[str, Any])
+
+
+@workflow
+async def approval(ctx: Context, amount: int) -> object:
+    ctx.set_status(f"waiting for a human: {amount} EUR", progress=0.5)
+    answer = await ctx.wait_for(decision)
+    return answer["by"]
+
+
+@workflow
+async def family(ctx: Context, names: list[str]) -> list[object]:
+    return await ctx.parallel(ctx.child(echo, name) for name in names)
+
+
+def read(path: str) -> str:
+    return Path(path).read_text()
+
+
+@workflow
+async def reads(ctx: Context, path: str) -> str:
+    prefix = await ctx.step("prefix").run(lambda: "it says ")
+    text = await ctx.step("read", retry=Retry.none()).run(read, path)
+    return prefix + text
 """
 
 

@@ -10,7 +10,8 @@ from tests.cli.conftest import Installation
 
 RUN_KEYS = {
     "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority", "labels",
-    "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested", "error", "problem", "url",
+    "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested", "pause_requested", "error",
+    "problem", "status_text", "progress", "parent_run_id", "parent_step_id", "forked_from", "continued_as", "url",
 }  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def test_start_prints_the_run_id_and_get_shows_the_run(installation: Installatio
     run_id = start(installation, "echo", "hi", "--id", "shown", "--label", "team=a", "--label", "tier=b")
     installation.run("start", "echo", "hi", "--id", "shown", "--wait")
     view = get(installation, run_id)
-    assert RUN_KEYS | {"input", "output"} == set(view)
+    assert RUN_KEYS | {"input", "output", "waits", "children"} == set(view)
     assert view["run_id"] == run_id
     assert view["workflow_id"] == "shown"
     assert view["labels"] == {"team": "a", "tier": "b"}

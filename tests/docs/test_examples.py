@@ -27,7 +27,10 @@ def test_hello_runs_embedded_as_it_is(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (0, "HELLO, WORLD!\n"), done.stderr
 
 
-@pytest.mark.parametrize("name", ["e00_min", "e01_hello", "e02_order"])
+RUNNABLE = ("e00_min", "e01_hello", "e02_order", "e03_parallel", "e04_race", "e05_approval", "e06_child", "e07_agent")
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
 def test_runnable_examples_import_nothing_that_is_missing(name: str, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     subprocess.run(

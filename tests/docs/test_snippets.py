@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,24 @@ def python(name: str, directory: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["first_run.py", "same_id.py", "retries.py", "at_once.py"])
-def test_the_tutorials_programs_print_what_it_says(name: str, tmp_path: Path) -> None:
-    write_files(TUTORIAL, tmp_path)
-    assert python(name, tmp_path) == printed_by(TUTORIAL, name)
+def programs() -> list[tuple[str, str]]:
+    """Every named program of a page that is followed by what it prints."""
+    found: list[tuple[str, str]] = []
+    for page in PAGES:
+        for block, after in pairwise(blocks(page)):
+            if block.language == "python" and block.name and after.language == "text":
+                found.append((page, block.name))
+    return found
+
+
+def test_the_pages_have_programs() -> None:
+    assert len(programs()) >= 10
+
+
+@pytest.mark.parametrize(("page", "name"), programs())
+def test_a_pages_program_prints_what_it_says(page: str, name: str, tmp_path: Path) -> None:
+    write_files(page, tmp_path)
+    assert python(name, tmp_path) == printed_by(page, name)
 
 
 def test_the_readmes_embedded_program(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kagzi.core.records import Lease, NamespaceRecord, Payload, RunFilter, RunKe
 from kagzi.core.retry import RetryPolicy
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk
-from kagzi.engine.operations import bounded_error
+from kagzi.engine.bounds import bounded_error
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import MovableClock, TroubledStore, complete, start, worker
 
@@ -76,7 +76,7 @@ async def test_a_run_is_named_by_one_id(engine: Engine) -> None:
         with pytest.raises(NotFound):
             await engine.runs.get("default", run_id=run_id)
         with pytest.raises(NotFound):
-            await engine.runs.cancel("default", run_id=run_id)
+            await engine.control.cancel("default", run_id=run_id)
         with pytest.raises(NotFound):
             await engine.steps.list("default", run_id, name=None, page=PageAsk(), payloads=False)
         with pytest.raises(NotFound):
@@ -91,7 +91,7 @@ async def test_another_namespace_sees_nothing(engine: Engine) -> None:
         with pytest.raises(NotFound):
             await engine.runs.get("another", **name)
         with pytest.raises(NotFound):
-            await engine.runs.cancel("another", **name)
+            await engine.control.cancel("another", **name)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ async def test_a_unary_heartbeat_renews_and_tells(engine: Engine) -> None:
     registered = await engine.workers.register(worker("hello"))
     started = await engine.runs.start(start())
     (run,) = await engine.tasks.poll("default", registered.worker_id, (), max_tasks=1, wait_ms=0)
-    await engine.runs.cancel("default", run_id=started.run_id)
+    await engine.control.cancel("default", run_id=started.run_id)
     from kagzi.core.records import Held
 
     stale = Held(run.run, Lease(9, 9))

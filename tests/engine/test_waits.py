@@ -130,7 +130,7 @@ async def test_a_cancelled_run_that_never_began_is_told(engine: Engine) -> None:
     started = await engine.runs.start(start())
     wait = asyncio.create_task(engine.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
     await asyncio.sleep(0)
-    assert await engine.runs.cancel("default", run_id=started.run_id) is RunStatus.CANCELLED
+    assert await engine.control.cancel("default", run_id=started.run_id) is RunStatus.CANCELLED
     end = await asyncio.wait_for(wait, TIMEOUT_S)
     assert isinstance(end, RunEnd)
     assert end.status is RunStatus.CANCELLED

@@ -41,6 +41,8 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
         ("reconnect_grace", "1s", lambda c: c.settings.reconnect_grace_ms),
         ("look_interval", "7s", lambda c: c.settings.look_interval_ms),
         ("resident_wait", "7ms", lambda c: c.settings.resident_wait_ms),
+        ("cleanup", "7s", lambda c: c.settings.cleanup_ms),
+        ("claim_cap", "3", lambda c: c.settings.claim_cap),
         ("payload_bytes", "1000", lambda c: c.settings.payload_bytes),
         ("strict_namespaces", "true", lambda c: c.settings.strict_namespaces),
         ("jitter", "false", lambda c: c.settings.jitter),
@@ -98,7 +100,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_name(tmp_path: Path) -> None
     with pytest.raises(InvalidArgument, match=r"kagzi\.toml: unknown setting 'listne'. Did you mean 'listen'\?"):
         load(tmp_path)
     (tmp_path / "kagzi.toml").write_text("zzz = 1\n")
-    with pytest.raises(InvalidArgument, match="Known are: db"):
+    with pytest.raises(InvalidArgument, match="Known are: claim_cap"):
         load(tmp_path)
 
 

@@ -53,6 +53,21 @@ async def refused(call: Awaitable[Any]) -> grpc.aio.AioRpcError:
     return refusal.value
 
 
+async def test_where_the_database_is_stays_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def use(stubs: Stubs) -> None:
+        request = workflow_pb2.GetWorkflowRequest(run_id="x")
+        failure = await refused(stubs.workflows.GetWorkflow(request, timeout=TIMEOUT_S))
+        assert failure.code() is grpc.StatusCode.UNAVAILABLE
+        assert "db-7" not in str(failure) + str(failure.trailing_metadata())
+        assert isinstance(from_rpc_error(failure), errors.Unavailable)
+
+    gate = Gate(ids=SystemIds())
+    away = Raising(errors.Unavailable("db-7.internal/billing refused the connection"))
+    with caplog.at_level(logging.WARNING):
+        await serve({"kagzi.v1.WorkflowService": away}, gate, use)
+    assert "db-7.internal/billing" in caplog.text
+
+
 @pytest.mark.parametrize("error", [RuntimeError(SECRET_TEXT), errors.InternalError(SECRET_TEXT), KeyError(SECRET_TEXT)])
 async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
     error: Exception, caplog: pytest.LogCaptureFixture

@@ -8,7 +8,7 @@ import pytest
 
 from kagzi.server.app import Server
 from kagzi.server.listen import ListenAddress
-from kagzi.v1 import admin_pb2, common_pb2, worker_pb2
+from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from tests.server.conftest import StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
 
@@ -66,6 +66,20 @@ async def test_every_run_has_a_page_and_nothing_of_it_is_markup(client: httpx.As
     assert "failed" in page.text
     assert "&lt;script&gt;" in page.text
     assert evil not in page.text
+
+
+async def test_a_run_s_page_leads_to_its_children_and_back(client: httpx.AsyncClient, web_stubs: Stubs) -> None:
+    worker_id = await web_stubs.register()
+    parent = await web_stubs.start()
+    task = await web_stubs.poll(worker_id)
+    child_start = workflow_pb2.StartWorkflowRequest(workflow_type="bill")
+    request = worker_pb2.StartChildRequest(**held(task), step_id="bill", start=child_start)
+    child = await web_stubs.workers.StartChild(request, timeout=TIMEOUT_S)
+    page = await client.get(parent.url)
+    assert f'href="/runs/{child.child_run_id}?namespace=default"' in page.text
+    assert "Children" in page.text
+    child_page = await client.get(f"/runs/{child.child_run_id}")
+    assert f'parent: <a href="/runs/{parent.run_id}?namespace=default"' in child_page.text
 
 
 async def test_the_url_of_a_run_in_another_namespace_leads_to_it(client: httpx.AsyncClient, web_stubs: Stubs) -> None:

@@ -249,7 +249,9 @@ async def test_operations_of_later_versions_are_refused_one_by_one(memory_stubs:
     await memory_stubs.start()
     task = await session.task()
     await session.operate(
-        task, session.operation(patch=pb.PatchOperation(step_id="p")), session.operation(**begin("a"))
+        task,
+        session.operation(),  # of a kind that this server cannot read
+        session.operation(**begin("a")),
     )
     assert (await session.answer(1)).refused.code == common_pb2.ERROR_CODE_UNIMPLEMENTED
     await session.acknowledged(2)

@@ -6,7 +6,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from kagzi.server.admin_service import AdminService
 from kagzi.server.registration import SERVICES, path_of
-from kagzi.server.unimplemented import EXECUTION, KEYS, OPERATIONS, UNIMPLEMENTED, WATCHING
+from kagzi.server.unimplemented import KEYS, OPERATIONS, UNIMPLEMENTED, WATCHING
 from kagzi.server.worker_service import WorkerService
 from kagzi.server.workflow_service import WorkflowService
 from tests.server.stubs import TIMEOUT_S, Stubs
@@ -31,14 +31,12 @@ def test_what_is_still_to_come_by_capability() -> None:
         names.setdefault(capability, set()).add(path.removeprefix("/kagzi.v1."))
     services = {capability: {name.partition("/")[0] for name in found} for capability, found in names.items()}
     assert services == {
-        EXECUTION: {"WorkflowService", "WorkerService"},
         OPERATIONS: {"WorkflowService", "WorkflowScheduleService", "AdminService", "NamespaceService"},
         WATCHING: {"WorkflowService"},
         KEYS: {"KeyService"},
     }
     assert {capability: len(found) for capability, found in names.items()} == {
-        EXECUTION: 10,
-        OPERATIONS: 34,
+        OPERATIONS: 33,
         WATCHING: 1,
         KEYS: 4,
     }

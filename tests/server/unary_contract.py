@@ -166,6 +166,35 @@ def a_sleep_parks_the_run_and_wakes_it(worker: Worker) -> None:
     assert worker.outcome(run_id).output.data == b"null"
 
 
+def a_signal_and_a_child_wake_their_run(worker: Worker) -> None:
+    run_id = worker.start()
+    task = worker.poll()
+    wait = {"step_id": "approved", "signal_name": "approved"}
+    waiting = worker.workers.WaitSignal(worker_pb2.WaitSignalRequest(**worker.held(task), **wait), timeout=TIMEOUT_S)
+    assert (waiting.received, waiting.timed_out) == (False, False)
+    signal = workflow_pb2.SignalWorkflowRequest(
+        namespace_id="other", run_id=run_id, signal_name="approved", payload=payload("true")
+    )
+    assert worker.workflows.SignalWorkflow(signal, timeout=TIMEOUT_S).delivered
+    task = worker.poll()
+    assert task.run_id == run_id
+    got = worker.workers.WaitSignal(worker_pb2.WaitSignalRequest(**worker.held(task), **wait), timeout=TIMEOUT_S)
+    assert (got.received, got.payload.data) == (True, b"true")
+
+    start = workflow_pb2.StartWorkflowRequest(workflow_type="order", input=payload("2"))
+    request = worker_pb2.StartChildRequest(**worker.held(task), step_id="part", start=start)
+    child_id = worker.workers.StartChild(request, timeout=TIMEOUT_S).child_run_id
+    park = worker_pb2.ParkRequest(**worker.held(task), waits=["part"], known_seq=99)
+    assert worker.workers.Park(park, timeout=TIMEOUT_S).parked
+    child = worker.poll()
+    assert child.run_id == child_id
+    end = worker_pb2.CompleteWorkflowRequest(**worker.held(child), output=payload("3"))
+    worker.workers.CompleteWorkflow(end, timeout=TIMEOUT_S)
+    task = worker.poll()
+    assert [step.output.data for step in task.tasks[0].history.steps if step.step_id == "part"] == [b"3"]
+    worker.workers.CompleteWorkflow(worker_pb2.CompleteWorkflowRequest(**worker.held(task)), timeout=TIMEOUT_S)
+
+
 def what_is_not_supported_is_refused_by_name(worker: Worker) -> None:
     worker.start()
     task = worker.poll()
@@ -211,6 +240,7 @@ def main() -> None:
         a_step_is_executed_once(worker)
         a_failed_step_is_retried_as_its_policy_says(worker)
         a_sleep_parks_the_run_and_wakes_it(worker)
+        a_signal_and_a_child_wake_their_run(worker)
         what_is_not_supported_is_refused_by_name(worker)
         a_worker_that_leaves_gets_no_more(worker)
     ours = [name for name in sys.modules if name.startswith("kagzi.") and not name.startswith("kagzi.v1")]

@@ -1,6 +1,6 @@
 """A worker as a process of its own, for tests that kill it. Prints `worker ready` once it is connected.
 
-    python -m tests.support.worker_process ADDRESS MODULE [--namespace NAME] [--max-concurrent N]
+    python -m tests.support.worker_process ADDRESS MODULE [--namespace NAME] [--max-concurrent N] [--build-id ID]
 
 Serves every workflow that MODULE has at its top. Ends on SIGTERM and SIGINT like any worker.
 """
@@ -32,6 +32,7 @@ async def serve(options: argparse.Namespace) -> None:
         namespace=options.namespace,
         max_concurrent=options.max_concurrent,
         shutdown_grace=options.shutdown_grace,
+        build_id=options.build_id,
     )
     async with worker:
         print("worker ready", flush=True)
@@ -46,4 +47,5 @@ if __name__ == "__main__":
     parser.add_argument("--namespace", default=None)
     parser.add_argument("--max-concurrent", type=int, default=100)
     parser.add_argument("--shutdown-grace", default="10s")
+    parser.add_argument("--build-id", default="")
     asyncio.run(serve(parser.parse_args()))

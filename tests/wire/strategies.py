@@ -102,6 +102,7 @@ claimed_runs = st.builds(
     history=st.builds(HistoryPage, st.lists(history_steps, min_size=1, max_size=3).map(tuple), st.booleans(), longs),
     cancel_requested=st.booleans(),
     cancel_reason=texts,
+    pause_requested=st.booleans(),
     parent_run_id=st.none() | names,
 )
 
@@ -131,6 +132,12 @@ run_records = st.builds(
     parent_run_id=st.none() | names,
     parent_step_id=st.none() | names,
     lost_leases=st.just(0),
+    status_text=texts,
+    progress=st.none() | st.floats(0, 1),
+    forked_from=st.none() | names,
+    continued_as=st.none() | names,
+    pause_requested=st.booleans(),
+    waits=st.lists(names, max_size=2).map(tuple),
     input=maybe_payloads,
     context=maybe_payloads,
     output=maybe_payloads,
@@ -142,6 +149,7 @@ run_ends = st.builds(
     status=st.sampled_from([RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED]),
     output=maybe_payloads,
     error=maybe_errors,
+    continued_as=st.none() | names,
 )
 
 step_attempts = st.builds(
@@ -172,6 +180,7 @@ step_records = st.builds(
     parallel_group_id=texts,
     worker_id=st.none() | names,
     attempts=st.lists(step_attempts, max_size=2).map(tuple),
+    details=maybe_payloads,
 )
 
 worker_records = st.builds(
@@ -208,6 +217,7 @@ start_requests = st.builds(
     start_at=maybe_times,
     delay_us=st.none() | st.integers(0, 10**15),
     deadline_at=maybe_times,
+    timeout_us=st.none() | st.integers(0, 10**15),
     retry=maybe_retries,
     on_conflict=st.sampled_from(["existing", "existing_or_completed", "fail", "replace"]),
 )

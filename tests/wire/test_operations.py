@@ -1,23 +1,37 @@
 """Operations become commands; outcomes become packed acknowledgements, or answers that say more."""
 
+from typing import Any
+
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from kagzi.core.commands import (
+    BeatStep,
     BeginSleep,
     BeginStep,
     CancelRun,
     CompleteRun,
     CompleteStep,
+    ContinueAsNew,
+    DecideRace,
     FailRun,
     FailStep,
     FinishSleep,
     Park,
+    PauseDiverged,
+    RecordPatch,
     ReleaseRun,
+    SetStatus,
+    StartChild,
+    StartRun,
+    WaitSignal,
 )
 from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.outcomes import (
     Begun,
     Busy,
+    ChildStarted,
     DeadlinePassed,
     Known,
     LeaseLost,
@@ -29,6 +43,7 @@ from kagzi.core.outcomes import (
     RetryScheduled,
     RunClosed,
     RunNotFound,
+    SignalBound,
     StepFailed,
     TimerSet,
 )
@@ -48,6 +63,8 @@ ERROR_LETTER = common_pb2.ErrorDetail(
 )
 POLICY = RetryPolicy(maximum_attempts=2)
 OUTPUT = common_pb2.Payload(data=b"1")
+PLACE = {"parent_step_id": "parallel[0]", "parallel_group_id": "parallel"}
+NOW = 1_700_000_000_000_000
 
 UNDERSTOOD = [
     (
@@ -92,35 +109,114 @@ UNDERSTOOD = [
     (pb.Operation(fail_run=pb.FailRunOperation(error=ERROR_LETTER)), FailRun(**HELD, error=ERROR)),
     (pb.Operation(cancel_run=pb.CancelRunOperation(error=ERROR_LETTER)), CancelRun(**HELD, error=ERROR)),
     (pb.Operation(release=pb.ReleaseOperation(reason="stop")), ReleaseRun(**HELD, reason="stop")),
+    (
+        pb.Operation(begin_step=pb.BeginStepOperation(step_id="a", attempt=1, cleanup=True)),
+        BeginStep(**HELD, step_id="a", name="a", cleanup=True),
+    ),
+    (
+        pb.Operation(sleep=pb.SleepOperation(step_id="s", duration_us=5, cleanup=True)),
+        BeginSleep(**HELD, step_id="s", name="s", duration_us=5, cleanup=True),
+    ),
+    (
+        pb.Operation(park=pb.ParkOperation(waits=["s"], known_seq=3, stay=True)),
+        Park(**HELD, waits=("s",), known_seq=3, stay=True),
+    ),
+    (
+        pb.Operation(wait_signal=pb.WaitSignalOperation(step_id="ok#2", signal_name="ok", timeout_us=0, **PLACE)),
+        WaitSignal(**HELD, step_id="ok#2", signal_name="ok", timeout_us=0, **PLACE),
+    ),
+    (
+        pb.Operation(wait_signal=pb.WaitSignalOperation(step_id="ok", signal_name="ok", cleanup=True)),
+        WaitSignal(**HELD, step_id="ok", signal_name="ok", timeout_us=None, cleanup=True),
+    ),
+    (
+        pb.Operation(
+            start_child=pb.StartChildOperation(
+                step_id="bill#2",
+                name="bill",
+                start=workflow_pb2.StartWorkflowRequest(
+                    workflow_type="bill",
+                    workflow_id="b-1",
+                    input=OUTPUT,
+                    delay=Duration(seconds=1),
+                    timeout=Duration(seconds=5),
+                    version="2",
+                ),
+                on_close=pb.PARENT_CLOSE_POLICY_ABANDON,
+                attach=True,
+                **PLACE,
+            )
+        ),
+        StartChild(
+            **HELD,
+            step_id="bill#2",
+            name="bill",
+            start=StartRun(
+                run=RunKey("default", ""),
+                workflow_id="b-1",
+                workflow_type="bill",
+                request_id="",
+                input=Payload(b"1"),
+                version="2",
+                start_at=NOW + 1_000_000,
+                deadline_at=NOW + 5_000_000,
+                on_conflict="fail",
+            ),
+            on_close="abandon",
+            attach=True,
+            **PLACE,
+        ),
+    ),
+    (
+        pb.Operation(race=pb.RaceOperation(step_id="race", winner="a", losers=["b", "c"])),
+        DecideRace(**HELD, step_id="race", name="race", winner="a", losers=("b", "c")),
+    ),
+    (pb.Operation(patch=pb.PatchOperation(step_id="new-tax")), RecordPatch(**HELD, step_id="new-tax", name="new-tax")),
+    (
+        pb.Operation(set_status=pb.SetStatusOperation(text="half", progress=0.0)),
+        SetStatus(**HELD, text="half", progress=0.0),
+    ),
+    (pb.Operation(set_status=pb.SetStatusOperation(text="half")), SetStatus(**HELD, text="half", progress=None)),
+    (
+        pb.Operation(step_heartbeat=pb.StepHeartbeatOperation(step_id="a", attempt=2, details=OUTPUT)),
+        BeatStep(**HELD, step_id="a", attempt=2, details=Payload(b"1")),
+    ),
+    (
+        pb.Operation(continue_as_new=pb.ContinueAsNewOperation(input=OUTPUT)),
+        ContinueAsNew(**HELD, new_run_id="", input=Payload(b"1")),
+    ),
+    (
+        pb.Operation(diverged=pb.DivergedOperation(problem=ERROR_LETTER, build_id="b1")),
+        PauseDiverged(**HELD, problem=ERROR, build_id="b1"),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("letter", "command"), UNDERSTOOD, ids=lambda value: type(value).__name__)
 def test_an_operation_is_a_command(letter: pb.Operation, command: object) -> None:
-    assert read_operation(letter, RUN, LEASE) == command
+    assert read_operation(letter, RUN, LEASE, NOW) == command
 
 
-def test_every_kind_is_understood_or_refused_by_name() -> None:
+def test_every_kind_is_understood() -> None:
     kinds = {field.name for field in pb.Operation.DESCRIPTOR.oneofs_by_name["kind"].fields}
-    understood = {letter.WhichOneof("kind") for letter, _ in UNDERSTOOD}
-    later = kinds - understood
-    assert later == {
-        "wait_signal",
-        "start_child",
-        "race",
-        "patch",
-        "set_status",
-        "step_heartbeat",
-        "continue_as_new",
-        "diverged",
-    }
-    for kind in later:
-        letter = pb.Operation(id=1)
-        getattr(letter, kind).SetInParent()
-        refused = read_operation(letter, RUN, LEASE)
-        assert isinstance(refused, Refused)
-        assert refused.error.code is ErrorCode.UNIMPLEMENTED
-        assert kind in refused.error.message
+    assert kinds == {letter.WhichOneof("kind") for letter, _ in UNDERSTOOD}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"namespace_id": "elsewhere"}, "namespace_id"),
+        ({"on_conflict": workflow_pb2.ON_CONFLICT_REPLACE}, "on_conflict"),
+        ({"concurrency_key": "k"}, "concurrency_key"),
+        ({"delay": Duration(seconds=1), "start_at": Timestamp(seconds=1)}, "delay"),
+    ],
+)
+def test_a_child_that_cannot_be_is_refused_and_the_field_named(fields: dict[str, Any], field: str) -> None:
+    start = workflow_pb2.StartWorkflowRequest(workflow_type="bill", **fields)
+    letter = pb.Operation(id=1, start_child=pb.StartChildOperation(step_id="bill", start=start))
+    refused = read_operation(letter, RUN, LEASE, NOW)
+    assert isinstance(refused, Refused)
+    assert (refused.error.code, refused.error.subject_id) == (ErrorCode.INVALID_ARGUMENT, field)
 
 
 def test_an_operation_of_a_newer_worker_is_refused() -> None:
@@ -176,6 +272,35 @@ def test_answers_that_say_more() -> None:
     assert write_answer(1, NotParked(100, ()), now=100).WhichOneof("kind") == "not_parked"
     closed = write_answer(1, RunClosed(8, 100, RunStatus.SLEEPING, 900), now=100).closed
     assert (closed.status, closed.retry_at_us) == (workflow_pb2.WORKFLOW_STATUS_SLEEPING, 900)
+    continued = write_answer(1, RunClosed(8, 100, RunStatus.COMPLETED, continued_as="next"), now=100).closed
+    assert continued.continued_as == "next"
+    signal = write_answer(1, SignalBound(5, 100, Payload(b"1")), now=100)
+    assert (signal.seq, signal.signal.payload.data) == (5, b"1")
+    child = write_answer(1, ChildStarted(5, 100, "c1", created=False, status=RunStatus.RUNNING), now=100)
+    assert (child.seq, child.child.child_run_id, child.child.already_exists) == (5, "c1", True)
+
+
+def test_a_wait_without_end_is_a_timer_without_time() -> None:
+    answer = write_answer(1, TimerSet(4, 100, None), now=100)
+    assert answer.WhichOneof("kind") == "timer"
+    assert (answer.seq, answer.timer.wake_at_us, answer.timer.remaining_us) == (4, 0, 0)
+
+
+def test_a_repeat_of_what_has_a_result_is_answered_with_it() -> None:
+    def known(kind: StepKind, status: StepStatus = StepStatus.COMPLETED, **fields: Any) -> pb.OperationAnswer:
+        step = HistoryStep(step_id="a", kind=kind, status=status, begun_seq=2, seq=7, at=40, **fields)
+        response = pb.SessionResponse()
+        write_answers(response, [(9, Known(step))], now=100)
+        assert not response.acknowledged
+        return response.answers[0]
+
+    bound = known(StepKind.SIGNAL, output=Payload(b"1"))
+    assert (bound.id, bound.seq, bound.signal.payload.data) == (9, 7, b"1")
+    timed_out = known(StepKind.SIGNAL, StepStatus.FAILED, error=ERROR)
+    assert (timed_out.seq, timed_out.exhausted.error.message) == (7, "no")
+    child = known(StepKind.CHILD, child_run_id="c1")
+    assert (child.seq, child.child.child_run_id) == (2, "c1")
+    assert known(StepKind.RACE).seq == 7
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ TOLD = [
     ),
     (errors.LeaseLost("gone", subject="run", subject_id="r1"), grpc.StatusCode.ABORTED),
     (errors.Unimplemented("later"), grpc.StatusCode.UNIMPLEMENTED),
-    (errors.Unavailable("down"), grpc.StatusCode.UNAVAILABLE),
+    (errors.DeadlinePassed("too late", subject="run", subject_id="r1"), grpc.StatusCode.DEADLINE_EXCEEDED),
+    (errors.CancelRequested("stop", subject="run", subject_id="r1"), grpc.StatusCode.FAILED_PRECONDITION),
 ]
 
 
@@ -62,6 +63,15 @@ def test_an_error_arrives_as_it_was_raised(error: KagziError, code: grpc.StatusC
     )
     assert getattr(back, "field", None) == getattr(error, "field", None)
     assert getattr(back, "subject_id", None) == getattr(error, "subject_id", None)
+
+
+def test_a_server_speaks_for_itself_and_not_of_its_database() -> None:
+    said = arrived(to_status(errors.ServerUnavailable("the server is stopping")))
+    assert (type(said), said.message) == (errors.Unavailable, "the server is stopping")
+    status = to_status(errors.Unavailable("db-7.internal:5432/billing refused the connection"))
+    assert status.code is grpc.StatusCode.UNAVAILABLE
+    assert b"db-7" not in b"".join(value for _, value in status.metadata) + status.details.encode()
+    assert isinstance(arrived(status), errors.Unavailable)
 
 
 def test_other_tools_find_the_standard_details() -> None:

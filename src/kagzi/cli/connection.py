@@ -99,6 +99,42 @@ class ServerConnection:
         answer = await self._connection.call(lambda link: link.workflows.CancelWorkflow, request)
         return answer.status
 
+    async def terminate(self, run_id: str, reason: str, request_id: str) -> int:
+        request = workflow_pb2.TerminateWorkflowRequest(
+            namespace_id=self.namespace, run_id=run_id, reason=reason, request_id=request_id
+        )
+        return (await self._connection.call(lambda link: link.workflows.TerminateWorkflow, request)).status
+
+    async def pause(self, run_id: str, reason: str) -> int:
+        request = workflow_pb2.PauseWorkflowRequest(namespace_id=self.namespace, run_id=run_id, reason=reason)
+        return (await self._connection.call(lambda link: link.workflows.PauseWorkflow, request)).status
+
+    async def resume(self, run_id: str) -> int:
+        request = workflow_pb2.ResumeWorkflowRequest(namespace_id=self.namespace, run_id=run_id)
+        return (await self._connection.call(lambda link: link.workflows.ResumeWorkflow, request)).status
+
+    async def retry(self, run_id: str, from_step: str, request_id: str) -> int:
+        request = workflow_pb2.RetryWorkflowRequest(
+            namespace_id=self.namespace, run_id=run_id, from_step=from_step, request_id=request_id
+        )
+        return (await self._connection.call(lambda link: link.workflows.RetryWorkflow, request)).status
+
+    async def fork(self, request: workflow_pb2.ForkWorkflowRequest) -> workflow_pb2.ForkWorkflowResponse:
+        """`request` must carry a request id: it may be sent more than once."""
+        return await self._connection.call(lambda link: link.workflows.ForkWorkflow, request)
+
+    async def signal(self, request: workflow_pb2.SignalWorkflowRequest) -> workflow_pb2.SignalWorkflowResponse:
+        """`request` must carry a request id: it may be sent more than once."""
+        return await self._connection.call(lambda link: link.workflows.SignalWorkflow, request)
+
+    async def explain(self, run_id: str) -> workflow_pb2.ExplainWorkflowResponse:
+        request = workflow_pb2.ExplainWorkflowRequest(namespace_id=self.namespace, run_id=run_id)
+        return await self._connection.call(lambda link: link.workflows.ExplainWorkflow, request)
+
+    async def count(self, where: workflow_pb2.WorkflowFilter) -> workflow_pb2.CountWorkflowsResponse:
+        request = workflow_pb2.CountWorkflowsRequest(namespace_id=self.namespace, filter=where)
+        return await self._connection.call(lambda link: link.workflows.CountWorkflows, request)
+
     async def get(self, *, run_id: str = "", workflow_id: str = "") -> workflow_pb2.Workflow:
         request = workflow_pb2.GetWorkflowRequest(namespace_id=self.namespace, run_id=run_id, workflow_id=workflow_id)
         answer = await self._connection.call(lambda link: link.workflows.GetWorkflow, request)

@@ -37,7 +37,9 @@ def stop_of(error: Exception) -> Stop | None:
         case errors.RunError():
             return Stop(Exit.FAILED, str(error), f"kagzi get {error.run_id} --error")
         case errors.NotFound():
-            return Stop(Exit.NOT_FOUND, str(error), "kagzi list")
+            return Stop(
+                Exit.NOT_FOUND, str(error), "kagzi get RUN --steps" if error.subject == "step" else "kagzi list"
+            )
         case errors.Unavailable():
             return Stop(Exit.CANNOT_CONNECT, str(error))
         case errors.SchemaMismatch():

@@ -9,6 +9,8 @@ from .console import put, put_fields, put_json, put_table, status_text
 from .exits import Exit
 from .options import address_options, json_option
 
+CHILDREN_SHOWN = 1_000
+
 
 @click.command("get")
 @click.argument("run", metavar="RUN")
@@ -48,12 +50,15 @@ def get(
 
 
 async def _fetch(run: str, address: str | None, namespace: str | None, *, with_steps: bool) -> dict[str, Any]:
+    from ..v1 import workflow_pb2
     from .connection import connected
-    from .views import run_view_with_payloads, step_view
+    from .views import step_view, whole_run_view
 
     async with connected(address, namespace) as server:
         found = await server.find_run(run)
-        view = run_view_with_payloads(found)
+        view = whole_run_view(found)
+        children = workflow_pb2.WorkflowFilter(parent_run_id=found.run_id)
+        view["children"] = [child.run_id async for child in server.runs(children, CHILDREN_SHOWN)][::-1]
         if with_steps:
             view["steps"] = [step_view(step) async for step in server.steps(found.run_id)]
         return view
@@ -79,14 +84,19 @@ def _put_run(view: dict[str, Any]) -> None:
     status = status_text(view["status"])
     if view["wait_reason"]:
         status += f" ({view['wait_reason']})"
-    error = view["error"] or view["problem"]
+    said = view["status_text"] or ""
+    if view["progress"] is not None:
+        said = f"{said} ({view['progress']:.0%})".strip()
     put_fields(
         {
             "run": view["run_id"],
             "workflow id": view["workflow_id"],
             "workflow": f"{view['workflow']} (version {view['version']})" if view["version"] else view["workflow"],
             "namespace": view["namespace"],
-            "status": status + (", cancel requested" if view["cancel_requested"] else ""),
+            "status": status + _requests(view),
+            "says": said,
+            "waits for": ", ".join(view["waits"]),
+            "problem": view["problem"]["text"] if view["problem"] else "",
             "created": f"{view['created_at']} ({age_text(view['created_at'], now)})",
             "wakes": f"{view['wake_at']} ({age_text(view['wake_at'], now)})" if view["wake_at"] else "",
             "finished": view["finished_at"] or "",
@@ -95,13 +105,28 @@ def _put_run(view: dict[str, Any]) -> None:
             "labels": labels_text(view["labels"]),
             "input": "" if view["input"] is None else value_text(view["input"]),
             "output": value_text(view["output"]) if view["status"] == "completed" else "",
-            "error": error["text"] if error else "",
+            "error": view["error"]["text"] if view["error"] else "",
+            "parent": view["parent_run_id"] or "",
+            "children": _children_text(view["children"]),
+            "forked from": view["forked_from"] or "",
+            "continued as": view["continued_as"] or "",
             "page": view["url"] or "",
         }
     )
     if view.get("steps"):
         put("")
         _put_steps(view["steps"])
+
+
+def _requests(view: dict[str, Any]) -> str:
+    asked = ("cancel_requested", "pause_requested")
+    return "".join(f", {each.replace('_', ' ')}" for each in asked if view[each])
+
+
+def _children_text(children: list[str]) -> str:
+    if len(children) <= 5:
+        return ", ".join(children)
+    return f"{len(children)}: {', '.join(children[:5])} ..."
 
 
 def _put_steps(steps: list[dict[str, Any]]) -> None:

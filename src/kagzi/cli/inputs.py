@@ -25,15 +25,16 @@ def read_input(arguments: Sequence[str], read_stdin: Callable[[], bytes]) -> byt
     if len(arguments) == 1:
         (argument,) = arguments
         if argument == "-":
-            return _json_or_string(_text(read_stdin(), "stdin").removesuffix("\n"))
+            return json_or_string(_text(read_stdin(), "stdin").removesuffix("\n"))
         if argument.startswith("@"):
-            return _json_or_string(_file(argument[1:]).removesuffix("\n"))
+            return json_or_string(_file(argument[1:]).removesuffix("\n"))
         if _PAIR.fullmatch(argument) is None or _parse(argument) is not None:
-            return _json_or_string(argument)
+            return json_or_string(argument)
     return _object(arguments)
 
 
-def _json_or_string(text: str) -> bytes:
+def json_or_string(text: str) -> bytes:
+    """JSON if it parses, else the text as a JSON string."""
     return (
         _encode(text, "input") if _parse(text) is not None else _encode(json.dumps(text, ensure_ascii=False), "input")
     )

@@ -9,26 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.states import RunStatus
 from .console import put_json, put_table, say, status_text
 from .exits import Exit
-from .options import address_options, duration, json_option, key_value
+from .filters import filter_options, run_filter
+from .options import address_options, json_option
 
 if TYPE_CHECKING:
     from ..v1 import workflow_pb2
 
 
 @click.command("list")
-@click.option(
-    "--status",
-    "statuses",
-    multiple=True,
-    type=click.Choice([str(status) for status in RunStatus]),
-    help="May be repeated.",
-)
-@click.option("--workflow", "workflows", multiple=True, metavar="NAME", help="May be repeated.")
-@click.option("--label", "labels", multiple=True, type=key_value, help="All must match. May be repeated.")
-@click.option("--since", type=duration, help="Only runs created in the last 2h, 1 day ...")
+@filter_options
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
 @click.option("--jsonl", is_flag=True, help="Print JSON, one run a line.")
 @json_option
@@ -39,6 +30,7 @@ def list_runs(
     workflows: Sequence[str],
     labels: Sequence[tuple[str, str]],
     since: timedelta | None,
+    parent: str,
     limit: int,
     jsonl: bool,
     as_json: bool,
@@ -46,7 +38,8 @@ def list_runs(
     namespace: str | None,
 ) -> int:
     """List runs, newest first."""
-    views, has_more = asyncio.run(_fetch(_filter(statuses, workflows, dict(labels), since), limit, address, namespace))
+    where = run_filter(statuses, workflows, dict(labels), since, parent)
+    views, has_more = asyncio.run(_fetch(where, limit, address, namespace))
     if jsonl:
         for view in views:
             put_json(view, lines=True)
@@ -57,23 +50,6 @@ def list_runs(
     if has_more:
         say(f"There are more than {limit}: --limit {limit * 10}")
     return Exit.OK
-
-
-def _filter(
-    statuses: Sequence[str], workflows: Sequence[str], labels: dict[str, str], since: timedelta | None
-) -> workflow_pb2.WorkflowFilter:
-    from ..core.times import us_from_timedelta
-    from ..system import SystemClock
-    from ..v1 import workflow_pb2
-    from ..wire.common import write_time
-    from ..wire.enums import RUN_STATUS_TO_WIRE
-
-    return workflow_pb2.WorkflowFilter(
-        statuses=[RUN_STATUS_TO_WIRE[RunStatus(status)] for status in statuses],
-        workflow_types=workflows,
-        labels=labels,
-        created_after=None if since is None else write_time(SystemClock().now() - us_from_timedelta(since)),
-    )
 
 
 async def _fetch(

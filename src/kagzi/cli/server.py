@@ -12,6 +12,7 @@ _TIMINGS = {
     "reconnect-grace": "How long runs wait for a worker whose connection broke.  [default: 3s]",
     "look-interval": "How often due timers and waiting runs are re-read.  [default: 5s]",
     "resident-wait": "Waits up to this long keep their place in the worker.  [default: 1s]",
+    "cleanup": "How long a cancelled run may clean up.  [default: 5m]",
     "grace": "How long a stop may take.  [default: 10s]",
 }
 
@@ -29,6 +30,7 @@ def _timing_options(command: Any) -> Any:
 @click.option("--listen", metavar="HOST:PORT", help="gRPC; port 0 picks one.  [default: 127.0.0.1:50051]")
 @click.option("--http", metavar="HOST:PORT", help="HTTP; port 0 picks one, off is none.  [default: 127.0.0.1:8420]")
 @_timing_options
+@click.option("--claim-cap", metavar="N", help="Workers a run may lose in a row before it is paused.  [default: 10]")
 @click.option("--payload-bytes", metavar="N", help="Largest input or output.  [default: 2097152]")
 @click.option("--strict-namespaces", is_flag=True, default=None, help="Refuse namespaces that were not made before.")
 @click.option("--jitter/--no-jitter", default=None, help="Chance in retry delays.  [default: jitter]")

@@ -10,7 +10,10 @@ from typing import Any
 from ..core.errors import InvalidArgument
 from .exits import Exit, Stop
 
-CLIENTS = ("start", "list", "get", "cancel", "worker")
+CLIENTS = (
+    *("start", "list", "count", "get", "explain", "worker"),
+    *("signal", "cancel", "terminate", "pause", "resume", "retry", "fork"),
+)
 
 
 def default_map(directory: Path | None = None) -> dict[str, Any]:

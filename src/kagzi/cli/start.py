@@ -143,7 +143,7 @@ async def _start(
 async def _wait(
     server: ServerConnection, run_id: str, patience: timedelta | None
 ) -> workflow_pb2.RunOutcome | workflow_pb2.WorkflowStatus:
-    """How the run ended, or its status when the time was up."""
+    """How the run ended (or the one it was continued as), or its status when the time was up."""
     from .connection import WAIT_POLL_S
 
     loop = asyncio.get_running_loop()
@@ -151,6 +151,9 @@ async def _wait(
     while True:
         left_s = WAIT_POLL_S if end is None else max(end - loop.time(), 0.0)
         answer = await server.wait(run_id, left_s)
+        if answer.ended and answer.outcome.continued_as:
+            run_id = answer.outcome.continued_as
+            continue
         if answer.ended:
             return answer.outcome
         if end is not None and loop.time() >= end:

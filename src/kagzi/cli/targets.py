@@ -37,7 +37,7 @@ class Found(NamedTuple):
         """The worker to run. What is None stays as the module has it."""
         worker = self.worker or Worker(workflows=self.workflows)
         if address is not None:
-            worker = worker._with(address=address)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  same house: there is no public way
+            worker = worker.at(address)
         if namespace is not None:
             worker = worker.namespace(namespace)
         return worker if max_concurrent is None else worker.max_concurrent(max_concurrent)
@@ -138,8 +138,7 @@ def _found(target: Target, names: Mapping[str, object]) -> Found:
     # Several workers and none named: the one called `worker` is meant.
     worker = workers.get("worker") or (next(iter(workers.values())) if len(workers) == 1 else None)
     if worker is not None:
-        registry = worker._registry  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  same house: there is no public way
-        return Found(worker, tuple(registry))
+        return Found(worker, worker.registered)
     if not workflows:
         raise click.UsageError(
             f"{target} has no workflow and no Worker. Decorate a function: @workflow async def hello(ctx, name): ..."

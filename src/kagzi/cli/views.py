@@ -46,15 +46,24 @@ def run_view(run: workflow_pb2.Workflow) -> dict[str, Any]:
         "deadline_at": _moment(run, "deadline_at"),
         "worker_id": run.worker_id or None,
         "cancel_requested": run.cancel_requested,
+        "pause_requested": run.pause_requested,
+        "status_text": run.status_text or None,
+        "progress": run.progress if run.HasField("progress") else None,
+        "parent_run_id": run.parent_run_id or None,
+        "parent_step_id": run.parent_step_id or None,
+        "forked_from": run.forked_from or None,
+        "continued_as": run.continued_as or None,
         "error": error_view(run.error) if run.HasField("error") else None,
         "problem": error_view(run.problem) if run.HasField("problem") else None,
         "url": run.url or None,
     }
 
 
-def run_view_with_payloads(run: workflow_pb2.Workflow) -> dict[str, Any]:
+def whole_run_view(run: workflow_pb2.Workflow) -> dict[str, Any]:
+    """One run, with what only Get answers: its payloads and what it waits for."""
     return {
         **run_view(run),
+        "waits": list(run.waits),
         "input": payload_view(run.input) if run.HasField("input") else None,
         "output": payload_view(run.output) if run.HasField("output") else None,
     }
@@ -73,6 +82,9 @@ def step_view(step: worker_pb2.Step) -> dict[str, Any]:
         "finished_at": _moment(step, "finished_at"),
         "retry_at": _moment(step, "retry_at"),
         "wake_at": _moment(step, "wake_at"),
+        "child_run_id": step.child_run_id or None,
+        "parallel_group": step.parallel_group_id or None,
+        "details": payload_view(step.heartbeat_details) if step.HasField("heartbeat_details") else None,
         "output": payload_view(step.output) if step.HasField("output") else None,
         "error": error_view(step.error) if step.HasField("error") else None,
         "attempts": [

@@ -42,8 +42,23 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     start_at: Timestamp | None = None
     delay_us: int | None = None
     deadline_at: Timestamp | None = None
+    timeout_us: int | None = None
     retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
+
+
+def start_time(request: StartRequest, now: Timestamp) -> Timestamp | None:
+    """When the run is to begin; None: at once."""
+    at = now + request.delay_us if request.delay_us is not None else request.start_at
+    return None if at is None or at <= now else at
+
+
+def deadline(request: StartRequest, now: Timestamp) -> Timestamp | None:
+    """The earlier of the deadline and the end of the timeout, which counts from the creation."""
+    if request.timeout_us is None:
+        return request.deadline_at
+    ends = now + request.timeout_us
+    return ends if request.deadline_at is None else min(ends, request.deadline_at)
 
 
 class StartRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +78,17 @@ class StartRun(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
     assignment: Assignment | None = None
+    signal: "SignalGiven | None" = (
+        None  # signal-with-start: given to the run that this answers, in the same transaction
+    )
+
+
+class SignalGiven(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal as it was sent. The same request_id to the same run is the same signal."""
+
+    name: str
+    payload: Payload
+    request_id: str
 
 
 class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -87,6 +113,7 @@ class BeginStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     parent_step_id: str = ""
     parallel_group_id: str = ""
     once: bool = False
+    cleanup: bool = False  # after a cancellation only these are accepted; others are Refused(CANCELLED)
 
 
 class CompleteStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -117,6 +144,7 @@ class BeginSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     until: Timestamp | None = None
     parent_step_id: str = ""
     parallel_group_id: str = ""
+    cleanup: bool = False
 
 
 class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -130,6 +158,7 @@ class Park(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
     waits: tuple[str, ...]
     known_seq: int
+    stay: bool = False  # never parks: resolves what is due and answers NotParked with everything beyond known_seq
 
 
 class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -154,6 +183,95 @@ class ReleaseRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
     reason: str = ""
 
 
-StepCommand: TypeAlias = BeginStep | CompleteStep | FailStep | BeginSleep | FinishSleep
-ClosingCommand: TypeAlias = Park | CompleteRun | FailRun | CancelRun | ReleaseRun
+class WaitSignal(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Wait for the next signal of that name. A buffered one is bound at once, oldest first: SignalBound. Otherwise TimerSet,
+    with the time at which the wait fails (kind TIMEOUT), None for never."""
+
+    step_id: str
+    signal_name: str
+    timeout_us: int | None = None
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    cleanup: bool = False
+
+
+class StartChild(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Start a run as a step of this one. Unique by (run, step_id): a repeat answers the same child.
+
+    Answers ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
+    """
+
+    step_id: str
+    name: str
+    start: StartRun
+    on_close: Literal["cancel", "abandon"] = "cancel"
+    attach: bool = False
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    cleanup: bool = False
+
+
+class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Record the winner and, in the same transaction, close the losers: open steps become ABANDONED, their waits and timers
+    are gone, children started by them (not attached ones) are cancelled."""
+
+    step_id: str
+    name: str
+    winner: str
+    losers: tuple[str, ...]  # step ids
+    parent_step_id: str = ""
+
+
+class RecordPatch(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """`changed(id)` answered True here."""
+
+    step_id: str
+    name: str
+
+
+class SetStatus(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Text and progress for people. Last value wins; no seq is needed."""
+
+    text: str
+    progress: float | None = None
+
+
+class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """A long step lives, and says how far it is."""
+
+    step_id: str
+    attempt: int
+    details: Payload
+
+
+class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals, priority and
+    remaining deadline, in one transaction. Answers RunClosed with continued_as."""
+
+    new_run_id: str
+    input: Payload
+    version: str | None = None
+
+
+class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """The code does not fit the history: PAUSED with this problem; offered again to builds that have not tried it."""
+
+    problem: ErrorDetail
+    build_id: str = ""
+
+
+StepCommand: TypeAlias = (
+    BeginStep
+    | CompleteStep
+    | FailStep
+    | BeginSleep
+    | FinishSleep
+    | WaitSignal
+    | StartChild
+    | DecideRace
+    | RecordPatch
+    | SetStatus
+    | BeatStep
+)
+ClosingCommand: TypeAlias = Park | CompleteRun | FailRun | CancelRun | ReleaseRun | ContinueAsNew | PauseDiverged
 Command: TypeAlias = StartRun | StepCommand | ClosingCommand

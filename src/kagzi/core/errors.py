@@ -15,9 +15,12 @@ KagziError
 |   |-- PermissionDenied  use another key
 |   |-- ResourceExhausted a limit; wait .retry_after or raise it
 |   |-- LeaseLost         somebody else holds the run: abandon it
+|   |-- DeadlinePassed    the run's deadline has passed: abandon it
+|   |-- CancelRequested   the run is to stop: begin nothing more, clean up
 |   `-- Unimplemented     this server does not do that yet
 |-- SchemaMismatch        the database is of another version: migrate it, or run other code
 |-- Unavailable           the server or its store cannot be reached: try again
+|   `-- ServerUnavailable ... and the server says so itself
 `-- InternalError         a bug in Kagzi
 """
 
@@ -264,6 +267,16 @@ class LeaseLost(RequestError):
     code = ErrorCode.LEASE_LOST
 
 
+class DeadlinePassed(RequestError):
+    kind = ErrorKind.TIMEOUT
+    code = ErrorCode.TIMEOUT
+
+
+class CancelRequested(RequestError):
+    kind = ErrorKind.CANCELLED
+    code = ErrorCode.CANCELLED
+
+
 class Unimplemented(RequestError):
     code = ErrorCode.UNIMPLEMENTED
 
@@ -273,6 +286,11 @@ class Unavailable(KagziError):
 
     kind = ErrorKind.TRANSIENT
     code = ErrorCode.UNAVAILABLE
+
+
+class ServerUnavailable(Unavailable):
+    """Said by a server about itself: it stops, a run is locked. Its text is for clients, while that of any other Unavailable may
+    name hosts and files, and stays in the log."""
 
 
 class InternalError(KagziError):

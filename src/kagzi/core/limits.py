@@ -32,6 +32,8 @@ WORKER_TYPES = 1_000
 ERROR_MESSAGE_BYTES = 16 * KIB
 ERROR_TRACEBACK_BYTES = 64 * KIB
 ERROR_CAUSES = 8
+SIGNALS_BUFFERED = 10_000  # per run, sent and not yet consumed
+STATUS_TEXT_BYTES = 1_024
 WAITS_PER_STREAM = 10_000
 DURATION_MAX_US = 100 * 366 * 86_400 * 1_000_000  # a century
 
@@ -47,3 +49,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payload_bytes: int = PAYLOAD_BYTES
     strict_namespaces: bool = False
     jitter: bool = True
+    claim_cap: int = 10  # leases lost without progress before a run is quarantined
+    cleanup_ms: int = 300_000  # how long a cancelled run may clean up

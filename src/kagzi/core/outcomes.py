@@ -5,7 +5,7 @@ from typing import TypeAlias
 import msgspec
 
 from .errors import ErrorDetail
-from .records import HistoryStep
+from .records import HistoryStep, Lease, Payload, RunKey
 from .states import RunStatus
 from .times import Timestamp
 
@@ -48,9 +48,37 @@ class StepFailed(msgspec.Struct, frozen=True):
 
 
 class TimerSet(msgspec.Struct, frozen=True, gc=False):
+    """wake_at None: only a signal ends this wait."""
+
     seq: int
     at: Timestamp
-    wake_at: Timestamp
+    wake_at: Timestamp | None
+
+
+class SignalBound(msgspec.Struct, frozen=True):
+    seq: int
+    at: Timestamp
+    payload: Payload
+
+
+class ChildStarted(msgspec.Struct, frozen=True, gc=False):
+    """`created` False: attached, or started before. `status` of the child: leased already if the start carried an assignment."""
+
+    seq: int
+    at: Timestamp
+    child_run_id: str
+    created: bool
+    status: RunStatus
+
+
+class Stirred(msgspec.Struct, frozen=True, gc=False):
+    """Something came for this run while it was not looking: it is PENDING now (`woken`), or its holder should ask (`holder`)."""
+
+    run: RunKey
+    workflow_type: str
+    woken: bool
+    holder: Lease | None = None
+    worker_id: str | None = None
 
 
 class Parked(msgspec.Struct, frozen=True, gc=False):
@@ -73,6 +101,9 @@ class RunClosed(msgspec.Struct, frozen=True, gc=False):
     at: Timestamp
     status: RunStatus
     retry_at: Timestamp | None = None
+    continued_as: str | None = None
+    stirred: tuple[Stirred, ...] = ()  # parents whose step got this run's end
+    has_children: bool = False  # some of them may have to be cancelled: see Store.cascade
 
 
 class Started(msgspec.Struct, frozen=True, gc=False):
@@ -82,6 +113,7 @@ class Started(msgspec.Struct, frozen=True, gc=False):
     workflow_id: str
     status: RunStatus
     at: Timestamp
+    stirred: tuple[Stirred, ...] = ()  # by `replace`: parents of the run that was ended
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +122,7 @@ class Existing(msgspec.Struct, frozen=True, gc=False):
     run_id: str
     workflow_id: str
     status: RunStatus
+    stirred: tuple[Stirred, ...] = ()  # signal-with-start: the run, if the signal was for a waiting step
 
 
 class LeaseLost(msgspec.Struct, frozen=True, gc=False):
@@ -121,6 +154,8 @@ Outcome: TypeAlias = (
     | RetryScheduled
     | StepFailed
     | TimerSet
+    | SignalBound
+    | ChildStarted
     | Parked
     | NotParked
     | RunClosed

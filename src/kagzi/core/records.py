@@ -88,6 +88,7 @@ class ClaimedRun(msgspec.Struct, frozen=True, kw_only=True):
     history: HistoryPage = HistoryPage()
     cancel_requested: bool = False
     cancel_reason: str = ""
+    pause_requested: bool = False
     parent_run_id: str | None = None
 
 
@@ -118,6 +119,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     parent_run_id: str | None
     parent_step_id: str | None
     lost_leases: int = 0
+    status_text: str = ""
+    progress: float | None = None
+    forked_from: str | None = None
+    continued_as: str | None = None
+    pause_requested: bool = False
+    waits: tuple[str, ...] = ()  # Get only, while SLEEPING: step ids it waits on, nearest first
     input: Payload | None = None
     context: Payload | None = None
     output: Payload | None = None
@@ -130,6 +137,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     status: RunStatus
     output: Payload | None = None
     error: ErrorDetail | None = None
+    continued_as: str | None = None
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +176,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     parallel_group_id: str = ""
     worker_id: str | None = None
     attempts: tuple[StepAttempt, ...] = ()
+    details: Payload | None = None  # of its last heartbeat
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):

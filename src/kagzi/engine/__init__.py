@@ -1,8 +1,11 @@
 """What decides: commands in, outcomes out. Knows the storage contract, and neither drivers nor letters."""
 
+from .control import Control
 from .engine import Engine
+from .explain import Explanation, Explanations
 from .paging import Page, PageAsk
 from .ports import HeartbeatAnswer, Notice, NoticeKind, Outlet
+from .refusals import error_of
 from .runs import Runs
 from .session import Session
 from .sessions import Sessions
@@ -12,7 +15,10 @@ from .waits import Waits
 from .workers import Workers
 
 __all__ = [
+    "Control",
     "Engine",
+    "Explanation",
+    "Explanations",
     "HeartbeatAnswer",
     "Notice",
     "NoticeKind",
@@ -26,4 +32,5 @@ __all__ = [
     "Tasks",
     "Waits",
     "Workers",
+    "error_of",
 ]

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from ..core import limits
-from ..core.commands import StartRequest
+from ..core.commands import SignalGiven, StartRequest, StartRun
 from ..core.errors import InvalidArgument, NotFound, not_found
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunFilter, RunKey, WorkerRecord
@@ -46,7 +46,12 @@ def text(value: str, field: str, limit_bytes: int) -> None:
 
 
 def reason(value: str, field: str = "reason") -> None:
-    text(value.replace("\n", " ").replace("\t", " "), field, REASON_BYTES)
+    lines(value, field, REASON_BYTES)
+
+
+def lines(value: str, field: str, limit_bytes: int) -> None:
+    """Text that may have line breaks and tabs."""
+    text(value.replace("\n", " ").replace("\t", " "), field, limit_bytes)
 
 
 def payload(value: Payload | None, field: str, limit_bytes: int) -> None:
@@ -129,39 +134,58 @@ def wait_ms(value: int, field: str) -> None:
 
 def start(request: StartRequest, now: Timestamp, payload_bytes: int) -> None:
     name(request.namespace, "namespace")
-    name(request.workflow_type, "workflow_type")
-    optional_name(request.workflow_id, "workflow_id")
     optional_name(request.request_id, "request_id")
-    optional_name(request.version, "version")
     if request.task_queue and request.task_queue != request.workflow_type:
         raise InvalidArgument(
             f"task_queue={request.task_queue!r} differs from workflow_type={request.workflow_type!r}. "
             "Leave it empty: the queue of a run is its type.",
             field="task_queue",
         )
+    if request.start_at is not None and request.delay_us is not None:
+        raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
+    if request.delay_us is not None:
+        within(request.delay_us, 0, limits.DURATION_MAX_US, "delay (us)")
+    if request.timeout_us is not None:
+        within(request.timeout_us, 1, limits.DURATION_MAX_US, "timeout (us)")
+    _of_any_start(request, payload_bytes)
+    begins = request.start_at if request.start_at is not None else now + (request.delay_us or 0)
+    _deadline(request.deadline_at, now, begins, "deadline_at")
+    if request.timeout_us is not None:
+        _deadline(now + request.timeout_us, now, begins, "timeout")
+
+
+def child_start(start: StartRun, now: Timestamp, payload_bytes: int) -> None:
+    """Of a child: its times are absolute already, its ids come later."""
+    _of_any_start(start, payload_bytes)
+    _deadline(start.deadline_at, now, start.start_at or now, "deadline_at")
+
+
+def _of_any_start(request: StartRequest | StartRun, payload_bytes: int) -> None:
+    name(request.workflow_type, "workflow_type")
+    optional_name(request.workflow_id, "workflow_id")
+    optional_name(request.version or "", "version")
     payload(request.input, "input", payload_bytes)
     payload(request.context, "context", payload_bytes)
     if request.labels:
         entries(request.labels, "labels", limits.LABELS)
     within(request.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, "priority")
     retry(request.retry, "retry_policy")
-    _times(request, now)
-
-
-def _times(request: StartRequest, now: Timestamp) -> None:
-    if request.start_at is not None and request.delay_us is not None:
-        raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
-    if request.delay_us is not None:
-        within(request.delay_us, 0, limits.DURATION_MAX_US, "delay (us)")
     timestamp(request.start_at, "start_at")
     timestamp(request.deadline_at, "deadline_at")
-    if request.deadline_at is not None:
-        begins = request.start_at if request.start_at is not None else now + (request.delay_us or 0)
-        if request.deadline_at <= max(now, begins):
-            raise InvalidArgument(
-                "deadline_at is not after the start. Give a later one: a deadline includes the time in the queue.",
-                field="deadline_at",
-            )
+
+
+def _deadline(deadline_at: Timestamp | None, now: Timestamp, begins: Timestamp, field: str) -> None:
+    if deadline_at is not None and deadline_at <= max(now, begins):
+        raise InvalidArgument(
+            f"{field} is not after the start. Give a later one: a deadline includes the time in the queue.",
+            field=field,
+        )
+
+
+def signal(given: SignalGiven, payload_bytes: int) -> None:
+    name(given.name, "signal_name")
+    optional_name(given.request_id, "request_id")
+    payload(given.payload, "payload", payload_bytes)
 
 
 def worker(record: WorkerRecord) -> None:

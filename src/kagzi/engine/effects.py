@@ -6,8 +6,9 @@ Called once per commit. The plain outcomes of steps (recorded, begun) have no ef
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.commands import Command, CompleteRun, StartRun
+from ..core.commands import Command, CompleteRun, DecideRace, StartChild, StartRun
 from ..core.outcomes import (
+    ChildStarted,
     DeadlinePassed,
     Existing,
     LeaseLost,
@@ -22,8 +23,9 @@ from ..core.records import RunEnd
 from ..core.seams import Clock
 from ..core.states import RunStatus
 from ..store.protocol import TypeKey
-from .holders import Holders
+from .holders import Holders, Holding
 from .matcher import Matcher
+from .news import News
 from .timers import Timers
 from .waits import WaitHub
 from .wakeups import Wakeups
@@ -39,6 +41,7 @@ class Effects:
         timers: Timers,
         waits: WaitHub,
         wakeups: Wakeups,
+        news: News,
     ) -> None:
         self._clock = clock
         self._holders = holders
@@ -46,10 +49,12 @@ class Effects:
         self._timers = timers
         self._waits = waits
         self._wakeups = wakeups
+        self._news = news
         self._ends: list[RunEnd] = []
         self._starts: list[tuple[StartRun, Started | Existing]] = []
         self._handlers: dict[type, Callable[[Any, Any], None]] = {
             RunClosed: self._run_closed,
+            ChildStarted: self._child_started,
             Parked: self._parked,
             LeaseLost: self._let_go,
             RunNotFound: self._let_go,
@@ -65,6 +70,8 @@ class Effects:
             handler = handlers.get(outcome.__class__)
             if handler is not None:
                 handler(command, outcome)
+            elif command.__class__ is DecideRace:
+                self._race_decided(command)
         if self._starts:
             starts, self._starts = self._starts, []
             self._matcher.started(starts)
@@ -80,13 +87,38 @@ class Effects:
             self._waits.ended_here(run)
             if self._waits.waited_for(run):
                 self._tell_end(command, outcome)
+            if outcome.stirred:
+                self._news.stirred(outcome.stirred)
+            if outcome.has_children:
+                self._news.children()
+            if outcome.continued_as is not None:
+                self._mark(command, holding)
         elif outcome.status is RunStatus.PENDING:
-            if holding is not None and holding.workflow_type:
-                self._matcher.mark(TypeKey(run.namespace, holding.workflow_type), announce=True)
-            else:
-                self._matcher.mark_namespace(run.namespace)
+            self._mark(command, holding)
         elif outcome.retry_at is not None:
             self._timers.hear(outcome.retry_at)
+
+    def _mark(self, command: Any, holding: Holding | None) -> None:
+        """There is work of the type of the run that was held."""
+        if holding is not None and holding.workflow_type:
+            self._matcher.mark(TypeKey(command.run.namespace, holding.workflow_type), announce=True)
+        else:
+            self._matcher.mark_namespace(command.run.namespace)
+
+    def _child_started(self, command: StartChild, outcome: ChildStarted) -> None:
+        start = command.start
+        if not outcome.created or outcome.child_run_id != start.run.run_id:
+            return
+        self._waits.started_here(start.run)
+        for due_at in (start.deadline_at, start.start_at):
+            if due_at is not None:
+                self._timers.hear(due_at)
+        if outcome.status is RunStatus.PENDING:
+            self._matcher.mark(TypeKey(start.run.namespace, start.workflow_type), announce=True)
+
+    def _race_decided(self, command: Any) -> None:
+        if command.losers:
+            self._news.children()  # one of them may have started some
 
     def _tell_end(self, command: Any, outcome: RunClosed) -> None:
         """The command holds the output of a run that completed. The error of one that failed is what the store made of it."""
@@ -112,9 +144,12 @@ class Effects:
     def _started(self, command: StartRun, outcome: Started | Existing) -> None:
         run = command.run
         self._waits.started_here(run)
+        if outcome.stirred:
+            self._news.stirred(outcome.stirred)
         if command.on_conflict == "replace":
             self._waits.look_in(run.namespace)  # another run may have been ended by this start
             self._wakeups.ended(run.namespace)
+            self._news.children()
         if command.deadline_at is not None:
             self._timers.hear(command.deadline_at)
         if command.assignment is not None:
@@ -129,6 +164,8 @@ class Effects:
             self._started(command, outcome)  # our own start, written before and repeated after an outage
         else:
             self._matcher.unassign(command.run.run_id)
+            if outcome.stirred:
+                self._news.stirred(outcome.stirred)
 
     def _refused(self, command: Command, outcome: Refused) -> None:
         if isinstance(command, StartRun):

@@ -4,16 +4,22 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from ..core.errors import InternalError
 from ..core.limits import Settings
 from ..core.seams import Clock, Dice, Ids
-from ..store.protocol import Bus, Fired, Horizon, NullBus, Store, TypeKey, Wake
+from ..core.times import Timestamp
+from ..store.protocol import Bus, Cascaded, Fired, Horizon, NullBus, Store, TypeKey, Wake
 from .beats import Beats
+from .cascade import Cascade
+from .control import Control
 from .effects import Effects
+from .explain import Explanations
 from .holders import Holders
 from .journal import Journal
 from .leases import Leases
 from .matcher import Matcher
 from .namespaces import Namespaces
+from .news import News
 from .operations import Operations
 from .outages import Outages
 from .runs import Runs
@@ -29,6 +35,7 @@ from .workers import Workers
 logger = logging.getLogger("kagzi.engine")
 
 STOP_TIMEOUT_S = 5.0
+CASCADE_REASON = "the run that started this one has ended or is to be cancelled"
 
 
 class Engine:
@@ -67,6 +74,17 @@ class Engine:
             on_look=self._looked,
             alone=isinstance(bus, NullBus),
         )
+        self._cascade = Cascade(
+            store, clock=clock, settings=settings, outages=self._outages, on_cascaded=self._cascaded
+        )
+        self._news = News(
+            holders=self._holders,
+            matcher=self._matcher,
+            timers=self._timers,
+            waits=self._waits,
+            wakeups=self._wakeups,
+            on_children=self._cascade.wanted,
+        )
         effects = Effects(
             clock=clock,
             holders=self._holders,
@@ -74,6 +92,7 @@ class Engine:
             timers=self._timers,
             waits=self._waits,
             wakeups=self._wakeups,
+            news=self._news,
         )
         self._journal.effects = effects.apply
         self._leases.on_woken = self._woken
@@ -83,7 +102,7 @@ class Engine:
 
     def _open_doors(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
         namespaces = Namespaces(store, settings)
-        operations = Operations(settings.payload_bytes)
+        operations = Operations(settings.payload_bytes, clock=clock, ids=ids)
         self.steps = Steps(store)
         self.workers = Workers(
             store, clock=clock, ids=ids, leases=self._leases, beats=self._beats, namespaces=namespaces
@@ -119,11 +138,10 @@ class Engine:
             journal=self._journal,
             matcher=self._matcher,
             namespaces=namespaces,
-            sessions=self.sessions,
-            timers=self._timers,
             waits=self._waits,
-            wakeups=self._wakeups,
         )
+        self.control = Control(store, clock=clock, ids=ids, settings=settings, news=self._news)
+        self.explanations = Explanations(store, clock=clock, settings=settings)
 
     # --- life -------------------------------------------------------------------------------------------------------------------
 
@@ -139,6 +157,7 @@ class Engine:
             ("timers", self._timers.run),
             ("leases", self._leases.run),
             ("waits", self._waits.run),
+            ("cascade", self._cascade.run),
             ("wakeups", self._wakeups.run),
         ):
             self._supervisor.watch(name, work)
@@ -184,9 +203,12 @@ class Engine:
         self._matcher.mark_all(wake.pending)
         for namespace in wake.ended:
             self._waits.look_in(namespace)
+        if wake.pokes:
+            self.sessions.poked(wake.pokes)
         if wake.look_again:
             self._timers.look_soon()
             self._waits.look_everywhere()
+            self.sessions.look_again()
 
     def _woken(self, woken: Sequence[TypeKey]) -> None:
         self._matcher.mark_all(woken, announce=True)
@@ -199,10 +221,21 @@ class Engine:
             self.sessions.run_ended(end.run.run_id)
         if fired.ended:
             self._waits.tell(fired.ended)
+        self._news.stirred(fired.stirred)
+        if fired.has_children:
+            self._cascade.wanted()
 
     def _looked(self, horizon: Horizon) -> None:
         self._matcher.mark_all(horizon.pending)
         self._waits.look_again()
+        if horizon.cascade:
+            self._cascade.wanted()
+
+    def _cascaded(self, cascaded: Cascaded, cancel_by: Timestamp) -> None:
+        for cancelled in cascaded.cancelled:
+            if cancelled.run is None:
+                raise InternalError("the store did not say which child was cancelled")
+            self._news.cancelled(cancelled.run, cancelled, CASCADE_REASON, cancel_by)
 
     def _drain_worker(self, namespace: str, worker_id: str) -> None:
         session = self.sessions.get(namespace, worker_id)

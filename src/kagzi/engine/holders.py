@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ..core.records import Held, Lease
+from .ports import NoticeKind
 
 UNARY_RUNS = 50_000  # remembered runs of unary workers; the oldest is forgotten, which costs a look and nothing else
 
@@ -14,6 +15,10 @@ class Holder(Protocol):
     def dropped(self, run_id: str) -> None:
         """The run is no longer held: its slot is free."""
         ...
+
+    def tell(self, holding: "Holding", kind: NoticeKind, reason: str) -> None: ...
+
+    def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None: ...
 
 
 class Holding:

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from ..core import limits
 from ..core.commands import Command
-from ..core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
+from ..core.errors import InternalError, KagziError, ResourceExhausted, ServerUnavailable, Unavailable
 from ..core.outcomes import Busy, Outcome
 from ..core.seams import Clock
 from ..store.protocol import LeaseTerms, Store
@@ -75,7 +75,7 @@ class Journal:
         Raises ResourceExhausted before any is queued if the namespace's queue is full: await `room` to wait instead.
         """
         if self._closed:
-            raise Unavailable("the server is stopping. Try another one, or again.")
+            raise ServerUnavailable("the server is stopping. Try another one, or again.")
         if not operations:
             return
         namespace = operations[0][1].run.namespace
@@ -136,7 +136,7 @@ class Journal:
         """After the loop has ended: whoever still waits is told that the outcome is unknown."""
         rest = self._committing + self._lane.remove_all()
         self._committing = []
-        self._fail(rest, Unavailable("the server stopped before this was written. Try again."))
+        self._fail(rest, ServerUnavailable("the server stopped before this was written. Try again."))
 
     async def _write(self, batch: list[Entry]) -> Sequence[Outcome]:
         commands = [entry[0] for entry in batch]
@@ -171,7 +171,7 @@ class Journal:
                     outcomes.extend(await self._store.write((command,), now, self._terms(now)))
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
-                outcomes.append(refused(Unavailable(f"the store cannot be reached: {error}. Try again.")))
+                outcomes.append(refused(ServerUnavailable("the store cannot be reached. Try again.")))
             except Exception:
                 logger.exception("the store failed on %s of run %s", type(command).__name__, command.run.run_id)
                 outcomes.append(refused(InternalError("the store failed on this operation; see the server's log.")))
@@ -179,10 +179,10 @@ class Journal:
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
         """The store has been away for too long: fail the batch, and what queued up behind it."""
-        problem = Unavailable(f"the store could not be reached for {self._outage_limit_s:g} s: {error}. Try again.")
+        problem = ServerUnavailable(f"the store could not be reached for {self._outage_limit_s:g} s. Try again.")
         queued = self._lane.remove_all()
         self._busy_tries.clear()
-        logger.error("%d operations could not be written: %s", len(commands) + len(queued), problem.message)
+        logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
         self._fail(queued, problem)
         self._tell_room()
         return [refused(problem)] * len(commands)
@@ -212,7 +212,7 @@ class Journal:
         if tries > BUSY_TRIES:
             del self._busy_tries[run_id]
             rest = self._lane.remove_run(entries[0][0].run.namespace, run_id)  # a hole in a run's order is worse
-            self._fail(entries + rest, Unavailable(f"run {run_id} is locked by another transaction. Try again."))
+            self._fail(entries + rest, ServerUnavailable(f"run {run_id} is locked by another transaction. Try again."))
             return
         self._lane.set_aside(run_id, entries)
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)

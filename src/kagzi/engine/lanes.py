@@ -5,7 +5,19 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..core import limits
-from ..core.commands import BeginStep, CancelRun, Command, CompleteRun, CompleteStep, FailRun, FailStep, StartRun
+from ..core.commands import (
+    BeatStep,
+    BeginStep,
+    CancelRun,
+    Command,
+    CompleteRun,
+    CompleteStep,
+    ContinueAsNew,
+    FailRun,
+    FailStep,
+    StartChild,
+    StartRun,
+)
 from ..core.outcomes import Outcome
 
 Sink: TypeAlias = Callable[[list[tuple[int, Outcome]]], None]
@@ -26,12 +38,21 @@ def _output_bytes(command: CompleteStep | CompleteRun) -> int:
     return len(command.output.data)
 
 
-def _input_bytes(command: BeginStep) -> int:
+def _input_bytes(command: BeginStep | ContinueAsNew) -> int:
     return 0 if command.input is None else len(command.input.data)
 
 
 def _start_bytes(command: StartRun) -> int:
-    return sum(len(payload.data) for payload in (command.input, command.context) if payload is not None)
+    signal = command.signal.payload if command.signal is not None else None
+    return sum(len(payload.data) for payload in (command.input, command.context, signal) if payload is not None)
+
+
+def _child_bytes(command: StartChild) -> int:
+    return _start_bytes(command.start)
+
+
+def _details_bytes(command: BeatStep) -> int:
+    return len(command.details.data)
 
 
 def _error_bytes(command: FailStep | FailRun | CancelRun) -> int:
@@ -46,6 +67,9 @@ _PAYLOADS: dict[type, Callable[[Any], int]] = {
     FailStep: _error_bytes,
     FailRun: _error_bytes,
     CancelRun: _error_bytes,
+    StartChild: _child_bytes,
+    ContinueAsNew: _input_bytes,
+    BeatStep: _details_bytes,
 }
 
 

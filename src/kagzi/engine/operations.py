@@ -7,33 +7,44 @@ import msgspec
 
 from ..core import limits
 from ..core.commands import (
+    BeatStep,
     BeginSleep,
     BeginStep,
     CancelRun,
     Command,
     CompleteRun,
     CompleteStep,
+    ContinueAsNew,
+    DecideRace,
     FailRun,
     FailStep,
     FinishSleep,
     Park,
+    PauseDiverged,
+    RecordPatch,
     ReleaseRun,
+    SetStatus,
+    StartChild,
     StartRun,
+    WaitSignal,
 )
-from ..core.errors import ErrorDetail, InvalidArgument
-from ..core.records import Payload
+from ..core.errors import InvalidArgument
+from ..core.records import Payload, RunKey
+from ..core.seams import Clock, Ids
 from . import checks
+from .bounds import bounded_error
 
 Failing = TypeVar("Failing", FailStep, FailRun, CancelRun, FailRun | CancelRun)
 
-_CUT = b" [cut]"
-
 
 class Operations:
-    """Answers the command to be written (errors are cut to their limits, not refused: a failure must be recordable)."""
+    """Answers the command to be written. Errors are cut to their limits, not refused: a failure must be recordable. Runs that a
+    command creates (a child, a successor) get their ids here."""
 
-    def __init__(self, payload_bytes: int) -> None:
+    def __init__(self, payload_bytes: int, *, clock: Clock, ids: Ids) -> None:
         self._payload_bytes = payload_bytes
+        self._clock = clock
+        self._ids = ids
         self._checks: dict[type, Callable[[Any], Command]] = {
             BeginStep: self._begin_step,
             CompleteStep: self._complete_step,
@@ -45,6 +56,14 @@ class Operations:
             FailRun: self._close_with_error,
             CancelRun: self._close_with_error,
             ReleaseRun: self._release,
+            WaitSignal: self._wait_signal,
+            StartChild: self._start_child,
+            DecideRace: self._decide_race,
+            RecordPatch: self._record_patch,
+            SetStatus: self._set_status,
+            BeatStep: self._beat_step,
+            ContinueAsNew: self._continue_as_new,
+            PauseDiverged: self._pause_diverged,
         }
 
     def check(self, command: Command) -> Command:
@@ -121,6 +140,71 @@ class Operations:
         checks.reason(command.reason)
         return command
 
+    def _wait_signal(self, command: WaitSignal) -> WaitSignal:
+        _place(command)
+        checks.name(command.signal_name, "signal_name")
+        if command.timeout_us is not None:
+            checks.within(command.timeout_us, 0, limits.DURATION_MAX_US, "timeout (us)")
+        return command
+
+    def _start_child(self, command: StartChild) -> StartChild:
+        """Unique by run and step: a repeat of the command, here or on another server, finds the same child."""
+        _place(command)
+        checks.name(command.name, "step_name")
+        now = self._clock.now()
+        start = command.start
+        checks.child_start(start, now, self._payload_bytes)
+        run_id = self._ids.run_id(now)
+        start = msgspec.structs.replace(
+            start,
+            run=RunKey(command.run.namespace, run_id),
+            workflow_id=start.workflow_id or run_id,
+            request_id=f"{command.run.run_id}/{command.step_id}",
+        )
+        return msgspec.structs.replace(command, start=start)
+
+    def _decide_race(self, command: DecideRace) -> DecideRace:
+        checks.name(command.step_id, "step_id")
+        checks.name(command.name, "step_name")
+        checks.name(command.winner, "winner")
+        checks.batch_size(command.losers, limits.STEPS_PER_RUN, "losers")
+        for step_id in command.losers:
+            checks.name(step_id, "losers")
+        checks.optional_name(command.parent_step_id, "parent_step_id")
+        return command
+
+    def _record_patch(self, command: RecordPatch) -> RecordPatch:
+        checks.name(command.step_id, "step_id")
+        checks.name(command.name, "step_name")
+        return command
+
+    def _set_status(self, command: SetStatus) -> SetStatus:
+        checks.lines(command.text, "text", limits.STATUS_TEXT_BYTES)
+        if command.progress is not None:
+            checks.within(command.progress, 0, 1, "progress")
+        return command
+
+    def _beat_step(self, command: BeatStep) -> BeatStep:
+        checks.name(command.step_id, "step_id")
+        _attempt(command.attempt)
+        self._payload(command.details, "details")
+        return command
+
+    def _continue_as_new(self, command: ContinueAsNew) -> ContinueAsNew:
+        self._payload(command.input, "input")
+        checks.optional_name(command.version or "", "version")
+        return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now()))
+
+    def _pause_diverged(self, command: PauseDiverged) -> PauseDiverged:
+        checks.text(command.build_id, "build_id", limits.NAME_BYTES)
+        return msgspec.structs.replace(command, problem=bounded_error(command.problem))
+
+
+def _place(command: WaitSignal | StartChild) -> None:
+    checks.name(command.step_id, "step_id")
+    checks.optional_name(command.parent_step_id, "parent_step_id")
+    checks.optional_name(command.parallel_group_id, "parallel_group_id")
+
 
 def _attempt(attempt: int) -> None:
     if not 0 <= attempt < checks.INT32_END:
@@ -130,58 +214,3 @@ def _attempt(attempt: int) -> None:
 def _with_bounded_error(command: Failing) -> Failing:
     bounded = bounded_error(command.error)
     return command if bounded is command.error else msgspec.structs.replace(command, error=bounded)
-
-
-def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> ErrorDetail:
-    """The same error if it is within its limits, else what fits, with a mark where it was cut."""
-    cause = error.cause
-    if cause is not None:
-        cause = bounded_error(cause, causes - 1) if causes > 1 else None
-    message = _cut(error.message, limits.ERROR_MESSAGE_BYTES)
-    traceback = _cut(error.traceback, limits.ERROR_TRACEBACK_BYTES)
-    if cause is error.cause and message is error.message and traceback is error.traceback and _is_plain(error):
-        return error
-    return msgspec.structs.replace(
-        error,
-        message=message,
-        traceback=traceback,
-        cause=cause,
-        type=_cut(error.type, limits.NAME_BYTES),
-        bases=tuple(_cut(base, limits.NAME_BYTES) for base in error.bases[: limits.METADATA_ENTRIES]),
-        subject=_cut(error.subject, limits.NAME_BYTES),
-        subject_id=_cut(error.subject_id, limits.NAME_BYTES),
-        metadata=_cut_entries(error.metadata),
-        retry_after_ms=min(max(error.retry_after_ms, 0), limits.DURATION_MAX_US // 1_000),
-    )
-
-
-def _is_plain(error: ErrorDetail) -> bool:
-    """Whether the short fields are within their limits as they are."""
-    short = (error.type, error.subject, error.subject_id, *error.bases)
-    return (
-        len(error.bases) <= limits.METADATA_ENTRIES
-        and all(_cut(part, limits.NAME_BYTES) is part for part in short)
-        and _cut_entries(error.metadata) is error.metadata
-        and 0 <= error.retry_after_ms <= limits.DURATION_MAX_US // 1_000
-    )
-
-
-def _cut_entries(metadata: dict[str, str]) -> dict[str, str]:
-    if not metadata:
-        return metadata
-    cut = {
-        _cut(key, limits.NAME_BYTES): _cut(value, limits.ERROR_MESSAGE_BYTES)
-        for key, value in list(metadata.items())[: limits.METADATA_ENTRIES]
-    }
-    return metadata if cut == metadata else cut
-
-
-def _cut(text: str, limit_bytes: int) -> str:
-    """At most so many bytes of UTF-8, without NUL and lone surrogates, which no database takes."""
-    if len(text) * 4 <= limit_bytes and "\0" not in text and (text.isascii() or text.isprintable()):
-        return text
-    data = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
-    if len(data) > limit_bytes:
-        data = data[: limit_bytes - len(_CUT)].decode("utf-8", "ignore").encode() + _CUT
-    cut = data.decode()
-    return text if cut == text else cut

@@ -20,7 +20,7 @@ class Outages:
         self.last_failure_at = self._clock.now()
         if self.reason is None:
             logger.warning("the store cannot be reached, trying on: %s", error)
-        self.reason = f"the store cannot be reached: {error}"
+        self.reason = "the store cannot be reached; the server's log says why"
 
     def over(self) -> None:
         if self.reason is not None:

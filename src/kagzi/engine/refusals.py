@@ -6,6 +6,8 @@ from ..core import outcomes
 from ..core.commands import Command
 from ..core.errors import (
     AlreadyExists,
+    CancelRequested,
+    DeadlinePassed,
     ErrorCode,
     ErrorDetail,
     InternalError,
@@ -17,7 +19,7 @@ from ..core.errors import (
     PreconditionFailed,
     RequestError,
     ResourceExhausted,
-    Unavailable,
+    ServerUnavailable,
     Unimplemented,
     not_found,
 )
@@ -31,6 +33,8 @@ _REQUEST_ERRORS: dict[ErrorCode, type[RequestError]] = {
     ErrorCode.CONFLICT: AlreadyExists,
     ErrorCode.UNAUTHORIZED: PermissionDenied,
     ErrorCode.LEASE_LOST: LeaseLost,
+    ErrorCode.TIMEOUT: DeadlinePassed,
+    ErrorCode.CANCELLED: CancelRequested,
     ErrorCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     ErrorCode.UNIMPLEMENTED: Unimplemented,
 }
@@ -46,13 +50,13 @@ def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
         case outcomes.RunNotFound():
             return not_found("run", command.run.run_id)
         case outcomes.DeadlinePassed():
-            return PreconditionFailed(
+            return DeadlinePassed(
                 f"the deadline of run {command.run.run_id} has passed: nothing more is recorded. Abandon it.",
                 subject="run",
                 subject_id=command.run.run_id,
             )
         case outcomes.Busy():
-            return Unavailable(f"run {command.run.run_id} is locked by another transaction. Try again.")
+            return ServerUnavailable(f"run {command.run.run_id} is locked by another transaction. Try again.")
         case _:
             return None
 
@@ -68,7 +72,7 @@ def error_of(detail: ErrorDetail) -> KagziError:
             metadata=detail.metadata,
             retry_after=retry_after,
         )
-    broad = Unavailable if detail.code is ErrorCode.UNAVAILABLE else InternalError
+    broad = ServerUnavailable if detail.code is ErrorCode.UNAVAILABLE else InternalError
     return broad(detail.message, metadata=detail.metadata, retry_after=retry_after)
 
 

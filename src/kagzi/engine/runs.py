@@ -1,4 +1,4 @@
-"""Runs, as clients see them: started, looked at, listed, cancelled, waited for."""
+"""Runs, as clients see them: started, looked at, listed, counted, waited for."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,28 +6,23 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core import limits
-from ..core.commands import StartRequest, StartRun
+from ..core.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
 from ..core.cursor import Cursor
-from ..core.errors import InternalError, KagziError
+from ..core.errors import InternalError, InvalidArgument, KagziError
 from ..core.limits import Settings
 from ..core.outcomes import Existing, Outcome, Started
 from ..core.records import RunEnd, RunFilter, RunKey, RunRecord
 from ..core.seams import Clock, Ids
 from ..core.states import RunStatus
-from ..core.times import US_PER_S, Timestamp
-from ..store.protocol import Cancelled, Store, TypeKey
+from ..core.times import Timestamp
+from ..store.protocol import Store, TypeKey
 from . import checks
 from .journal import Journal
 from .matcher import Matcher
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size
 from .refusals import refusal_of
-from .sessions import Sessions
-from .timers import Timers
 from .waits import Deliver, WaitHub, Waits
-from .wakeups import Wakeups
-
-CLEANUP_US = 300 * US_PER_S  # how long a cancelled run may clean up
 
 
 class Runs:
@@ -41,10 +36,7 @@ class Runs:
         journal: Journal,
         matcher: Matcher,
         namespaces: Namespaces,
-        sessions: Sessions,
-        timers: Timers,
         waits: WaitHub,
-        wakeups: Wakeups,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -53,19 +45,30 @@ class Runs:
         self._journal = journal
         self._matcher = matcher
         self._namespaces = namespaces
-        self._sessions = sessions
-        self._timers = timers
         self._waits = waits
-        self._wakeups = wakeups
 
     # --- starting -------------------------------------------------------------------------------------------------------------
 
     async def start(self, request: StartRequest) -> Started | Existing:
         """Raises InvalidArgument, AlreadyExists, PreconditionFailed, ResourceExhausted, NotFound, Unavailable."""
+        return await self._start(request, None)
+
+    async def signal_with_start(self, request: StartRequest, signal: SignalGiven) -> Started | Existing:
+        """The run that a start answers gets the signal, in the same transaction: started with it if it is new."""
+        checks.signal(signal, self._settings.payload_bytes)
+        if not request.workflow_id:
+            raise InvalidArgument(
+                "workflow_id is empty. Name the run that is to be started, or to get the signal.", field="workflow_id"
+            )
+        if not signal.request_id:
+            signal = msgspec.structs.replace(signal, request_id=request.request_id or self._ids.token())
+        return await self._start(request, signal)
+
+    async def _start(self, request: StartRequest, signal: SignalGiven | None) -> Started | Existing:
         now = self._clock.now()
         checks.start(request, now, self._settings.payload_bytes)
         await self._namespaces.check(request.namespace)
-        command = self._command(request, now)
+        command = self._command(request, now, signal)
         try:
             outcome = await self._journal.submit(command)
         except KagziError:
@@ -119,11 +122,9 @@ class Runs:
             return
         await done
 
-    def _command(self, request: StartRequest, now: Timestamp) -> StartRun:
+    def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
         run_id = self._ids.run_id(now)
-        start_at = now + request.delay_us if request.delay_us is not None else request.start_at
-        if start_at is not None and start_at <= now:
-            start_at = None
+        start_at = start_time(request, now)
         assignment = None
         if start_at is None:
             key = TypeKey(request.namespace, request.workflow_type)
@@ -139,10 +140,11 @@ class Runs:
             labels=request.labels,
             priority=request.priority,
             start_at=start_at,
-            deadline_at=request.deadline_at,
+            deadline_at=deadline(request, now),
             retry=request.retry,
             on_conflict=request.on_conflict,
             assignment=assignment,
+            signal=signal,
         )
 
     # --- looking --------------------------------------------------------------------------------------------------------------
@@ -169,30 +171,12 @@ class Runs:
         total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
         return msgspec.structs.replace(found, total=total, total_is_capped=total >= limits.COUNT_CAP)
 
-    # --- cancelling -----------------------------------------------------------------------------------------------------------
-
-    async def cancel(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
-        """Ask the run to stop; answers its status. Raises NotFound, InvalidArgument."""
-        checks.reason(reason)
-        run = await self._key(namespace, run_id, workflow_id)
-        now = self._clock.now()
-        cancelled = await self._store.cancel_run(run, reason, now, now + CLEANUP_US)
-        if cancelled is None:
-            raise checks.no_run(run_id or workflow_id)
-        self._after_cancel(run, cancelled, reason)
-        return cancelled.status
-
-    def _after_cancel(self, run: RunKey, cancelled: Cancelled, reason: str) -> None:
-        if cancelled.ended:
-            self._waits.look((run,))
-            self._wakeups.ended(run.namespace)
-            return
-        if cancelled.holder is not None:
-            self._sessions.cancel_requested(cancelled.holder, reason)
-        if cancelled.woken is not None:
-            self._matcher.mark(cancelled.woken, announce=True)
-        if not cancelled.status.ended:
-            self._timers.hear(self._clock.now() + CLEANUP_US)
+    async def count(self, namespace: str, where: RunFilter) -> tuple[int, bool]:
+        """How many there are, and whether there may be more: counting stops at a cap."""
+        checks.name(namespace, "namespace")
+        checks.run_filter(where)
+        total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
+        return total, total >= limits.COUNT_CAP
 
     # --- waiting --------------------------------------------------------------------------------------------------------------
 

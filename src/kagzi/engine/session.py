@@ -148,9 +148,11 @@ class Session(Taker):
         self._heard()
         self.received(held)
         self._keeper.beats.note(self.worker_id, len(self.held))
-        if not held:
-            return
-        mine = [item for item in held if self._is_mine(item)]
+        if held:
+            await self.look_after([item for item in held if self._is_mine(item)])
+
+    async def look_after(self, mine: Sequence[Held]) -> None:
+        """Renew these leases, and tell the worker which of them are lost or are to be cancelled."""
         before = {item.run.run_id for item in mine if item.run.run_id in self.held}
         renewal = await self._keeper.leases.renew(mine)
         closed_meanwhile = before.difference(self.held)  # and answered: that is no loss

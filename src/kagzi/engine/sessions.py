@@ -2,14 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
 
-from ..core.errors import InvalidArgument, Unavailable
+from ..core.errors import InvalidArgument, ServerUnavailable, Unavailable
 from ..core.ids import is_uuid
 from ..core.limits import Settings
 from ..core.records import Held, WorkerRecord
 from ..core.states import WorkerStatus
-from ..store.protocol import Renewal
+from ..store.protocol import Poke, Renewal
 from .beats import Beats
 from .holders import Holders, Holding
 from .journal import Journal
@@ -50,13 +51,14 @@ class Sessions:
         self.operations = operations
         self._timers = timers
         self._sessions: dict[tuple[str, str], Session] = {}
-        self._renewals: set[asyncio.Task[Renewal]] = set()
+        self._renewals: set[asyncio.Task[object]] = set()
+        self._look_again_at = 0.0
         self._stopping = False
 
     async def open(self, worker: WorkerRecord, held: Sequence[Held], outlet: Outlet) -> Session:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
-            raise Unavailable("the server is stopping. Connect to another one, or again.")
+            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
         for item in held:
             if item.run.namespace != worker.namespace:
                 raise InvalidArgument("held names a run of another namespace.", field="held")
@@ -64,7 +66,7 @@ class Sessions:
         mine = [item for item in held if is_uuid(item.run.run_id)]
         renewal = await self.leases.renew(mine) if mine else Renewal((), ())
         if self._stopping:
-            raise Unavailable("the server is stopping. Connect to another one, or again.")
+            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
         session = Session(self, worker, outlet)
         lost = set(renewal.lost) | (set(held) - set(mine))
         session.lost = tuple(item for item in held if item in lost)
@@ -100,14 +102,17 @@ class Sessions:
     def _renew_again(self, session: Session) -> None:
         held = [holding.held for holding in session.held.values()]
         if held and not session.closed:
-            task = asyncio.get_running_loop().create_task(self.leases.renew(held))
-            self._renewals.add(task)
-            task.add_done_callback(self._renewed_again)
+            self._in_background(self.leases.renew(held))
 
-    def _renewed_again(self, task: "asyncio.Task[Renewal]") -> None:
+    def _in_background(self, renewing: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.get_running_loop().create_task(renewing)
+        self._renewals.add(task)
+        task.add_done_callback(self._renewed)
+
+    def _renewed(self, task: "asyncio.Task[object]") -> None:
         self._renewals.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            logger.error("leases could not be renewed after a reconnect", exc_info=task.exception())
+            logger.error("leases could not be renewed", exc_info=task.exception())
 
     def end(self, session: Session) -> list[Holding]:
         """The session takes nothing more. Answers what it held."""
@@ -151,10 +156,33 @@ class Sessions:
         if holding is not None and isinstance(holding.holder, Session):
             holding.holder.lost_leases((holding.held,), "the run has ended")
 
-    def cancel_requested(self, held: Held, reason: str) -> None:
-        holding = self.holders.get(held.run.run_id, held.lease)
-        if holding is not None and isinstance(holding.holder, Session):
-            holding.holder.tell(holding, "cancel_requested", reason)
+    def poked(self, pokes: Iterable[Poke]) -> None:
+        """Another server says that something came for runs that may be held here."""
+        ask: dict[Session, list[Held]] = {}
+        for poke in pokes:
+            session = self._sessions.get((poke.namespace, poke.worker_id))
+            holding = session.held.get(poke.run_id) if session is not None else None
+            if session is None or holding is None:
+                continue
+            match poke.kind:
+                case "result":
+                    session.tell(holding, "result", "")
+                case "pause":
+                    session.tell(holding, "pause_requested", "")
+                case _:  # cancelled, and why; or taken away altogether: the store knows
+                    ask.setdefault(session, []).append(holding.held)
+        for session, held in ask.items():
+            self._in_background(session.look_after(held))
+
+    def look_again(self) -> None:
+        """Pokes may have been lost: everybody who holds something asks. Not more often than now and then."""
+        now = asyncio.get_running_loop().time()
+        if now < self._look_again_at:
+            return
+        self._look_again_at = now + self.settings.look_interval_ms / 1_000
+        for session in self._sessions.values():
+            for holding in session.held.values():
+                session.tell(holding, "result", "")
 
     async def set_draining(self, session: Session) -> None:
         try:

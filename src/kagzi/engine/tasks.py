@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ..core import limits
 from ..core.commands import ClosingCommand, StepCommand
-from ..core.errors import InvalidArgument, PreconditionFailed, Unavailable, not_found
+from ..core.errors import InvalidArgument, PreconditionFailed, ServerUnavailable, not_found
 from ..core.outcomes import Outcome
 from ..core.records import ClaimedRun, Held, HistoryPage, Lease, RunKey, WorkerRecord
 from ..core.states import WorkerStatus
@@ -64,7 +64,7 @@ class Tasks:
             raise PreconditionFailed(f"worker {worker_id} has left. Register it again.", field="worker_id")
         versions = _served(worker, workflow_types)
         if self._stopped.is_set():
-            raise Unavailable("the server is stopping. Poll another one, or again.")
+            raise ServerUnavailable("the server is stopping. Poll another one, or again.")
         if worker.status is WorkerStatus.DRAINING:
             return await self._wait_in_vain(wait_ms)
         return await self._take(PollTaker(namespace, worker_id, versions, max_tasks), wait_ms)

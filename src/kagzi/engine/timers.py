@@ -125,7 +125,9 @@ class Timers:
             heapq.heappop(self._heard)
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                fired = await self._store.fire(now, end_leases=end_leases, limit=FIRE_RUNS)
+                fired = await self._store.fire(
+                    now, end_leases=end_leases, limit=FIRE_RUNS, claim_cap=self._settings.claim_cap
+                )
         except BaseException:
             self.hear(now)  # it is still to be done
             raise

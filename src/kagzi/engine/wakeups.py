@@ -1,10 +1,11 @@
-"""Telling the other servers on this store that there is work, or that runs ended: names only, at most one message per 20 ms."""
+"""Telling the other servers on this store that there is work, that runs ended, or that something came for a run that is held
+there: names only, at most one message per 20 ms."""
 
 import asyncio
 import logging
 
 from ..core.errors import KagziError
-from ..store.protocol import Bus, NullBus, TypeKey, Wake
+from ..store.protocol import Bus, NullBus, Poke, TypeKey, Wake
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -21,6 +22,7 @@ class Wakeups:
         self._alone = isinstance(bus, NullBus)
         self._pending: set[TypeKey] = set()
         self._ended: set[str] = set()
+        self._pokes: set[Poke] = set()
         self._work = asyncio.Event()
         self._failing = False
 
@@ -35,6 +37,12 @@ class Wakeups:
             self._ended.add(namespace)
             self._work.set()
 
+    def poke(self, poke: Poke) -> None:
+        """Something came for a run whose worker is not connected here."""
+        if not self._alone:
+            self._pokes.add(poke)
+            self._work.set()
+
     async def run(self) -> None:
         while True:
             await self._work.wait()
@@ -43,13 +51,14 @@ class Wakeups:
             await asyncio.sleep(SPACING_S)
 
     async def flush(self) -> None:
-        if not (self._pending or self._ended):
+        if not (self._pending or self._ended or self._pokes):
             return
-        pending, ended = frozenset(self._pending), frozenset(self._ended)
+        pending, ended, pokes = frozenset(self._pending), frozenset(self._ended), frozenset(self._pokes)
         self._pending.clear()
         self._ended.clear()
+        self._pokes.clear()
         crowded = len(pending) + len(ended) > _NAMES
-        wake = Wake(look_again=True) if crowded else Wake(pending=pending, ended=ended)
+        wake = Wake(look_again=True, pokes=pokes) if crowded else Wake(pending, ended, pokes=pokes)
         try:
             async with asyncio.timeout(_PUBLISH_TIMEOUT_S):
                 await self._bus.publish(wake)

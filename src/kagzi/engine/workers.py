@@ -45,7 +45,8 @@ class Workers:
         self.on_leave: Callable[[str, str], None] = _no_drain
 
     async def register(self, worker: WorkerRecord) -> WorkerRecord:
-        """Insert or refresh. Draws a worker_id if there is none. Raises InvalidArgument, NotFound, Unavailable."""
+        """Insert or refresh. Draws a worker_id if there is none. Runs whose history did not fit the code of others are offered to
+        a build that has not tried them. Raises InvalidArgument, NotFound, Unavailable."""
         now = self._clock.now()
         worker = msgspec.structs.replace(
             worker,
@@ -59,6 +60,7 @@ class Workers:
         await self._store.register_worker(worker, now)
         self._beats.joined(worker.worker_id, worker.active_count)
         self._remember(worker)
+        self.on_woken(await self._store.resume_diverged(worker.namespace, worker.served, worker.build_id, now))
         return worker
 
     async def heartbeat(

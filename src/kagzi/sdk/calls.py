@@ -1,16 +1,20 @@
 """What a client asks a server about runs, one method a question."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlencode
 
+from ..core.commands import SignalGiven, StartRequest
 from ..core.errors import NotFound
 from ..core.ids import is_uuid
-from ..core.records import DEFAULT_NAMESPACE, RunEnd, RunFilter, RunRecord, StepRecord
+from ..core.records import DEFAULT_NAMESPACE, Payload, RunEnd, RunFilter, RunRecord, StepRecord
+from ..core.states import RunStatus
 from ..v1 import admin_pb2, common_pb2
 from ..v1 import workflow_pb2 as pb
-from ..wire.runs import read_run, write_filter
+from ..wire.common import write_payload
+from ..wire.runs import read_run, read_run_status, write_filter, write_start
 from ..wire.steps import read_step
 from .connection import Connection
+from .explanation import Explanation
 from .waits import Waits
 
 _PAGE_ROWS = 200
@@ -66,12 +70,99 @@ class RunCalls:
             if not token or not response.page.has_more:
                 return
 
-    async def cancel(self, namespace: str, run_id: str, reason: str, request_id: str) -> None:
-        request = pb.CancelWorkflowRequest(namespace_id=namespace, run_id=run_id, reason=reason, request_id=request_id)
-        await self._connection.call(lambda link: link.workflows.CancelWorkflow, request)
+    async def count(self, namespace: str, where: RunFilter) -> int:
+        """How many there are; a server may stop counting at its cap."""
+        request = pb.CountWorkflowsRequest(namespace_id=namespace, filter=write_filter(where))
+        return (await self._connection.call(lambda link: link.workflows.CountWorkflows, request)).count
+
+    async def explain(self, namespace: str, run_id: str) -> Explanation:
+        request = pb.ExplainWorkflowRequest(namespace_id=namespace, run_id=run_id)
+        answer = await self._connection.call(lambda link: link.workflows.ExplainWorkflow, request)
+        return Explanation(answer.sentence, reason=answer.reason, facts=dict(answer.facts), remedy=answer.remedy)
 
     async def ended(self, namespace: str, run_id: str) -> RunEnd:
-        return await self._waits.ended(namespace, run_id)
+        """How the run ended, or the last of those it was continued as."""
+        end = await self._waits.ended(namespace, run_id)
+        while end.continued_as:
+            end = await self._waits.ended(namespace, end.continued_as)
+        return end
+
+    # --- changing ------------------------------------------------------------------------------------------------------
+
+    async def cancel(self, namespace: str, run_id: str, reason: str, request_id: str) -> RunStatus:
+        request = pb.CancelWorkflowRequest(namespace_id=namespace, run_id=run_id, reason=reason, request_id=request_id)
+        return read_run_status(
+            (await self._connection.call(lambda link: link.workflows.CancelWorkflow, request)).status
+        )
+
+    async def terminate(self, namespace: str, run_id: str, reason: str, request_id: str) -> RunStatus:
+        request = pb.TerminateWorkflowRequest(
+            namespace_id=namespace, run_id=run_id, reason=reason, request_id=request_id
+        )
+        answer = await self._connection.call(lambda link: link.workflows.TerminateWorkflow, request)
+        return read_run_status(answer.status)
+
+    async def pause(self, namespace: str, run_id: str, reason: str) -> RunStatus:
+        request = pb.PauseWorkflowRequest(namespace_id=namespace, run_id=run_id, reason=reason)
+        return read_run_status((await self._connection.call(lambda link: link.workflows.PauseWorkflow, request)).status)
+
+    async def resume(self, namespace: str, run_id: str) -> RunStatus:
+        request = pb.ResumeWorkflowRequest(namespace_id=namespace, run_id=run_id)
+        return read_run_status(
+            (await self._connection.call(lambda link: link.workflows.ResumeWorkflow, request)).status
+        )
+
+    async def retry(self, namespace: str, run_id: str, from_step: str, request_id: str) -> RunStatus:
+        request = pb.RetryWorkflowRequest(
+            namespace_id=namespace, run_id=run_id, from_step=from_step, request_id=request_id
+        )
+        return read_run_status((await self._connection.call(lambda link: link.workflows.RetryWorkflow, request)).status)
+
+    async def fork(
+        self,
+        namespace: str,
+        run_id: str,
+        from_step: str,
+        outputs: Mapping[str, Payload],
+        *,
+        version: str,
+        workflow_id: str,
+        request_id: str,
+    ) -> pb.ForkWorkflowResponse:
+        request = pb.ForkWorkflowRequest(
+            namespace_id=namespace,
+            run_id=run_id,
+            from_step=from_step,
+            outputs={step_id: write_payload(output) for step_id, output in outputs.items()},
+            version=version,
+            workflow_id=workflow_id,
+            request_id=request_id,
+        )
+        return await self._connection.call(lambda link: link.workflows.ForkWorkflow, request)
+
+    async def signal(self, namespace: str, signal: SignalGiven, *, run_id: str = "", workflow_id: str = "") -> str:
+        """Answers the id of the run that got it."""
+        request = pb.SignalWorkflowRequest(
+            namespace_id=namespace,
+            run_id=run_id,
+            workflow_id=workflow_id,
+            signal_name=signal.name,
+            payload=write_payload(signal.payload),
+            request_id=signal.request_id,
+        )
+        return (await self._connection.call(lambda link: link.workflows.SignalWorkflow, request)).run_id
+
+    async def signal_with_start(self, start: StartRequest, signal: SignalGiven) -> pb.StartWorkflowResponse:
+        request = pb.SignalWithStartRequest(
+            start=write_start(start),
+            signal_name=signal.name,
+            payload=write_payload(signal.payload),
+            request_id=signal.request_id,
+            namespace_id=start.namespace,
+        )
+        return (await self._connection.call(lambda link: link.workflows.SignalWithStart, request)).started
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
 
     async def steps(self, namespace: str, run_id: str) -> "tuple[StepRecord, ...]":
         """All of them, in the order in which they were begun."""

@@ -1,53 +1,38 @@
 """Kagzi: what programs start runs with, and ask about them."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
-from ..core.commands import OnConflict
+from ..core.commands import OnConflict, StartRequest
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
-from ..core.records import DEFAULT_NAMESPACE, RunFilter
 from ..core.states import RunStatus
-from ..core.times import Timestamp, from_datetime, us_from_timedelta
-from ..system import SystemClock, SystemDice, SystemIds
+from ..system import SystemIds
+from ..v1 import workflow_pb2 as pb
 from ..wire.enums import RUN_STATUS_FROM_WIRE
-from .address import parse_address
 from .calls import RunCalls
 from .codec import ANY
+from .connecting import checked_namespace, open_connection
 from .connection import Connection
-from .credentials import KEY_VARIABLE, Tls, tls_of
+from .credentials import Tls
+from .explanation import Explanation
+from .filters import run_filter
 from .retry import Retry
 from .run import Run
-from .start import ABSENT, Start, StartOptions, checked_labels, refuse_oversized, start_request
+from .signals import Signal
+from .signals_sent import signal_given
+from .start import ABSENT, Start, StartOptions, refuse_oversized, start_request
+from .start_many import start_many
 from .starts import Starter
 from .waits import Waits
 from .workflow import Workflow
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
 O = TypeVar("O")  # noqa: E741  as above
-
-NAMESPACE_VARIABLE = "KAGZI_NAMESPACE"
-
-
-def checked_namespace(namespace: str | None) -> str:
-    """The namespace given, else $KAGZI_NAMESPACE, else "default"."""
-    return namespace or os.environ.get(NAMESPACE_VARIABLE) or DEFAULT_NAMESPACE
-
-
-def open_connection(address: str | None, *, api_key: str | None, tls: "bool | Tls | None") -> Connection:
-    """A connection as the arguments and the environment say; not yet opened. Raises InvalidArgument."""
-    where = parse_address(address, os.environ)
-    return Connection(
-        where,
-        tls=tls_of(where, tls),
-        api_key=api_key if api_key is not None else os.environ.get(KEY_VARIABLE),
-        clock=SystemClock(),
-        dice=SystemDice(),
-    )
+T = TypeVar("T")
 
 
 class Connecting:
@@ -167,14 +152,15 @@ class Kagzi:
         return coroutine
 
     async def _start(self, said: StartOptions, request_id: str | None = None) -> Run[Any]:
-        request = start_request(
-            said,
-            namespace=self._namespace,
-            request_id=request_id or self._ids.token(),
-            now=self._connection.clock.now(),
-        )
+        request = self._request(said, request_id or self._ids.token())
+        return self._started(said, request, await self._starter.start(request))
+
+    def _request(self, said: StartOptions, request_id: str) -> StartRequest:
+        request = start_request(said, namespace=self._namespace, request_id=request_id)
         refuse_oversized(request, self._connection.max_payload_bytes)
-        answer = await self._starter.start(request)
+        return request
+
+    def _started(self, said: StartOptions, request: StartRequest, answer: pb.StartWorkflowResponse) -> Run[Any]:
         return Run(
             self._calls,
             request.namespace,
@@ -186,6 +172,63 @@ class Kagzi:
             created=not answer.already_exists,
             last_status=RUN_STATUS_FROM_WIRE.get(answer.status),
         )
+
+    @overload
+    async def start_many(
+        self, starts: Iterable[Awaitable[Run[O]]], *, on_error: Literal["raise"] = "raise"
+    ) -> list[Run[O]]: ...
+    @overload
+    async def start_many(
+        self, starts: Iterable[Awaitable[Run[O]]], *, on_error: Literal["collect"]
+    ) -> list[Run[O] | Exception]: ...
+    async def start_many(self, starts: Iterable[Awaitable[Run[Any]]], *, on_error: str = "raise") -> list[Any]:
+        """Start many runs in few messages: `await client.start_many(client.start(order, each) for each in orders)`.
+
+        A start that is refused leaves the others alone. "collect" answers errors in place of runs; "raise" raises the first
+        one, when all starts are answered.
+        """
+        return await start_many(starts, on_error=on_error)
+
+    @overload
+    async def signal_with_start(
+        self,
+        workflow: Workflow[I, O],
+        input: I,
+        signal: Signal[T],
+        value: T,
+        *,
+        id: str,
+        labels: Mapping[str, str] | None = None,
+        on_conflict: OnConflict = "existing",
+    ) -> Run[O]: ...
+    @overload
+    async def signal_with_start(
+        self,
+        workflow: str,
+        input: Any,
+        signal: Signal[Any] | str,
+        value: Any = None,
+        *,
+        id: str,
+        labels: Mapping[str, str] | None = None,
+        on_conflict: OnConflict = "existing",
+    ) -> Run[Any]: ...
+    async def signal_with_start(
+        self,
+        workflow: Workflow[Any, Any] | str,
+        input: Any,
+        signal: Signal[Any] | str,
+        value: Any = None,
+        *,
+        id: str,
+        labels: Mapping[str, str] | None = None,
+        on_conflict: OnConflict = "existing",
+    ) -> Run[Any]:
+        """Send a signal to the run with this workflow_id, and start it first if it is not active: both or neither."""
+        said = StartOptions(workflow=workflow, input=input, id=id, labels=labels, on_conflict=on_conflict)
+        request = self._request(said, self._ids.token())
+        given = signal_given(signal, value, request_id=request.request_id)
+        return self._started(said, request, await self._calls.signal_with_start(request, given))
 
     @overload
     async def run(
@@ -257,16 +300,14 @@ class Kagzi:
         labels: Mapping[str, str] | None = None,
         since: datetime | Duration | None = None,
         until: datetime | Duration | None = None,
+        parent: Run[Any] | str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Run[Any]]:
-        """Runs, newest first: those that match everything given. `since` and `until` are moments, or how long ago ("2h")."""
+        """Runs, newest first: those that match everything given. `since` and `until` are moments, or how long ago ("2h");
+        `parent` is a run (or its run id) whose children are meant."""
         now = self._connection.clock.now()
-        where = RunFilter(
-            statuses=_statuses(status),
-            workflow_types=_types(workflow),
-            labels=checked_labels(labels),
-            created_after=_moment(since, now, "since"),
-            created_before=_moment(until, now, "until"),
+        where = run_filter(
+            now=now, status=status, workflow=workflow, labels=labels, since=since, until=until, parent=parent
         )
         async for record in self._calls.list(self._namespace, where, limit):
             yield Run(
@@ -279,29 +320,65 @@ class Kagzi:
                 last_status=record.status,
             )
 
+    async def count(
+        self,
+        *,
+        status: RunStatus | str | Iterable[RunStatus | str] = (),
+        workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str] = (),
+        labels: Mapping[str, str] | None = None,
+        since: datetime | Duration | None = None,
+        until: datetime | Duration | None = None,
+        parent: Run[Any] | str | None = None,
+    ) -> int:
+        """How many runs `list` would answer. A server stops counting at its cap (10,000)."""
+        now = self._connection.clock.now()
+        where = run_filter(
+            now=now, status=status, workflow=workflow, labels=labels, since=since, until=until, parent=parent
+        )
+        return await self._calls.count(self._namespace, where)
+
+    async def explain(self, id: str) -> Explanation:
+        """Why the run is where it is, in words: `print(await client.explain(id))`."""
+        return await self.get(id).explain()
+
+    # --- changing: `id` is a run id, or a workflow_id and means its latest run --------------------------------------------
+
+    @overload
+    async def signal(self, id: str, signal: Signal[T], value: T, /) -> None: ...
+    @overload
+    async def signal(self, id: str, signal: str, value: Any = None, /) -> None: ...
+    async def signal(self, id: str, signal: Signal[Any] | str, value: Any = None, /) -> None:
+        """See Run.signal."""
+        await self.get(id).signal(cast("Any", signal), value)
+
     async def cancel(self, id: str, reason: str = "") -> None:
-        """Ask the run with this id, or the latest with this workflow_id, to stop."""
+        """See Run.cancel."""
         await self.get(id).cancel(reason)
 
+    async def terminate(self, id: str, reason: str = "") -> None:
+        """See Run.terminate."""
+        await self.get(id).terminate(reason)
 
-def _statuses(status: object) -> tuple[RunStatus, ...]:
-    try:
-        if isinstance(status, str) or not isinstance(status, Iterable):
-            return (RunStatus(str(status)),)
-        return tuple(RunStatus(str(each)) for each in cast("Iterable[object]", status))
-    except ValueError as error:
-        known = ", ".join(each.value for each in RunStatus)
-        raise InvalidArgument(f"status: {error}. Known are: {known}.", field="status") from None
+    async def pause(self, id: str, reason: str = "") -> None:
+        """See Run.pause."""
+        await self.get(id).pause(reason)
 
+    async def resume(self, id: str) -> None:
+        """See Run.resume."""
+        await self.get(id).resume()
 
-def _types(workflow: "Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]") -> tuple[str, ...]:
-    given = (workflow,) if isinstance(workflow, (str, Workflow)) else workflow
-    return tuple(each if isinstance(each, str) else each.name for each in given)
+    async def retry(self, id: str, *, from_step: str = "") -> None:
+        """See Run.retry."""
+        await self.get(id).retry(from_step=from_step)
 
-
-def _moment(moment: "datetime | Duration | None", now: Timestamp, what: str) -> Timestamp | None:
-    if moment is None:
-        return None
-    if isinstance(moment, (str, timedelta)):
-        return now - us_from_timedelta(parse_duration(moment, what=what))
-    return from_datetime(moment, what=what)
+    async def fork(
+        self,
+        id: str,
+        *,
+        from_step: str,
+        outputs: Mapping[str, Any] | None = None,
+        version: int | str | None = None,
+        workflow_id: str | None = None,
+    ) -> Run[Any]:
+        """See Run.fork. `workflow_id` is that of the new run."""
+        return await self.get(id).fork(from_step=from_step, outputs=outputs, version=version, id=workflow_id)

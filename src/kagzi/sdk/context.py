@@ -4,17 +4,30 @@ import logging
 import uuid
 from collections.abc import Coroutine, Mapping, MutableMapping
 from datetime import datetime
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.times import from_datetime, to_datetime, us_from_timedelta
+from .branching import ContextBranches
+from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
+from .codec import write_payload
+from .interruption import Cleanup
+from .patches import ContinuedAsNew, changed
 from .retry import Retry
 from .runner import Run
+from .signals import Signal
 from .signatures import check_name
 from .step import StepCall, here, step_options
-from .step_calls import execute_sleep
+from .wait_calls import NO_DEFAULT, execute_sleep, execute_wait_for
+from .workflow import Workflow
+
+T = TypeVar("T")
+D = TypeVar("D")
+I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
+O = TypeVar("O")  # noqa: E741  input and output, as in the documentation
 
 _logger = logging.getLogger("kagzi.workflow")
 
@@ -37,12 +50,13 @@ class RunLog(logging.LoggerAdapter[logging.Logger]):
         return msg, kwargs
 
 
-class Context:
+class Context(ContextBranches):
     """The hands of a workflow. Everything that is not decided by input and results alone goes through it."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self.log = RunLog(run)
+    @cached_property
+    def log(self) -> RunLog:
+        """A logger that says each thing once, not again on replay."""
+        return RunLog(self._run)
 
     @property
     def run_id(self) -> str:
@@ -79,14 +93,21 @@ class Context:
         return self._run.replaying
 
     def step(
-        self, name: str, *, retry: Retry | None = None, timeout: Duration | None = None, key: object = None
+        self,
+        name: str,
+        *,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+        key: object = None,
+        once: bool = False,
     ) -> StepCall:
         """A step: `await ctx.step("charge", retry=..., timeout="30s").run(charge_card, order)`.
 
         `retry` defaults to the workflow's, the worker's, the server's; `timeout` is for each attempt. Names may repeat; a `key`
-        identifies the step instead of its place in the order, for collections whose order may change.
+        identifies the step instead of its place in the order, for collections whose order may change. `once`: at most one
+        execution, whatever happens; if its worker is lost meanwhile the step fails (kind LOST).
         """
-        return StepCall(self._run, step_options(name, retry, timeout), key)
+        return StepCall(self._run, step_options(name, retry, timeout, once=once), key)
 
     def sleep(self, name: str, duration: Duration) -> Coroutine[Any, Any, None]:
         """Sleep for a time that survives crashes and costs no worker."""
@@ -101,6 +122,154 @@ class Context:
         until_us = from_datetime(until, what="until")
         step_id = self._allot("sleep_until", name)
         return execute_sleep(self._run, step_id, name, until_us=max(until_us, 1))
+
+    @overload
+    def wait_for(self, signal: Signal[T], *, timeout: Duration | None = None) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def wait_for(self, signal: Signal[T], *, timeout: Duration, default: D) -> Coroutine[Any, Any, T | D]: ...
+    def wait_for(
+        self, signal: Signal[Any], *, timeout: Duration | None = None, default: Any = NO_DEFAULT
+    ) -> Coroutine[Any, Any, Any]:
+        """Wait for the next signal of this name; one that came early is taken at once, the oldest first.
+
+        Without one in time: `default` if given, else TimeoutError. The server decides, so that replay gives the same answer.
+        """
+        if not isinstance(signal, Signal):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+            raise InvalidArgument(
+                f'ctx.wait_for({signal!r}): that is no Signal. Write approved = Signal("approved", bool) and wait for it.',
+                field="signal",
+            )
+        timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
+        if timeout is None and default is not NO_DEFAULT:
+            raise InvalidArgument("default= needs a timeout=: without one the wait does not end.", field="default")
+        step_id = self._allot("wait_for", signal.name)
+        return execute_wait_for(self._run, step_id, signal, timeout_us, default)
+
+    @overload
+    def child(
+        self,
+        workflow: Workflow[I, O],
+        input: I,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: Literal["fail", "attach"] = "fail",
+    ) -> Coroutine[Any, Any, O]: ...
+    @overload
+    def child(
+        self,
+        workflow: Workflow[None, O],
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: Literal["fail", "attach"] = "fail",
+    ) -> Coroutine[Any, Any, O]: ...
+    def child(
+        self,
+        workflow: Workflow[Any, Any],
+        input: Any = ...,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: Literal["fail", "attach"] = "fail",
+    ) -> Coroutine[Any, Any, Any]:
+        """Run another workflow as a step of this one, and wait for what it returns. Raises ChildError if it does not complete.
+
+        `id` is its workflow_id: one that is active already raises AlreadyExists, or is waited for with on_conflict="attach".
+        When this run ends the child is cancelled, or with on_close="abandon" left alone.
+        """
+        options = self._child(workflow, input, id, timeout, on_close, on_conflict)
+        return execute_child(self._run, self._allot("child", workflow.name), options)
+
+    @overload
+    def start_child(
+        self,
+        workflow: Workflow[I, O],
+        input: I,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: Literal["fail", "attach"] = "fail",
+    ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
+    @overload
+    def start_child(
+        self,
+        workflow: Workflow[None, O],
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: Literal["fail", "attach"] = "fail",
+    ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
+    def start_child(
+        self,
+        workflow: Workflow[Any, Any],
+        input: Any = ...,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: Literal["fail", "attach"] = "fail",
+    ) -> Coroutine[Any, Any, ChildHandle[Any]]:
+        """Start a child and go on: `handle = await ctx.start_child(...)`, then `handle.run_id`, `await handle.result()`."""
+        options = self._child(workflow, input, id, timeout, on_close, on_conflict)
+        return execute_start_child(self._run, self._allot("start_child", workflow.name), options)
+
+    def _child(  # noqa: PLR0917  the arguments of the two calls above
+        self,
+        workflow: Workflow[Any, Any],
+        input: Any,
+        id: str | None,
+        timeout: Duration | None,
+        on_close: OnClose,
+        on_conflict: str,
+    ) -> ChildOptions:
+        if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+            raise InvalidArgument(
+                f"{workflow!r} is no workflow. Decorate the function with @workflow.", field="workflow"
+            )
+        if on_close not in ("cancel", "abandon"):
+            raise InvalidArgument(f'on_close={on_close!r} must be "cancel" or "abandon".', field="on_close")
+        if on_conflict not in ("fail", "attach"):
+            raise InvalidArgument(f'on_conflict={on_conflict!r} must be "fail" or "attach".', field="on_conflict")
+        return ChildOptions(
+            workflow,
+            child_input(self._run, workflow, input),
+            id or "",
+            None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout")),
+            on_close,
+            on_conflict == "attach",
+        )
+
+    def cleanup(self) -> Cleanup:
+        """`async with ctx.cleanup():` what is called in here happens also when the run was cancelled."""
+        here(self._run, "ctx.cleanup()")
+        return Cleanup(self._run)
+
+    def changed(self, change: str) -> bool:
+        """False for runs that passed this point before the change was deployed, True for all others: also in every replay.
+
+        if ctx.changed("ask-twice"):
+            await ctx.step("ask-again").run(ask)
+        """
+        return changed(self._run, here(self._run, f"ctx.changed({change!r})"), check_name(change, what="change"))
+
+    def set_status(self, text: str, *, progress: float | None = None) -> None:
+        """Free text (and 0..1) for the dashboard, `kagzi tail` and run.status_text. The last one counts."""
+        here(self._run, "ctx.set_status()")
+        self._run.status.set(text, progress)
+
+    def continue_as_new(self, input: Any = None, *, version: int | str | None = None) -> NoReturn:
+        """End this run and go on as a new one of the same workflow, with this input and an empty history. Never returns."""
+        here(self._run, "ctx.continue_as_new()")
+        workflow = self._run.workflow
+        what = f"input of workflow {workflow.name!r}"
+        payload = write_payload(workflow.input_codec, input, what=what, hook=self._run.services.hook)
+        raise ContinuedAsNew(payload, "" if version is None else str(version))
 
     def _allot(self, call: str, name: str) -> str:
         checked = check_name(name, what="name")

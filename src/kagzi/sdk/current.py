@@ -1,23 +1,51 @@
 """Where the running code is: in a workflow, in the body of a step, or elsewhere."""
 
 from contextvars import ContextVar
+from typing import Any, Protocol
 
 import msgspec
 
 from ..core.errors import PreconditionFailed
 
 
-class StepInfo(msgspec.Struct, frozen=True):
+class Heart(Protocol):
+    """Where the heartbeats of a run's steps go."""
+
+    def beat_from_anywhere(self, step_id: str, attempt: int, details: Any) -> None: ...
+
+    def last(self, step_id: str) -> Any: ...
+
+
+class Alive(Protocol):
+    """A run, as far as the bodies of its steps see it."""
+
+    @property
+    def beats(self) -> Heart: ...
+
+
+class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
     """The attempt that the running code is part of."""
 
     run_id: str
     step_id: str
     attempt: int
+    run: Alive | None = None
 
     @property
     def idempotency_key(self) -> str:
         """Stable over retries, crashes and replays: hand it to Stripe & co."""
         return f"{self.run_id}/{self.step_id}"
+
+    def heartbeat(self, details: Any = None) -> None:
+        """Say that a long step lives, and how far it is: `details` (anything with a JSON form) is shown, and given to the next
+        attempt. The last value wins; at most one is written per 500 ms. May be called in a thread."""
+        if self.run is not None:
+            self.run.beats.beat_from_anywhere(self.step_id, self.attempt, details)
+
+    @property
+    def heartbeat_details(self) -> Any:
+        """What was said last about this step, by an earlier attempt or by this one; None if nothing was."""
+        return None if self.run is None else self.run.beats.last(self.step_id)
 
 
 place: ContextVar[object] = ContextVar("kagzi_place", default=None)

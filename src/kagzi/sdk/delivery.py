@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from ..v1 import worker_pb2 as pb
+from .ledger import ABANDONED
 from .states import State
 
 if TYPE_CHECKING:
@@ -51,20 +52,28 @@ class Delivery:
 
     def reach_alone(self, step: pb.HistoryStep) -> bool:
         """Take a recorded result at once, if the run has one task. Otherwise False: await `reach`."""
-        if len(self._run.tasks) > 1 or self._results:
+        if len(self._run.tasks) > 1 or self._results or step.status == ABANDONED:
             return False
         self._run.now_us = step.at_us
-        self._reached()
+        self.reached()
         return True
 
     async def reach(self, step: pb.HistoryStep) -> None:
-        """Returns when it is this recorded result's turn."""
-        future: asyncio.Future[None] = self._run.loop.create_future()
-        self.push(step.seq, step.at_us, future, None)
-        await self._run.wait(future)
-        self._reached()
+        """Returns when it is this recorded result's turn; never for a step that was closed by a race."""
+        if step.status == ABANDONED:
+            await self._run.wait(self._run.loop.create_future())
+        try:
+            await self.turn(step.seq, step.at_us)
+        finally:
+            self.reached()  # or given up: whoever waited for it was cancelled
 
-    def _reached(self) -> None:
+    async def turn(self, seq: int, at_us: int) -> None:
+        """Returns when everything with a lower number was delivered."""
+        future: asyncio.Future[None] = self._run.loop.create_future()
+        self.push(seq, at_us, future, None)
+        await self._run.wait(future)
+
+    def reached(self) -> None:
         run = self._run
         run.ledger.unreached -= 1
         if run.replaying and run.ledger.unreached <= 0:

@@ -20,9 +20,10 @@ from ..core.errors import (
 from ..core.records import Payload
 from ..v1 import worker_pb2 as pb
 from ..wire.common import write_error
-from . import unwinding
+from . import divergence, unwinding
 from .codec import read_payload, write_payload
 from .failures import describe_end
+from .patches import ContinuedAsNew
 from .ports import Answer
 from .runner import Run
 from .states import State
@@ -41,12 +42,18 @@ async def run_function(run: Run, context: "Context") -> None:
         if run.task.history.has_more and not await _load_history(run):
             return
         arguments = _arguments(run)
+        run.interruption.may_raise = True
         if run.task.cancel_requested:
             run.cancel(run.task.cancel_reason)
+        if run.cancelling:
             run.quiet.start()
+        if run.task.pause_requested:
+            run.pause("")
         output = await run.workflow.fn(context, *arguments)
     except (GeneratorExit, KeyboardInterrupt):
         raise
+    except ContinuedAsNew as new:
+        _ended(run, partial(_send_continuation, run, new))
     except BaseException as error:  # noqa: BLE001  whatever leaves the function is how the run ends
         _ended(run, partial(_send_error, run, error))
     else:
@@ -91,6 +98,10 @@ def _ended(run: Run, send: "partial[None]") -> None:
         return
     if run.state is not State.RUNNING:
         return
+    recorded = None if run.ledger.is_empty or run.cancelling else run.ledger.first_result()
+    if recorded is not None:
+        run.diverge(divergence.never_reached(run, recorded))
+        return
     current = asyncio.current_task()
     if any(task is not current and not task.done() for task in run.tasks):
         # What is still open ends with the function, and records nothing more.
@@ -112,10 +123,21 @@ def _send_output(run: Run, output: Any) -> None:
         operation.complete_run.output.metadata.update(payload.metadata)
 
 
+def _send_continuation(run: Run, new: ContinuedAsNew) -> None:
+    letter = _closing(run).continue_as_new
+    letter.input.data = new.input.data
+    if new.input.metadata:
+        letter.input.metadata.update(new.input.metadata)
+    letter.version = new.version
+
+
 def _send_error(run: Run, error: BaseException) -> None:
     if isinstance(error, asyncio.CancelledError) and run.cancelling:
         detail = ErrorDetail(
-            code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=run.cancel_reason or "cancelled", subject="run"
+            code=ErrorCode.CANCELLED,
+            kind=ErrorKind.CANCELLED,
+            message=run.interruption.cancel_reason or "cancelled",
+            subject="run",
         )
         _closing(run).cancel_run.error.CopyFrom(write_error(detail))
     else:
@@ -135,6 +157,7 @@ def send_failure(run: Run, error: BaseException) -> None:
 
 
 def _closing(run: Run) -> pb.Operation:
+    run.status.flush()
     run.state = State.ENDED
     run.unhindered = False
     return run.port.send(partial(_closed, run))

@@ -11,8 +11,9 @@ from .ending import run_function, send_failure
 from .ports import Answer, Execution, RunPort
 from .registry import Registry
 from .retry import Retry
-from .runner import Run, Services
+from .runner import Run
 from .scopes import install_task_factory
+from .services import Services
 from .suspend import KEPT_RUNS_MAX, KEPT_S, KeptRuns
 from .threads import StepThreads
 
@@ -24,7 +25,7 @@ DEFAULT_THREADS = 100
 class Executor:
     """Implements ports.Executor. Belongs to the event loop it is first used on.
 
-    `retry` is the worker's default for steps; `threads` is how many sync bodies run at once.
+    `retry` is the worker's default for steps; `threads` is how many sync bodies run at once; `build_id` says which code this is.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Executor:
         kept_runs_max: int = KEPT_RUNS_MAX,
         kept_s: float = KEPT_S,
         resident_wait_ms: int = Settings().resident_wait_ms,
+        build_id: str = "",
     ) -> None:
         self._registry = registry
         self._kept_runs_max = kept_runs_max
@@ -50,6 +52,7 @@ class Executor:
             fail=send_failure,
             closed=self._closed,
             parked=self._parked,
+            build_id=build_id,
         )
         self._active: set[Run | Refusal] = set()
         self._kept: KeptRuns[Run] | None = None
@@ -152,6 +155,12 @@ class Refusal:
 
     def cancel(self, reason: str) -> None:
         """It is on its way back; whoever takes it next is told."""
+
+    def pause(self, reason: str) -> None:
+        """It is on its way back."""
+
+    def news(self) -> None:
+        """Whoever takes it next finds it in the history."""
 
     def release(self, reason: str) -> None:
         """It is on its way back."""

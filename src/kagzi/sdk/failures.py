@@ -6,16 +6,27 @@ import traceback
 from collections.abc import Iterator
 from pathlib import PurePath
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
 from ..core import limits
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, KagziError, NonRetryable, StepError, qualified_name
+from ..core.errors import (
+    ChildError,
+    ErrorCode,
+    ErrorDetail,
+    ErrorKind,
+    KagziError,
+    NonRetryable,
+    StepError,
+    qualified_name,
+)
 from ..core.times import US_PER_MS, us_from_timedelta
 from .retry import Retry
 
 _SDK_DIRECTORY = str(PurePath(__file__).parent)
 _FRAMES = 30
+STEP_ATTRIBUTE = "kagzi_step_id"  # of an error that is a step's result: which step
 _PERMANENT = (
     TypeError,
     ValueError,
@@ -26,6 +37,56 @@ _PERMANENT = (
     NotImplementedError,
     ImportError,
 )
+_BY_STATUS = ErrorKind.EXHAUSTED  # a mark: the HTTP status decides
+_LIBRARIES: dict[str, dict[str, ErrorKind]] = {
+    "httpx": {
+        "TimeoutException": ErrorKind.TIMEOUT,
+        "HTTPStatusError": _BY_STATUS,
+        "InvalidURL": ErrorKind.PERMANENT,
+        "UnsupportedProtocol": ErrorKind.PERMANENT,
+        "DecodingError": ErrorKind.PERMANENT,
+        "TooManyRedirects": ErrorKind.PERMANENT,
+        "TransportError": ErrorKind.TRANSIENT,
+    },
+    "requests": {
+        "Timeout": ErrorKind.TIMEOUT,
+        "HTTPError": _BY_STATUS,
+        "InvalidURL": ErrorKind.PERMANENT,
+        "MissingSchema": ErrorKind.PERMANENT,
+        "InvalidSchema": ErrorKind.PERMANENT,
+        "TooManyRedirects": ErrorKind.PERMANENT,
+        "JSONDecodeError": ErrorKind.PERMANENT,
+        "ConnectionError": ErrorKind.TRANSIENT,
+        "ChunkedEncodingError": ErrorKind.TRANSIENT,
+    },
+    "aiohttp": {
+        "ServerTimeoutError": ErrorKind.TIMEOUT,
+        "ClientResponseError": _BY_STATUS,
+        "InvalidURL": ErrorKind.PERMANENT,
+        "ClientConnectionError": ErrorKind.TRANSIENT,
+        "ClientPayloadError": ErrorKind.TRANSIENT,
+    },
+    "asyncpg": {
+        "IntegrityConstraintViolationError": ErrorKind.PERMANENT,
+        "DataError": ErrorKind.PERMANENT,
+        "SyntaxOrAccessError": ErrorKind.PERMANENT,
+        "InvalidAuthorizationSpecificationError": ErrorKind.PERMANENT,
+        "QueryCanceledError": ErrorKind.TIMEOUT,
+        "PostgresConnectionError": ErrorKind.TRANSIENT,
+        "TransactionRollbackError": ErrorKind.TRANSIENT,
+        "InterfaceError": ErrorKind.TRANSIENT,
+    },
+    "psycopg": {
+        "IntegrityError": ErrorKind.PERMANENT,
+        "DataError": ErrorKind.PERMANENT,
+        "ProgrammingError": ErrorKind.PERMANENT,
+        "NotSupportedError": ErrorKind.PERMANENT,
+        "QueryCanceled": ErrorKind.TIMEOUT,
+        "OperationalError": ErrorKind.TRANSIENT,
+        "InterfaceError": ErrorKind.TRANSIENT,
+    },
+}
+_LIBRARIES["psycopg2"] = _LIBRARIES["psycopg"]
 _BASES_LEFT_OUT = frozenset({"object", "BaseException", "Exception"})
 
 
@@ -68,13 +129,18 @@ def describe_end(error: BaseException) -> ErrorDetail:
     """The error that left a workflow function. A failed step stays failed in every further try: then the run is not retried."""
     if isinstance(error, StepError):
         return describe_step_error(error, step_id=error.step)
+    step_id = getattr(error, STEP_ATTRIBUTE, "")
+    if step_id:  # a child that failed, a signal that did not come: recorded results as well
+        own = describe(error)
+        cause = error.error if isinstance(error, ChildError) else own.cause
+        return msgspec.structs.replace(own, subject="step", subject_id=step_id, non_retryable=True, cause=cause)
     leaves = list(_leaves(error))
     steps = [leaf for leaf in leaves if isinstance(leaf, StepError)]
     detail = describe(error)
     if not steps or leaves == [error]:
         return detail
     first = describe_step_error(steps[0], step_id=steps[0].step)
-    final = all(isinstance(leaf, (StepError, NonRetryable)) for leaf in leaves)
+    final = all(isinstance(leaf, (StepError, ChildError, NonRetryable)) for leaf in leaves)
     texts = "; ".join(describe(leaf).text for leaf in leaves[:5])
     return msgspec.structs.replace(
         detail,
@@ -88,15 +154,38 @@ def describe_end(error: BaseException) -> ErrorDetail:
 
 
 def kind_of(error: BaseException) -> ErrorKind:
+    """What an error means. Errors of libraries are known by name: nothing is imported for them."""
     if isinstance(error, KagziError):
         return error.kind
     if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
         return ErrorKind.TIMEOUT
     if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
         return ErrorKind.CANCELLED
+    if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)):
+        return ErrorKind.PERMANENT
+    known = _kind_of_library_error(error)
+    if known is not None:
+        return known
     if isinstance(error, OSError):
         return ErrorKind.TRANSIENT
     return ErrorKind.PERMANENT if isinstance(error, _PERMANENT) else ErrorKind.TRANSIENT
+
+
+def _kind_of_library_error(error: BaseException) -> ErrorKind | None:
+    for base in type(error).__mro__:
+        library = _LIBRARIES.get(base.__module__.partition(".")[0])
+        if library is not None and (kind := library.get(base.__name__)) is not None:
+            return kind if kind is not _BY_STATUS else _kind_of_status(error)
+    return None
+
+
+def _kind_of_status(error: BaseException) -> ErrorKind:
+    """An answer with an HTTP error: too many requests and the server's own failures pass, others do not."""
+    response: Any = getattr(error, "response", None)
+    status: Any = getattr(response, "status_code", None) or getattr(error, "status", None)
+    if isinstance(status, int) and 400 <= status < 500 and status not in (408, 425, 429):
+        return ErrorKind.PERMANENT
+    return ErrorKind.TIMEOUT if status in (408, 504) else ErrorKind.TRANSIENT
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

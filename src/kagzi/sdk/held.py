@@ -31,6 +31,7 @@ class Port(OutPort):
         lease = task.lease
         proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
         super().__init__(held.outbox, task.run_id, (lease.counter, lease.nonce), proof)
+        self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
         self._held = held
 
     def fetch_history(self, after: int) -> Awaitable[Sequence[pb.HistoryStep]]:
@@ -102,12 +103,19 @@ class HeldRuns:
 
     def notice(self, notice: pb.RunNotice) -> None:
         port = self._find(notice.run_id, notice.lease)
-        if port is None:
+        if port is None or port.execution is None:
             return
-        if notice.kind == pb.RUN_NOTICE_KIND_LEASE_LOST:
-            self.abandon(port, notice.reason or "its lease was lost")
-        elif notice.kind == pb.RUN_NOTICE_KIND_CANCEL_REQUESTED and port.execution is not None:
-            port.execution.cancel(notice.reason)
+        match notice.kind:
+            case pb.RUN_NOTICE_KIND_LEASE_LOST:
+                self.abandon(port, notice.reason or "its lease was lost")
+            case pb.RUN_NOTICE_KIND_CANCEL_REQUESTED:
+                port.execution.cancel(notice.reason)
+            case pb.RUN_NOTICE_KIND_PAUSE_REQUESTED:
+                port.execution.pause(notice.reason)
+            case pb.RUN_NOTICE_KIND_RESULT:
+                port.execution.news()
+            case _:
+                logger.debug("run %s: a notice of kind %d says nothing to this SDK", notice.run_id, notice.kind)
 
     def _find(self, run_id: str, lease: common_pb2.Lease) -> Port | None:
         port = self._ports.get(run_id)
@@ -168,12 +176,24 @@ class HeldRuns:
             self.abandon(sent.port, error.message)
             return True
         if sent.on_answer is not None:
+            if error.code == common_pb2.ERROR_CODE_PRECONDITION_FAILED and _is_late_for_cancel(sent.port):
+                error.code = common_pb2.ERROR_CODE_CANCELLED  # the end of a step whose beginning was refused
             return False
+        if error.code == common_pb2.ERROR_CODE_CANCELLED:
+            self._tell_of_cancel(sent.port, error.message)
+            return True
         self.outbox.drop(sent.port)
         if error.code in _HOPELESS:
             sent.port.send(_ignore).fail_run.error.MergeFrom(error)
         self._part_with(sent.port, error.message)
         return True
+
+    def _tell_of_cancel(self, port: OutPort, reason: str) -> None:
+        """A step was announced before this worker heard that the run is to be cancelled: it hears it by the refusal."""
+        if isinstance(port, Port):
+            port.late_for_cancel = True
+        if port.execution is not None:
+            port.execution.cancel(reason)
 
     def _tell(self, port: OutPort, on_answer: OnAnswer, answer: Answer) -> None:
         try:
@@ -181,6 +201,10 @@ class HeldRuns:
         except Exception:
             logger.exception("run %s: its answer could not be taken in; the run is abandoned", port.run_id)
             self.abandon(port, "an answer could not be taken in")
+
+
+def _is_late_for_cancel(port: OutPort) -> bool:
+    return isinstance(port, Port) and port.late_for_cancel
 
 
 def _ignore(_: Answer) -> None: ...

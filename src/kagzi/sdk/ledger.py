@@ -9,12 +9,19 @@ from ..wire.enums import STEP_KIND_FROM_WIRE
 
 FUNCTION = pb.STEP_KIND_FUNCTION
 SLEEP = pb.STEP_KIND_SLEEP
+SIGNAL = pb.STEP_KIND_SIGNAL
+CHILD = pb.STEP_KIND_CHILD
+RACE = pb.STEP_KIND_RACE
+PATCH = pb.STEP_KIND_PATCH
+ABANDONED = pb.STEP_STATUS_ABANDONED
+WITHDRAWN = "/withdrawn"  # ends the id of the record that closes a wait which nobody waits for any more
 
 
 class Ledger:
     """The recorded steps that the code has not reached yet, and a fingerprint of all results known.
 
     The fingerprint tells whether a history is the one this ledger knows: it does not depend on the order in which results came.
+    Steps closed by a race have no result, whatever number they have.
     """
 
     __slots__ = ("_open", "fingerprint", "known_seq", "steps_count", "unreached")
@@ -31,8 +38,10 @@ class Ledger:
         for step in steps:
             self._open[step.step_id] = step
             self.steps_count += 1
-            if step.seq:
-                self.unreached += 1
+            if step.status == ABANDONED:
+                step.seq = step.seq or 1  # it is settled
+            elif step.seq:
+                self.unreached += step.kind != PATCH
                 self.know(step.step_id, step.seq)
 
     def know(self, step_id: str, seq: int) -> None:
@@ -52,13 +61,52 @@ class Ledger:
             )
         return step
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the code has asked for everything that is recorded."""
+        return not self._open
+
+    def has_more_in(self, prefix: str) -> bool:
+        """Whether something is recorded in this scope (or inside of it) that the code has not asked for."""
+        return any(step_id.startswith(prefix) for step_id in self._open)
+
+    def result_in(self, prefix: str) -> pb.HistoryStep | None:
+        """The first result of just this scope that the code has not asked for."""
+        return self._first(step for step in self._open.values() if _is_directly_in(prefix, step.step_id))
+
+    def first_result(self) -> pb.HistoryStep | None:
+        """The first result that the code has not asked for."""
+        return self._first(self._open.values())
+
+    def _first(self, steps: Iterable[pb.HistoryStep]) -> pb.HistoryStep | None:
+        results = (
+            step
+            for step in steps
+            if step.seq
+            and step.status != ABANDONED
+            and step.kind != PATCH
+            and not (step.kind == RACE and step.step_id.endswith(WITHDRAWN))
+        )
+        return min(results, key=lambda step: step.seq, default=None)
+
+    def close(self, prefix: str) -> None:
+        """The scope was given up: what is recorded of it will not be asked for."""
+        for step_id in [step_id for step_id in self._open if step_id.startswith(prefix)]:
+            step = self._open.pop(step_id)
+            if step.seq and step.status != ABANDONED and step.kind != PATCH:
+                self.unreached -= 1
+
     def fits(self, steps: Iterable[pb.HistoryStep]) -> bool:
         """Whether a history has just the results that this ledger knows, up to the last of them."""
         fingerprint = 0
         for step in steps:
-            if 0 < step.seq <= self.known_seq:
+            if 0 < step.seq <= self.known_seq and step.status != ABANDONED:
                 fingerprint ^= hash((step.step_id, step.seq))
         return fingerprint == self.fingerprint
+
+
+def _is_directly_in(prefix: str, step_id: str) -> bool:
+    return step_id.startswith(prefix) and "/" not in step_id[len(prefix) :]
 
 
 def error_of(step: pb.HistoryStep) -> StepError | None:

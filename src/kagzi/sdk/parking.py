@@ -48,9 +48,8 @@ class Parking:
         run.state = State.PARKING
         run.raise_barrier()
         run.in_flight += 1
-        park = run.port.send(self._answered).park
-        park.waits.extend(run.waits.by_id)
-        park.known_seq = max(run.ledger.known_seq, run.task.last_seq)
+        run.status.flush()
+        run.arrivals.fill(run.port.send(self._answered).park, stay=False)
 
     def _stay_for(self, foreign: "list[asyncio.Future[Any]]") -> None:
         """Something that is not Kagzi's holds the run in its slot: say so once, and look again from time to time."""
@@ -101,8 +100,12 @@ class Parking:
         self.stop_looking()
         run.port.close()
         run.services.closed(run)
-        comes_back = wake_at_us and self.when_answered is None
-        run.services.parked(run, (wake_at_us - at_us) / 1_000_000 if comes_back else None)
+        if self.when_answered is not None:
+            run.services.parked(run, None)
+        elif run.waits.first_external_seq() is not None:
+            run.services.parked(run, 0.0)  # it may be back any time
+        else:
+            run.services.parked(run, (wake_at_us - at_us) / 1_000_000 if wake_at_us else None)
 
     def _go_on(self, results: Iterable[pb.HistoryStep]) -> None:
         run = self._run
@@ -111,7 +114,7 @@ class Parking:
         if self.when_answered is not None:
             self.when_answered()
             return
-        if self._take_in(results) or run.waits.fire_soonest_retry():
+        if run.arrivals.take_in(results) or run.waits.fire_soonest_retry():
             self._pause_s = _LOOK_S
         else:
             # The server sees a reason to go on that is none here (a notice on its way, for example): do not ask at once again.
@@ -119,20 +122,8 @@ class Parking:
             self._look_in(self._pause_s + 0.01)
             self._pause_s = min(2 * self._pause_s, _LOOK_MAX_S)
         run.waits.arm()
-        run.raise_cancel_if_due()
+        run.interruption.raise_if_due()
         run.quiet.start()
-
-    def _take_in(self, results: Iterable[pb.HistoryStep]) -> bool:
-        """Results that came while the run waited. False if there were none."""
-        any_came = False
-        for step in results:
-            any_came = True
-            self._run.ledger.know(step.step_id, step.seq)
-            wait = self._run.waits.by_id.get(step.step_id)
-            if wait is not None and not wait.future.done():
-                wait.settled = True
-                self._run.delivery.push(step.seq, step.at_us, wait.future, step)
-        return any_came
 
     def can_resume(self, task: pb.Task) -> bool:
         """Whether the kept coroutine is where this claim's history says the run is."""
@@ -154,8 +145,15 @@ class Parking:
         run.accepted_at = run.loop.time()
         run.state = State.RUNNING
         run.lift_barrier()
-        self._take_in(step for step in task.history.steps if step.seq > known_seq)
+        run.arrivals.take_in(
+            step
+            for step in task.history.steps
+            if step.seq > known_seq or (step.step_id in run.waits.by_id and step.seq)
+        )
+        run.arrivals.synced(task.last_seq)
         run.waits.follow(task.history.steps)
         if task.cancel_requested:
             run.cancel(task.cancel_reason)
+        if task.pause_requested:
+            run.pause("")
         run.quiet.start()

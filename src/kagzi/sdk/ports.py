@@ -58,6 +58,15 @@ class Execution(Protocol):
         """A cancellation was requested: raise it in the workflow, then answer with a cancel_run operation."""
         ...
 
+    def pause(self, reason: str) -> None:
+        """A pause was requested: begin nothing more, let what runs finish and be recorded, then hand the run back with a release
+        operation."""
+        ...
+
+    def news(self) -> None:
+        """Something has come for one of the run's waits (a signal, a child's end): ask for it with park(stay)."""
+        ...
+
 
 class Executor(Protocol):
     """What the worker gives the session to hand runs to."""

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from ..core.errors import InvalidArgument
 from ..core.records import Served
+from .lint import warn_about
 from .workflow import Workflow, as_workflow
 
 AnyWorkflow: TypeAlias = Workflow[Any, Any] | tuple[str, Callable[..., Coroutine[Any, Any, Any]]]
@@ -19,7 +20,8 @@ class Registry:
             self.add(given)
 
     def add(self, given: AnyWorkflow) -> None:
-        """Raises InvalidArgument for what is no workflow, for one that is here already, and for types without JSON form."""
+        """Raises InvalidArgument for what is no workflow, for one that is here already, and for types without JSON form. Warns
+        (KagziWarning) of calls in its code that replay would not survive."""
         workflow = as_workflow(given)
         key = Served(workflow.name, workflow.version)
         present = self._workflows.get(key)
@@ -31,6 +33,7 @@ class Registry:
                 field="workflows",
             )
         workflow.check()
+        warn_about(workflow.fn)
         self._workflows[key] = workflow
 
     def find(self, workflow_type: str, version: str) -> Workflow[Any, Any] | None:

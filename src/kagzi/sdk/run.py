@@ -1,17 +1,24 @@
 """A handle to one run."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, TypeVar, overload
 
+from ..core.commands import SignalGiven
 from ..core.duration import Duration, parse_duration
-from ..core.errors import ErrorDetail, ErrorKind, PreconditionFailed, RunError
+from ..core.errors import ErrorDetail, ErrorKind, InvalidArgument, PreconditionFailed, RunError
+from ..core.ids import is_uuid
 from ..core.records import Payload, RunEnd, RunRecord
 from ..core.states import RunStatus
 from .calls import RunCalls
-from .codec import Codec, read_payload
+from .codec import ANY, Codec, read_payload, write_payload
+from .explanation import Explanation
+from .run_info import RunInfo, run_info
+from .signals import Signal
+from .signals_sent import signal_given
 from .step_records import StepRecord, step_record
 
+T = TypeVar("T")
 O_co = TypeVar("O_co", covariant=True)
 
 _NULL = Payload(b"null")
@@ -47,6 +54,8 @@ class Run(Generic[O_co]):
         self._url = url
         self._created = created
         self._last_status = last_status
+        self._status_text = ""
+        self._progress: float | None = None
 
     def __repr__(self) -> str:
         return f"<Run {self._run_id or self._asked_for!r}>"
@@ -79,14 +88,30 @@ class Run(Generic[O_co]):
         """The status as last heard of, without asking. `await run.status()` asks."""
         return self._last_status
 
+    @property
+    def status_text(self) -> str:
+        """What the workflow said with `ctx.set_status`, as last heard of: by `status()` or `info()`."""
+        return self._status_text
+
+    @property
+    def progress(self) -> float | None:
+        """How far the workflow said it is (0..1), as last heard of."""
+        return self._progress
+
     async def status(self) -> RunStatus:
-        record = await (self._calls.get(self._namespace, self._run_id) if self._run_id else self._find())
-        self._last_status = record.status
-        return record.status
+        return (await self._ask()).status
+
+    async def info(self) -> RunInfo:
+        """Everything about the run but its payloads and steps."""
+        return run_info(await self._ask())
+
+    async def explain(self) -> Explanation:
+        """Why the run is where it is, in words: `print(await run.explain())`."""
+        return await self._calls.explain(self._namespace, await self._known_id())
 
     async def result(self, *, timeout: Duration | None = None) -> O_co:  # noqa: ASYNC109  a word of the public API
-        """Wait for the end and return the output. Raises RunError if the run did not complete, TimeoutError after `timeout`
-        (the run goes on), NotFound."""
+        """Wait for the end and return the output; of a run that was continued as new, the output of the last one. Raises RunError
+        if the run did not complete, TimeoutError after `timeout` (the run goes on), NotFound."""
         timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
         try:
             async with asyncio.timeout(timeout_s):
@@ -108,9 +133,118 @@ class Run(Generic[O_co]):
         steps = await self._calls.steps(self._namespace, await self._known_id())
         return [step_record(step) for step in steps]
 
+    # --- changing ------------------------------------------------------------------------------------------------------
+
+    @overload
+    async def signal(self, signal: Signal[T], value: T, /) -> None: ...
+    @overload
+    async def signal(self, signal: str, value: Any = None, /) -> None: ...
+    async def signal(self, signal: Signal[Any] | str, value: Any = None, /) -> None:
+        """Send the run a message. It is kept until the run waits for it. By workflow_id: to the run that has not ended.
+
+        Raises PreconditionFailed if the run has ended, NotFound, ResourceExhausted if too many are unread.
+        """
+        given = signal_given(signal, value, request_id=self._draw_id())
+        if self._run_id or is_uuid(self._asked_for):
+            await self._signal(given)
+        else:
+            self._run_id = await self._calls.signal(self._namespace, given, workflow_id=self._asked_for)
+            self._workflow_id = self._asked_for
+
+    async def _signal(self, given: SignalGiven) -> None:
+        run_id = await self._known_id()
+        while True:
+            try:
+                await self._calls.signal(self._namespace, given, run_id=run_id)
+            except PreconditionFailed:
+                continued_as = (await self._calls.get(self._namespace, run_id)).continued_as
+                if not continued_as:
+                    raise
+                run_id = continued_as
+            else:
+                return
+
     async def cancel(self, reason: str = "") -> None:
         """Ask the run to stop. It ends as cancelled once its code has cleaned up; a run that has ended stays as it is."""
-        await self._calls.cancel(self._namespace, await self._known_id(), reason, self._draw_id())
+        request_id = self._draw_id()
+        await self._change(lambda run_id: self._calls.cancel(self._namespace, run_id, reason, request_id))
+
+    async def terminate(self, reason: str = "") -> None:
+        """End the run now, as cancelled, without cleanup. A run that has ended stays as it is."""
+        request_id = self._draw_id()
+        await self._change(lambda run_id: self._calls.terminate(self._namespace, run_id, reason, request_id))
+
+    async def pause(self, reason: str = "") -> None:
+        """Begin no more steps until `resume()`. What runs is finished and recorded; signals and timers wait."""
+        await self._change(lambda run_id: self._calls.pause(self._namespace, run_id, reason))
+
+    async def resume(self) -> None:
+        """Let a paused run go on; also one that the engine paused because of a problem."""
+        await self._change(lambda run_id: self._calls.resume(self._namespace, run_id))
+
+    async def _change(self, change: Callable[[str], Awaitable[RunStatus]]) -> None:
+        """Of a run that was continued as new, the last one is meant."""
+        run_id: str | None = await self._known_id()
+        while run_id:
+            self._last_status = await change(run_id)
+            if self._last_status is not RunStatus.COMPLETED:
+                return
+            run_id = (await self._calls.get(self._namespace, run_id)).continued_as
+
+    async def retry(self, *, from_step: str = "") -> None:
+        """Reopen a failed run at the step that failed it, or at `from_step`; results from before are kept.
+
+        Raises PreconditionFailed if the run has not failed, or its workflow_id is active again.
+        """
+        run_id = await self._known_id()
+        self._last_status = await self._calls.retry(self._namespace, run_id, from_step, self._draw_id())
+
+    async def fork(
+        self,
+        *,
+        from_step: str,
+        outputs: Mapping[str, Any] | None = None,
+        version: int | str | None = None,
+        id: str | None = None,
+    ) -> "Run[O_co]":
+        """A new run with the results that this one had before `from_step` was begun; `outputs` replace some of them, by step id.
+
+        `version`: of the workflow, if another one is to go on; `id`: the workflow_id of the new run.
+        """
+        if not from_step:
+            raise InvalidArgument("from_step is empty. Name a step: see run.steps().", field="from_step")
+        replaced = {
+            step_id: write_payload(ANY, value, what=f"output of step {step_id!r}", hook=None)
+            for step_id, value in (outputs or {}).items()
+        }
+        forked = await self._calls.fork(
+            self._namespace,
+            await self._known_id(),
+            from_step,
+            replaced,
+            version="" if version is None else str(version),
+            workflow_id=id or "",
+            request_id=self._draw_id(),
+        )
+        return Run(
+            self._calls,
+            self._namespace,
+            output=self._output,
+            draw_id=self._draw_id,
+            run_id=forked.run_id,
+            workflow_id=forked.workflow_id,
+            url=forked.url,
+            created=True,
+        )
+
+    # --- finding it ----------------------------------------------------------------------------------------------------
+
+    async def _ask(self) -> RunRecord:
+        record = await (self._calls.get(self._namespace, self._run_id) if self._run_id else self._find())
+        self._last_status = record.status
+        self._status_text = record.status_text
+        self._progress = record.progress
+        return record
 
     async def _known_id(self) -> str:
         if not self._run_id:

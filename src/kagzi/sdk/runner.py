@@ -12,43 +12,32 @@ from collections.abc import Callable
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core import limits
 from ..core.errors import Diverged, ResourceExhausted
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
-from . import unwinding
-from .codec import PayloadHook
+from . import divergence, unwinding
+from .arrivals import Arrivals
 from .current import place
 from .delivery import Delivery
+from .interruption import Interruption, in_cleanup
 from .ledger import Ledger
 from .parking import Parking
 from .ports import Answer, RunPort
 from .quiet import QuietWatch
-from .retry import Retry
 from .scopes import Scope
+from .services import Services
 from .states import State
 from .suspend import Suspended
-from .threads import StepThreads
 from .timed_waits import TimedWaits
+from .volatile import Beats, Status
 from .workflow import Workflow
 
 logger = logging.getLogger("kagzi.worker")
 
 _ABANDON_CODES = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
-
-
-class Services(NamedTuple):
-    """What every run of a worker shares."""
-
-    threads: StepThreads
-    retry: Retry | None
-    hook: PayloadHook | None
-    resident_wait_s: float
-    fail: "Callable[[Run, BaseException], None]"
-    closed: "Callable[[Run], None]"
-    parked: "Callable[[Run, float | None], None]"  # with the seconds until it wakes, if that is known
 
 
 class Run:
@@ -75,15 +64,21 @@ class Run:
         self.loose: set[asyncio.Future[Any]] = set()  # neither in a step nor waiting for Kagzi
         self.open: set[asyncio.Future[Any]] = set()  # what ctx calls wait for
         self.in_flight = 0  # operations sent and not answered
+        self.open_steps: dict[str, Scope] = {}  # begun and without result, by who waits for it
+        self.closed_steps: set[str] = set()  # given up, by a race or because a branch failed
         self.replaying = self.ledger.unreached > 0
-        self.cancelling = False
-        self.cancel_reason = ""
         self.now_us: int | None = task.created_at_us  # None: the time of the last result is not known yet
         self.unhindered = not self.replaying
         self.accepted_at = loop.time()
+        self.root = Scope(self, "")
+        self.interruption = Interruption(self)
         self.waits = TimedWaits(self)
+        self.arrivals = Arrivals(self)
         self.delivery = Delivery(self)
         self.parking = Parking(self)
+        self.status = Status(self)
+        self._beats: Beats | None = None
+        self.has_beats = False
         self.quiet = QuietWatch(loop, self.loose, self._on_quiet)
         self.main: asyncio.Task[None] | None = None
         self.unwound: unwinding.Unwinding | None = None
@@ -91,7 +86,7 @@ class Run:
         self.barrier = False
         self._held: list[asyncio.Future[None]] = []
         self._gated: list[asyncio.Future[None]] = []
-        self._cancel_raised = False
+        self._paused: list[asyncio.Future[None]] = []
 
     def begin(self, main: "Callable[[Run], Any]") -> None:
         """Start the workflow's own task. Its scope is the run's root."""
@@ -101,7 +96,7 @@ class Run:
         self.adopt(self.main)
 
     async def _in_root_scope(self, main: "Callable[[Run], Any]") -> None:
-        place.set(Scope(self, ""))
+        place.set(self.root)
         await main(self)
 
     def adopt(self, task: "asyncio.Future[Any]") -> None:
@@ -125,7 +120,18 @@ class Run:
 
     def hinder(self) -> None:
         """To be called after anything that `may_act` looks at has changed."""
-        self.unhindered = self.state is State.RUNNING and not (self.barrier or self.cancelling or self.replaying)
+        interrupted = self.interruption.cancelling or self.interruption.pausing
+        self.unhindered = self.state is State.RUNNING and not (self.barrier or self.replaying or interrupted)
+
+    @property
+    def beats(self) -> Beats:
+        if self._beats is None:
+            self._beats = Beats(self)
+        return self._beats
+
+    @property
+    def cancelling(self) -> bool:
+        return self.interruption.cancelling
 
     async def may_act(self) -> None:
         """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never."""
@@ -137,11 +143,15 @@ class Run:
             elif self.replaying and len(self.tasks) > 1:
                 self.quiet.start()
                 await self._hold(self._gated)
-            elif self.cancelling:
-                self._cancel_raised = True
-                raise asyncio.CancelledError(self.cancel_reason or "the run was cancelled")
-            else:
+            elif self.cancelling and not in_cleanup():
+                raise self.interruption.cancelled()
+            elif self.interruption.pausing:
+                self.quiet.start()
+                await self._hold(self._paused)
+            elif self.replaying:
                 self.caught_up()
+            else:
+                return
 
     async def _hold(self, holders: "list[asyncio.Future[None]]") -> None:
         future: asyncio.Future[None] = self.loop.create_future()
@@ -211,11 +221,24 @@ class Run:
             )
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
-        """What is recorded under this id. A kind that does not fit fails the run."""
+        """What is recorded under this id. A kind that does not fit pauses the run."""
         try:
             return self.ledger.take(step_id, kind)
         except Diverged as error:
-            raise self.fail_with(error) from error
+            raise self.diverge(divergence.other_kind(self, error, step_id)) from error
+
+    def check_order(self, step_id: str, scope: Scope) -> None:
+        """To be called before the first execution of a step, if the ledger is not empty."""
+        if self.ledger.unreached > 0 and not self.cancelling:
+            recorded = self.ledger.result_in(scope.prefix)
+            if recorded is not None:
+                raise self.diverge(divergence.out_of_order(self, step_id, recorded))
+
+    def diverge(self, error: Diverged) -> Suspended:
+        """The code does not fit the history: unwind the run and pause it. To be raised."""
+        if self.state in (State.RUNNING, State.PARKING):
+            self.unwind(partial(divergence.send_diverged, self, error))
+        return Suspended()
 
     # --- operations and their answers -----------------------------------------------------------------------------------
 
@@ -232,11 +255,15 @@ class Run:
             kind = detail.WhichOneof("kind")
             if kind == "refused" and self.taken_away(detail.refused):
                 return
-            if kind in ("refused", "retry") or (kind == "timer" and detail.timer.remaining_us > 0):
+            if kind in ("refused", "retry") or (kind == "timer" and _is_open(detail.timer)):
                 if not future.done():
+                    self.quiet.disturb()
                     future.set_result(answer)
                 elif kind == "retry":
                     self.waits.give_up_retry(step_id, detail.retry.next_attempt)
+                return
+            if kind == "child":  # no result yet, but the code goes on with it: in the order of its number
+                self.delivery.give(answer.seq, answer.at_us, future, answer)
                 return
         self.ledger.know(step_id, answer.seq)
         self.delivery.give(answer.seq, answer.at_us, future, answer)
@@ -246,6 +273,19 @@ class Run:
             self.abandon(refused.message)
             return True
         return False
+
+    def refused(self, refused: common.ErrorDetail) -> BaseException:
+        """What a ctx call raises whose operation was refused."""
+        if self._is_cancellation(refused):
+            return self.interruption.cancelled()
+        return self.fail_with(unwinding.refusal(refused))
+
+    def _is_cancellation(self, refused: common.ErrorDetail) -> bool:
+        """Nothing new may begin in a cancelled run, and what did not begin cannot end."""
+        if refused.code == common.ERROR_CODE_CANCELLED:
+            self.interruption.cancel(refused.message)
+            return True
+        return self.cancelling and refused.code == common.ERROR_CODE_PRECONDITION_FAILED
 
     def run_ahead(self, step_id: str) -> pb.Operation | None:
         """A completion whose result is used at once, because nothing else can happen in this run. None: not possible now.
@@ -262,13 +302,18 @@ class Run:
     def _ahead_answered(self, step_id: str, answer: Answer) -> None:
         self.in_flight -= 1
         if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-            if not self.taken_away(answer.detail.refused):
+            if self._is_cancellation(answer.detail.refused):
+                self.lift_barrier()
+                self.interruption.raise_if_due()
+            elif not self.taken_away(answer.detail.refused):
                 self.fail_with(unwinding.refusal(answer.detail.refused))
             return
         self.ledger.know(step_id, answer.seq)
         if self.now_us is None:
             self.now_us = answer.at_us
         self.lift_barrier()
+        if self.waits.by_id:
+            self.quiet.start()
 
     def rewind(self) -> Suspended:
         """The code asked for the time of a result that is still on its way: hand the run back; the next claim replays it. Runs
@@ -284,7 +329,7 @@ class Run:
             return
         if self.delivery.deliver_next():
             self.quiet.start()
-        elif self.raise_cancel_if_due():
+        elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
             return
         elif self._gated:
             self.caught_up()
@@ -296,29 +341,21 @@ class Run:
     # --- from outside ---------------------------------------------------------------------------------------------------
 
     def cancel(self, reason: str) -> None:
-        if self.cancelling or self.state not in (State.RUNNING, State.PARKING):
-            return
-        self.cancelling = True
-        self.cancel_reason = reason
-        self.hinder()
-        if self.state is State.RUNNING and not self.replaying:
-            self.raise_cancel_if_due()
+        self.interruption.cancel(reason)
 
-    def raise_cancel_if_due(self) -> bool:
-        """A cancellation is raised once. While the run is replayed it has to wait: the code is not where it was cancelled."""
-        if not self.cancelling or self._cancel_raised or self.main is None:
-            return False
-        self._cancel_raised = True
-        self.main.cancel(self.cancel_reason or "the run was cancelled")
-        return True
+    def pause(self, reason: str) -> None:
+        self.interruption.pause()
+
+    def news(self) -> None:
+        self.arrivals.ask()
 
     def abandon(self, reason: str) -> None:
         """The lease is lost: stop at once, record nothing more."""
+        logger.warning("run %s is abandoned: %s", self.run_id, reason or "its lease was lost")
         if self.state is State.ENDED:
             self.close()
-            return
-        logger.warning("run %s is abandoned: %s", self.run_id, reason or "its lease is lost")
-        self.unwind(self.close)
+        else:
+            self.unwind(self.close)
 
     def release(self, reason: str) -> None:
         """Unwind the run and hand it back."""
@@ -344,6 +381,11 @@ class Run:
         self.parking.stop_looking()
         self.port.close()
         self.services.closed(self)
+
+
+def _is_open(timer: pb.TimerSet) -> bool:
+    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
+    return timer.remaining_us > 0 or not timer.wake_at_us
 
 
 def _release(holders: "list[asyncio.Future[None]]") -> None:

@@ -7,9 +7,10 @@ the same steps keep their own results whatever order they finish in.
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from contextvars import Context as Variables
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Protocol, cast
 
 from ..core.errors import InvalidArgument
@@ -31,11 +32,17 @@ class TaskKeeper(Protocol):
 class Scope:
     """A branch of a run: names are counted within it."""
 
-    __slots__ = ("_counts", "_tasks", "made_ahead", "prefix", "run")
+    __slots__ = ("_counts", "_tasks", "cleanups", "group", "made_ahead", "parent", "prefix", "race", "run")
 
-    def __init__(self, run: TaskKeeper, prefix: str) -> None:
+    def __init__(
+        self, run: TaskKeeper, prefix: str, parent: "Scope | None" = None, *, group: str = "", race: str = ""
+    ) -> None:
         self.run = run
         self.prefix = prefix  # empty, or ends with "/"
+        self.parent = parent
+        self.group = group  # the parallel, map or race it is a branch of; the innermost one
+        self.race = race  # the innermost race it is in
+        self.cleanups: int = 0 if parent is None else parent.cleanups  # how many ctx.cleanup() it is in
         self._counts: dict[str, int] = {}
         self._tasks = 0
         self.made_ahead: tuple[Sequence[object], dict[int, asyncio.Future[Any]]] | None = None
@@ -55,13 +62,37 @@ class Scope:
 
     def task_scope(self) -> "Scope":
         self._tasks += 1
-        return Scope(self.run, f"{self.prefix}task[{self._tasks}]/")
+        return Scope(self.run, f"{self.prefix}task[{self._tasks}]/", self, group=self.group, race=self.race)
+
+    def branch(self, group: str, which: object, *, is_race: bool = False) -> "Scope":
+        """The scope of one branch of `parallel`, `map` or `race`; `group` is the id that was allotted to it."""
+        race = group if is_race else self.race
+        return Scope(self.run, f"{group}[{which}]/", self, group=group, race=race)
+
+    def is_within(self, others: "Collection[Scope]") -> bool:
+        """Whether it is one of these, or in a branch or task of one."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope in others:
+                return True
+            scope = scope.parent
+        return False
 
     def derive(self, what: str, run_id: str) -> bytes:
         """16 bytes that are the same on every replay and different for every call of `what` in the run."""
         count = self._counts.get(what, 0) + 1
         self._counts[what] = count
         return hashlib.blake2b(f"{run_id}\0{self.prefix}\0{what}\0{count}".encode(), digest_size=16).digest()
+
+
+def spawn(loop: asyncio.AbstractEventLoop, coro: AnyCoroutine, scope: Scope) -> "asyncio.Task[Any]":
+    """A task of the run in a scope that was made for it, instead of the next `task[n]`."""
+    own, outside = copy_context(), copy_context()
+    own.run(place.set, scope)
+    outside.run(place.set, None)
+    task = outside.run(partial(loop.create_task, coro, context=own))
+    scope.run.adopt(task)
+    return task
 
 
 def _given_to_as_completed() -> Sequence[object] | None:

@@ -122,7 +122,7 @@ class Start(Generic[I, O]):
 # --- as a request -------------------------------------------------------------------------------------------------------
 
 
-def start_request(options: StartOptions, *, namespace: str, request_id: str, now: Timestamp) -> StartRequest:
+def start_request(options: StartOptions, *, namespace: str, request_id: str) -> StartRequest:
     """The start as the server is asked for it. Raises InvalidArgument, ResourceExhausted."""
     workflow = options.workflow
     if options.delay is not None and options.start_at is not None:
@@ -131,7 +131,7 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str, now
         known = ", ".join(map(repr, _ON_CONFLICT))
         raise InvalidArgument(f"on_conflict={options.on_conflict!r} must be one of {known}.", field="on_conflict")
     delay = None if options.delay is None else us_from_timedelta(parse_duration(options.delay, what="delay"))
-    start_at = _moment(options.start_at, "start_at")
+    timeout = workflow.timeout if isinstance(workflow, Workflow) else None
     return StartRequest(
         namespace=options.namespace or namespace,
         workflow_type=_checked_name(workflow),
@@ -141,9 +141,10 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str, now
         version="" if options.version is None else str(options.version),
         labels=checked_labels(options.labels),
         priority=_checked_priority(options.priority),
-        start_at=start_at,
+        start_at=_moment(options.start_at, "start_at"),
         delay_us=delay,
-        deadline_at=_deadline(options, start_at or now + (delay or 0)),
+        deadline_at=_moment(options.deadline, "deadline"),
+        timeout_us=None if timeout is None else us_from_timedelta(timeout),
         retry=_checked_retry(options.retry),
         on_conflict=options.on_conflict,
     )
@@ -191,16 +192,6 @@ def _payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | Non
             return None
         raise InvalidArgument(f"workflow {workflow.name!r} wants an input. Give one: .input(...).", field="input")
     return write_payload(workflow.input_codec, input, what=what, hook=None)
-
-
-def _deadline(options: StartOptions, may_run_at: Timestamp) -> Timestamp | None:
-    """The earlier of the deadline given and the workflow's timeout, which counts from when the run may first be executed."""
-    deadline = _moment(options.deadline, "deadline")
-    timeout = None if isinstance(options.workflow, str) else options.workflow.timeout
-    if timeout is None:
-        return deadline
-    timed_out_at = may_run_at + us_from_timedelta(timeout)
-    return timed_out_at if deadline is None else min(deadline, timed_out_at)
 
 
 def _moment(moment: object, what: str) -> Timestamp | None:

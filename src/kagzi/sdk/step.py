@@ -12,17 +12,22 @@ from .retry import Retry
 from .runner import Run
 from .scopes import Scope
 from .signatures import check_name, default_name
-from .step_calls import StepOptions, execute_step
+from .step_bodies import StepOptions
+from .step_calls import execute_step
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def step_options(name: object, retry: object, timeout: Duration | None) -> StepOptions:
+def step_options(name: object, retry: object, timeout: Duration | None, *, once: bool = False) -> StepOptions:
     """Checked options of a step. Raises InvalidArgument."""
     if retry is not None and not isinstance(retry, Retry):
         raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
-    return StepOptions(check_name(name, what="step name"), retry, timeout_seconds(timeout))
+    if once and retry is not None and retry.max_attempts != 1:
+        raise InvalidArgument(
+            f"step {name!r} runs at most once: it cannot have retry={retry!r}. Leave one of the two out.", field="retry"
+        )
+    return StepOptions(check_name(name, what="step name"), retry, timeout_seconds(timeout), once)
 
 
 def timeout_seconds(timeout: Duration | None) -> float | None:
@@ -50,6 +55,15 @@ def here(run: Run, what: str) -> Scope:
     )
 
 
+def merged(call: StepOptions, function: StepOptions) -> StepOptions:
+    """The options of a call, and those of the decorated function where the call says nothing."""
+    return call._replace(
+        retry=call.retry or function.retry,
+        timeout_s=function.timeout_s if call.timeout_s is None else call.timeout_s,
+        once=call.once or function.once,
+    )
+
+
 class StepCall:
     """ctx.step("name", ...) -> configure -> .run(fn, *args). Immutable: every method returns a new one.
 
@@ -64,8 +78,9 @@ class StepCall:
         self._key = key
 
     def retry(self, retry: Retry) -> Self:
-        name, _, timeout_s = self._options
-        return type(self)(self._run, step_options(name, retry, None)._replace(timeout_s=timeout_s), self._key)
+        present = self._options
+        checked = step_options(present.name, retry, None, once=present.once)
+        return type(self)(self._run, checked._replace(timeout_s=present.timeout_s), self._key)
 
     def timeout(self, timeout: Duration) -> Self:
         return type(self)(self._run, self._options._replace(timeout_s=timeout_seconds(timeout)), self._key)
@@ -80,11 +95,8 @@ class StepCall:
         """Execute `fn` as this step. Its id is allotted by this call, whatever task awaits the result."""
         options = self._options
         if isinstance(fn, Step):
-            options = options._replace(
-                retry=options.retry or fn.step_options.retry,
-                timeout_s=fn.step_options.timeout_s if options.timeout_s is None else options.timeout_s,
-            )
-            fn = cast("Step[..., Any]", fn).fn
+            own = cast("Step[..., Any]", fn)
+            options, fn = merged(options, own.step_options), own.fn
         elif not callable(fn):
             raise InvalidArgument(
                 f"step {options.name!r}: {fn!r} is no function. Write .run(function, argument, ...).", field="fn"
@@ -97,9 +109,11 @@ class Step(Generic[P, R]):
     """A function that is a step when called in a workflow; elsewhere calling it just runs it. Always awaitable; .fn is the plain
     function."""
 
-    def __init__(self, fn: Callable[P, Any], name: str, retry: Retry | None, timeout: Duration | None) -> None:
+    def __init__(
+        self, fn: Callable[P, Any], name: str, retry: Retry | None, timeout: Duration | None, *, once: bool = False
+    ) -> None:
         self.fn = fn
-        self.step_options = step_options(name, retry, timeout)
+        self.step_options = step_options(name, retry, timeout, once=once)
         functools.update_wrapper(self, fn)
 
     @property
@@ -128,8 +142,8 @@ class Step(Generic[P, R]):
         """The same function with other options."""
         present = self.step_options
         changed = Step[P, R](self.fn, present.name if name is None else name, retry or present.retry, timeout)
-        if timeout is None:
-            changed.step_options = changed.step_options._replace(timeout_s=present.timeout_s)
+        kept_s = present.timeout_s if timeout is None else changed.step_options.timeout_s
+        changed.step_options = changed.step_options._replace(timeout_s=kept_s, once=present.once)
         return changed
 
     def __repr__(self) -> str:
@@ -156,7 +170,7 @@ def step(fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
 def step(fn: Callable[P, R], /) -> Step[P, R]: ...
 @overload
 def step(
-    name: str | None = None, /, *, retry: Retry | None = None, timeout: Duration | None = None
+    name: str | None = None, /, *, retry: Retry | None = None, timeout: Duration | None = None, once: bool = False
 ) -> StepDecorator: ...
 def step(
     fn: Callable[..., Any] | str | None = None,
@@ -164,11 +178,16 @@ def step(
     *,
     retry: Retry | None = None,
     timeout: Duration | None = None,
+    once: bool = False,
 ) -> Any:
-    """Make a function a step wherever workflow code calls it: `@step`, or `@step("name", retry=..., timeout="1m")`."""
+    """Make a function a step wherever workflow code calls it: `@step`, or `@step("name", retry=..., timeout="1m")`.
+
+    `once`: at most one execution, whatever happens. If its worker is lost meanwhile the step fails (kind LOST).
+    """
     name = fn if isinstance(fn, str) else None
 
     def decorate(function: Callable[..., Any]) -> Step[..., Any]:
-        return Step(function, default_name(function, what="step") if name is None else name, retry, timeout)
+        own_name = default_name(function, what="step") if name is None else name
+        return Step(function, own_name, retry, timeout, once=once)
 
     return decorate(fn) if callable(fn) else decorate

@@ -1,28 +1,30 @@
 """A ctx call while it is awaited: take what is recorded, or execute and record."""
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Callable
-from contextvars import copy_context
+from collections.abc import Callable, Coroutine
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import msgspec
 
-from ..core.errors import ErrorDetail, ErrorKind, RequestError, StepError
+from ..core import limits
+from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, RequestError, StepError
 from ..core.records import Payload
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error, write_error, write_retry
-from .codec import ANY, Codec, write_payload
-from .current import StepInfo, place
+from .codec import ANY, Codec, read_payload, write_payload
+from .current import place
 from .failures import describe
-from .ledger import FUNCTION, SLEEP, error_of
+from .ledger import FUNCTION, error_of
+from .ports import Answer
 from .retry import Retry
 from .runner import Run
+from .scopes import Scope
 from .signatures import facts_of
 from .states import State
+from .step_bodies import StepBody, StepOptions, perform
 from .unwinding import refusal
 
 logger = logging.getLogger("kagzi.worker")
@@ -32,63 +34,89 @@ _NULL = b"null"
 _told_about: set[object] = set()
 
 
-class StepOptions(NamedTuple):
-    """How a step is executed; None where the workflow, the worker or the server decides."""
-
-    name: str
-    retry: Retry | None = None
-    timeout_s: float | None = None
-
-
-class StepBody(NamedTuple):
-    """A function with its arguments, about to be a step."""
-
-    step_id: str
-    options: StepOptions
-    fn: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    is_async: bool
-    codec: Codec[Any]
-    retry: Retry | None
-
-
 async def execute_step(  # noqa: PLR0917  the arguments of every step: positional, because this is called for each
     run: Run, step_id: str, options: StepOptions, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """The result of the step: from the ledger without a letter, or of its body. Raises StepError if it failed for good."""
     facts = facts_of(fn)
-    attempt = 1
     step = run.take(step_id, FUNCTION)
-    if step is not None:
-        if step.seq:
-            if not run.delivery.reach_alone(step):
-                await run.delivery.reach(step)
-            return _recorded(run, step, facts.codec)
-        attempt = max(step.attempt, 1)
-        if step.retry_at_us:
-            await run.waits.retry(step_id, attempt, step.retry_at_us - run.server_now_us())
-    else:
-        run.count_step()
-    retry = options.retry or run.workflow.retry or run.services.retry
-    body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, facts.codec, retry)
-    while True:
+    if step is not None and step.seq:
+        return await _reach(run, step, facts.codec)
+    scope = scope_of(run)
+    retry = Retry.none() if options.once else options.retry or run.workflow.retry or run.services.retry
+    body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, facts.codec, retry, scope)
+    attempt = 1
+    try:
+        if step is None:
+            run.count_step()
+        else:
+            attempt = await _take_up(run, body, step)
+        while True:
+            if not run.unhindered:
+                await run.may_act()
+            await_begin = _begin(run, body, attempt, is_new=step is None)
+            if await_begin is not None:
+                await await_begin
+            value, error = await perform(run, body, attempt)
+            if error is None:
+                recorded, value = await _complete(run, body, attempt, value)
+                if recorded:
+                    return value
+                detail = _final_detail(value)
+            else:
+                detail = describe(error, retry=retry)
+            attempt, remaining_us = await _fail(run, body, attempt, detail)
+            await run.waits.retry(step_id, attempt, remaining_us)
+    finally:
+        run.open_steps.pop(step_id, None)
+
+
+def _begin(run: Run, body: StepBody, attempt: int, *, is_new: bool) -> "Coroutine[Any, Any, None] | None":
+    """Say that the attempt begins. What is answered must be awaited: the begin has to be durable first."""
+    if is_new and attempt == 1 and not run.ledger.is_empty:
+        run.check_order(body.step_id, body.scope)
+    run.open_steps[body.step_id] = body.scope
+    if body.options.once:
+        return _begin_durably(run, body, attempt)
+    _fill_begin(run.port.announce().begin_step, body, attempt)
+    return None
+
+
+async def _take_up(run: Run, body: StepBody, step: pb.HistoryStep) -> int:
+    """A step that was begun and has no result: the attempt to be made now."""
+    run.open_steps[body.step_id] = body.scope
+    attempt = max(step.attempt, 1)
+    if step.HasField("details"):
+        details = Payload(step.details.data, dict(step.details.metadata))
+        run.beats.recall(body.step_id, read_payload(ANY, details, what="heartbeat", hook=run.services.hook))
+    if step.retry_at_us:
+        await run.waits.retry(body.step_id, attempt, step.retry_at_us - run.server_now_us())
+    elif body.options.once:
         if not run.unhindered:
             await run.may_act()
-        _announce(run, body, attempt)
-        value, error = await _perform(run, body, attempt)
-        if error is None:
-            recorded, value = await _complete(run, body, attempt, value)
-            if recorded:
-                return value
-            detail = _final_detail(value)
-        else:
-            detail = describe(error, retry=retry)
-        attempt, remaining_us = await _fail(run, body, attempt, detail)
-        await run.waits.retry(step_id, attempt, remaining_us)
+        _fill_begin(run.port.announce().begin_step, body, attempt)
+        await _fail(run, body, attempt, _lost(body))
+    return attempt
 
 
-def _recorded(run: Run, step: pb.HistoryStep, codec: Codec[Any]) -> Any:
+def _lost(body: StepBody) -> ErrorDetail:
+    return ErrorDetail(
+        code=ErrorCode.LEASE_LOST,
+        kind=ErrorKind.LOST,
+        message=f"the worker was lost while step {body.step_id!r} ran, and it may run only once. Whether it did its work is unknown",
+        non_retryable=True,
+    )
+
+
+def scope_of(run: Run) -> Scope:
+    """The scope of the code that awaits a ctx call, which may be another than that of the call."""
+    scope = place.get()
+    return scope if type(scope) is Scope else run.root
+
+
+async def _reach(run: Run, step: pb.HistoryStep, codec: Codec[Any]) -> Any:
+    if not run.delivery.reach_alone(step):
+        await run.delivery.reach(step)
     error = error_of(step)
     if error is not None:
         raise error
@@ -98,97 +126,64 @@ def _recorded(run: Run, step: pb.HistoryStep, codec: Codec[Any]) -> Any:
     return codec.decode(data, what=f"recorded output of step {step.step_id!r}")
 
 
-def _announce(run: Run, body: StepBody, attempt: int) -> None:
-    begin = run.port.announce().begin_step
+def _fill_begin(begin: pb.BeginStepOperation, body: StepBody, attempt: int) -> None:
     begin.step_id = body.step_id
     begin.attempt = attempt
-    if body.options.name != body.step_id:
-        begin.name = body.options.name
-    if body.options.timeout_s is not None:
-        begin.timeout_ms = -int(-body.options.timeout_s * 1_000 // 1)
+    options, scope = body.options, body.scope
+    if options.name != body.step_id:
+        begin.name = options.name
+    if options.timeout_s is not None:
+        begin.timeout_ms = -int(-options.timeout_s * 1_000 // 1)
     if body.retry is not None and attempt == 1:
         begin.retry_policy.CopyFrom(_policy_letter(body.retry))
+    if options.once:
+        begin.once = True
+    if scope.parent is not None or scope.cleanups:
+        place_in(begin, scope)
+
+
+class Placed(Protocol):
+    """An operation that begins something somewhere in a workflow."""
+
+    parent_step_id: str
+    parallel_group_id: str
+    cleanup: bool
+
+
+def place_in(operation: Placed, scope: Scope) -> None:
+    if scope.group:
+        operation.parallel_group_id = scope.group
+    if scope.race:
+        operation.parent_step_id = scope.race
+    if scope.cleanups:
+        operation.cleanup = True
+
+
+async def _begin_durably(run: Run, body: StepBody, attempt: int) -> None:
+    """The body may run at most once: that it begins is recorded first."""
+    future: asyncio.Future[Answer] = run.loop.create_future()
+    run.in_flight += 1
+    _fill_begin(run.port.send(partial(_begun, run, future)).begin_step, body, attempt)
+    answer = await run.wait(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        raise run.refused(answer.detail.refused)
+    if run.state is not State.RUNNING or run.cancelling:  # a pause comes too late: it has begun
+        await run.may_act()
+
+
+def _begun(run: Run, future: "asyncio.Future[Answer]", answer: Answer) -> None:
+    run.in_flight -= 1
+    refused = answer.detail is not None and answer.detail.WhichOneof("kind") == "refused"
+    if refused and answer.detail is not None and run.taken_away(answer.detail.refused):
+        return
+    if not future.done():
+        run.quiet.disturb()  # the body begins in the next pass: until then the run may not be taken for quiet
+        future.set_result(answer)
 
 
 @lru_cache(maxsize=1_024)
 def _policy_letter(retry: Retry) -> common.RetryPolicy:
     return write_retry(retry.to_policy())
-
-
-# --- the body -----------------------------------------------------------------------------------------------------------
-
-
-async def _perform(run: Run, body: StepBody, attempt: int) -> tuple[Any, BaseException | None]:
-    """Value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body raised it."""
-    task = asyncio.current_task()
-    assert task is not None
-    cancels = task.cancelling()
-    scope = place.get()
-    place.set(StepInfo(run.run_id, body.step_id, attempt))
-    run.in_step.add(task)
-    watched = run.leave_loose(task)
-    try:
-        if body.options.timeout_s is not None:
-            return await _perform_in_time(run, body, attempt, body.options.timeout_s), None
-        if body.is_async:
-            return await body.fn(*body.args, **body.kwargs), None
-        return await _in_thread(run, body, None), None
-    except asyncio.CancelledError as error:
-        if run.state is not State.RUNNING or task.cancelling() > cancels:
-            raise
-        return None, error
-    except (GeneratorExit, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # noqa: BLE001  whatever a body raises is its result; SystemExit must not stop the worker
-        return None, error
-    finally:
-        run.in_step.discard(task)
-        if watched:
-            run.join_loose(task)
-        place.set(scope)
-
-
-async def _perform_in_time(run: Run, body: StepBody, attempt: int, timeout_s: float) -> Any:
-    limit = asyncio.timeout(None)
-    try:
-        async with limit:
-            if body.is_async:
-                limit.reschedule(run.loop.time() + timeout_s)
-                value = await body.fn(*body.args, **body.kwargs)
-            else:
-                value = await _in_thread(run, body, partial(_limit_from_now, run, limit, timeout_s))
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise _took_too_long(body, attempt, timeout_s) from error
-    if limit.expired():  # it was cancelled, did not let that stop it, and came back after all: too late
-        raise _took_too_long(body, attempt, timeout_s)
-    return value
-
-
-def _limit_from_now(run: Run, limit: asyncio.Timeout, timeout_s: float) -> None:
-    limit.reschedule(run.loop.time() + timeout_s)
-
-
-def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutError:
-    if not body.is_async:
-        logger.warning(
-            "step %r: attempt %d took longer than %gs. Its thread cannot be stopped: it goes on, and its result is ignored.",
-            body.step_id,
-            attempt,
-            timeout_s,
-        )
-    return TimeoutError(f"attempt {attempt} of step {body.step_id!r} took longer than {timeout_s:g}s")
-
-
-async def _in_thread(run: Run, body: StepBody, on_start: Callable[[], None] | None) -> Any:
-    call = partial(body.fn, *body.args, **body.kwargs)
-    job = run.services.threads.begin(call, copy_context(), tell_start=on_start is not None)
-    if job.started is not None and on_start is not None:
-        await job.started
-        on_start()
-    value = await job.done
-    return await value if inspect.isawaitable(value) else value
 
 
 # --- what became of it -----------------------------------------------------------------------------------------------------
@@ -208,6 +203,8 @@ async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple
         return False, error
     if body.codec is ANY and not isinstance(value, _PLAIN):
         _tell_about_annotation(body, value)
+    if len(payload.data) > limits.PAYLOAD_WARN_BYTES:
+        _tell_about_size(body, len(payload.data))
     ahead = run.run_ahead(body.step_id)
     if ahead is not None:
         _fill_completion(ahead, body, attempt, payload)
@@ -217,8 +214,8 @@ async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple
     answer = await run.wait(future)
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
         why = refusal(answer.detail.refused)
-        if not isinstance(why, RequestError):
-            raise run.fail_with(why)
+        if run.cancelling or not isinstance(why, RequestError):
+            raise run.refused(answer.detail.refused)
         return False, why
     return True, decoded
 
@@ -250,7 +247,7 @@ async def _fail(run: Run, body: StepBody, attempt: int, error: ErrorDetail) -> t
         exhausted = detail.exhausted
         raise StepError.of(body.step_id, read_error(exhausted.error), attempts=exhausted.attempts) from None
     if detail is not None and kind == "refused":
-        raise run.fail_with(refusal(detail.refused))
+        raise run.refused(detail.refused)
     raise StepError.of(body.step_id, error, attempts=attempt) from None
 
 
@@ -262,10 +259,28 @@ def _final_detail(error: RequestError) -> ErrorDetail:
     )
 
 
+def _tell_about_size(body: StepBody, size: int) -> None:
+    if _is_news(body, "size"):
+        logger.warning(
+            "the output of step %r is %s bytes; the limit is %s. Large outputs make every replay slow: store it elsewhere and "
+            "return a reference.",
+            body.step_id,
+            f"{size:,}",
+            f"{limits.PAYLOAD_BYTES:,}",
+        )
+
+
+def _is_news(body: StepBody, what: str) -> bool:
+    """Once per function."""
+    key = (getattr(body.fn, "__code__", body.fn), what)
+    if key in _told_about:
+        return False
+    _told_about.add(key)
+    return True
+
+
 def _tell_about_annotation(body: StepBody, value: Any) -> None:
-    key = getattr(body.fn, "__code__", body.fn)
-    if key not in _told_about:
-        _told_about.add(key)
+    if _is_news(body, "annotation"):
         logger.warning(
             "step %r returned a %s, but its function does not say so: the workflow gets plain JSON. "
             "Write the return type (-> %s), or give .run() the function itself instead of a lambda.",
@@ -273,37 +288,3 @@ def _tell_about_annotation(body: StepBody, value: Any) -> None:
             type(value).__name__,
             type(value).__name__,
         )
-
-
-# --- sleeps -----------------------------------------------------------------------------------------------------------------
-
-
-async def execute_sleep(run: Run, step_id: str, name: str, *, duration_us: int = 0, until_us: int = 0) -> None:
-    step = run.take(step_id, SLEEP)
-    if step is not None:
-        if step.seq:
-            if not run.delivery.reach_alone(step):
-                await run.delivery.reach(step)
-            return
-        await run.waits.sleep(step_id, step.wake_at_us - run.server_now_us())
-        return
-    run.count_step()
-    if not run.unhindered:
-        await run.may_act()
-    operation, future = run.ask(step_id)
-    sleep = operation.sleep
-    sleep.step_id = step_id
-    if name != step_id:
-        sleep.name = name
-    if until_us:
-        sleep.until_us = until_us
-    else:
-        sleep.duration_us = duration_us
-    answer = await run.wait(future)
-    if answer.detail is None:
-        return
-    kind = answer.detail.WhichOneof("kind")
-    if kind == "refused":
-        raise run.fail_with(refusal(answer.detail.refused))
-    if kind == "timer" and answer.detail.timer.remaining_us > 0:
-        await run.waits.sleep(step_id, answer.detail.timer.remaining_us)

@@ -11,7 +11,8 @@ from ..core.times import to_datetime
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step of a run: its result, or how far it has come. `output` is the recorded JSON; empty while there is none."""
+    """One step of a run: its result, or how far it has come. `output` is the recorded JSON; empty while there is none.
+    `details` are those of its last heartbeat, as JSON; `parallel_group` names the `parallel` or `map` it is part of."""
 
     id: str
     name: str
@@ -26,6 +27,8 @@ class StepRecord:
     child: str | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    parallel_group: str = ""
+    details: bytes = b""
 
 
 def step_record(record: records.StepRecord) -> StepRecord:
@@ -45,6 +48,8 @@ def step_record(record: records.StepRecord) -> StepRecord:
         child=record.child_run_id,
         started_at=_moment(record.started_at),
         finished_at=_moment(record.finished_at),
+        parallel_group=record.parallel_group_id,
+        details=b"" if record.details is None else record.details.data,
     )
 
 

@@ -18,13 +18,14 @@ from ..core.errors import InvalidArgument, PreconditionFailed
 from ..core.records import NO_LABELS, WorkerRecord
 from ..system import SystemIds
 from ..wire.workers import write_register
-from .client import checked_namespace, open_connection
+from .connecting import checked_namespace, open_connection
 from .credentials import Tls
 from .executor import Executor
 from .registry import AnyWorkflow, Registry
 from .retry import Retry, retry_of_extra_tries
 from .serving import Serving
 from .start import checked_labels
+from .workflow import Workflow
 
 BUILD_VARIABLE = "KAGZI_BUILD_ID"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -97,12 +98,25 @@ class Worker:
         names = ", ".join(sorted({served.workflow_type for served in self._registry.served}))
         return f"<Worker of {names or 'nothing yet'}>"
 
+    @property
+    def address(self) -> str | None:
+        """Where it was told to find its server; None: $KAGZI_ADDRESS, then localhost:50051. `at()` makes one for elsewhere."""
+        return self._options.address
+
+    @property
+    def registered(self) -> tuple[Workflow[Any, Any], ...]:
+        """The workflows it executes."""
+        return tuple(self._registry)
+
     # --- the fluent spelling -------------------------------------------------------------------------------------------
 
     def _with(self, **changes: Any) -> Self:
         changed = type(self).__new__(type(self))
         changed._set(msgspec.structs.replace(self._options, **changes))  # noqa: SLF001  another of this class
         return changed
+
+    def at(self, address: str) -> Self:
+        return self._with(address=address)
 
     def namespace(self, namespace: str) -> Self:
         return self._with(namespace=namespace)
@@ -139,7 +153,7 @@ class Worker:
         serving = Serving(
             open_connection(options.address, api_key=options.api_key, tls=options.tls),
             write_register(self._record()),
-            Executor(self._registry, retry=options.retry),
+            Executor(self._registry, retry=options.retry, build_id=options.build_id),
             grace_s=options.shutdown_grace_s,
             on_drain=drain_asked.set,
         )

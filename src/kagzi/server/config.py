@@ -18,6 +18,7 @@ from .startup import CannotStart
 
 ENVIRONMENT_PREFIX = "KAGZI_"
 OFF = "off"
+_CLAIM_CAP_MAX = 1_000_000
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -112,13 +113,21 @@ def _http(value: object, key: str) -> ListenAddress | None:
 
 
 def _payload_bytes(value: object, key: str) -> int:
+    return _number(value, key, limits.PAYLOAD_BYTES, "bytes")
+
+
+def _claim_cap(value: object, key: str) -> int:
+    return _number(value, key, _CLAIM_CAP_MAX, "lost leases")
+
+
+def _number(value: object, key: str, most: int, unit: str) -> int:
     try:
-        size = int(str(value))
+        number = int(str(value))
     except ValueError:
-        size = 0
-    if not 1 <= size <= limits.PAYLOAD_BYTES:
-        raise InvalidArgument(f"{key}={value!r} is not in 1..{limits.PAYLOAD_BYTES} (bytes).", field=key)
-    return size
+        number = 0
+    if not 1 <= number <= most:
+        raise InvalidArgument(f"{key}={value!r} is not in 1..{most} ({unit}).", field=key)
+    return number
 
 
 _READERS: dict[str, Callable[[object, str], Any]] = {
@@ -130,6 +139,8 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "reconnect_grace": _duration_ms,
     "look_interval": _duration_ms,
     "resident_wait": _duration_ms,
+    "cleanup": _duration_ms,
+    "claim_cap": _claim_cap,
     "payload_bytes": _payload_bytes,
     "strict_namespaces": _flag,
     "jitter": _flag,
@@ -139,7 +150,8 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
 }
 
 _FIELD_NAMES = {
-    key: f"{key}_ms" for key in ("lease", "heartbeat", "reconnect_grace", "look_interval", "resident_wait", "grace")
+    key: f"{key}_ms"
+    for key in ("lease", "heartbeat", "reconnect_grace", "look_interval", "resident_wait", "cleanup", "grace")
 }
 
 SETTING_NAMES = tuple(_READERS)

@@ -13,9 +13,9 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from ..core import limits
-from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unavailable
+from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable
 from ..core.seams import Ids
-from ..wire.status import is_incident, to_status
+from ..wire.status import is_incident, is_outage, to_status
 
 LOGGER = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Gate:
 
     def _admit(self, context: Context) -> None:
         if not self._open:
-            raise Unavailable(f"the server is stopping. {RETRY_HINT}")
+            raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
         if self._secret:
             given = dict(context.invocation_metadata() or ()).get(PROOF_HEADER, "")
             if not hmac.compare_digest(str(given).encode(), self._secret.encode()):
@@ -124,6 +124,8 @@ class Gate:
         if is_incident(error):
             incident = self._ids.token()
             LOGGER.error("incident %s in %s", incident, name, exc_info=error)
+        elif is_outage(error):
+            LOGGER.warning("%s could not be answered: %s", name, error)
         status = to_status(error, incident=incident)
         await context.abort(status.code, status.details, status.metadata)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from urllib.parse import quote, urlencode
 
 from ..core.records import Payload, RunRecord, StepRecord
 from ..core.times import Timestamp, to_datetime
@@ -39,7 +40,9 @@ def about_page(info: ServerInfo, grpc_address: str, store_url: str, problem: str
     return _page("Kagzi", f"<h1>Kagzi</h1>{_facts(facts)}<h2>Try</h2><pre>{escape(commands)}</pre>{links}")
 
 
-def run_page(run: RunRecord, steps: Sequence[StepRecord], *, more_steps: bool) -> str:
+def run_page(
+    run: RunRecord, steps: Sequence[StepRecord], *, more_steps: bool, children: Sequence[RunRecord], more_children: bool
+) -> str:
     facts = {
         "workflow": f"{run.workflow_type}{f' version {run.version}' if run.version else ''}",
         "workflow id": run.workflow_id,
@@ -50,14 +53,24 @@ def run_page(run: RunRecord, steps: Sequence[StepRecord], *, more_steps: bool) -
         "wakes": _time(run.wake_at),
         "deadline": _time(run.deadline_at),
         "worker": run.worker_id or "",
+        "doing": run.status_text,
+        "progress": "" if run.progress is None else f"{run.progress:.0%}",
+        "cancellation": (run.cancel_reason or "requested") if run.cancel_requested else "",
+        "pause": "requested" if run.pause_requested else "",
     }
+    runs = {"parent": run.parent_run_id, "forked from": run.forked_from, "continued as": run.continued_as}
+    namespace = run.run.namespace
+    links = "".join(f"<p>{name}: {_link(run_id, namespace)}</p>" for name, run_id in runs.items() if run_id)
     status = f'<span class="status {escape(run.status)}">{escape(run.status)}</span>'
     waits = f" (waits: {escape(run.wait_reason)})" if run.wait_reason else ""
-    parts = [f"<h1><code>{escape(run.run.run_id)}</code></h1><p>{status}{waits}</p>{_facts(facts)}"]
+    parts = [f"<h1><code>{escape(run.run.run_id)}</code></h1><p>{status}{waits}</p>{_facts(facts)}{links}"]
+    if run.problem is not None:
+        parts.append(f"<h2>Problem</h2><pre>{escape(run.problem.message)}</pre>")
     if run.error is not None:
         parts.append(f"<h2>Error</h2><pre>{escape(run.error.traceback or run.error.text)}</pre>")
     parts.extend(_payload(title, payload) for title, payload in (("Input", run.input), ("Output", run.output)))
-    parts.append(_steps(steps, more_steps=more_steps))
+    parts.append(_steps(steps, namespace, more_steps=more_steps))
+    parts.append(_children(children, more=more_children))
     return _page(f"{run.workflow_type} {run.status}", "".join(parts))
 
 
@@ -65,9 +78,28 @@ def sorry_page(text: str) -> str:
     return _page("Kagzi", f'<h1>{escape(text)}</h1><p><a href="/">Kagzi</a></p>')
 
 
-def _steps(steps: Sequence[StepRecord], *, more_steps: bool) -> str:
+def _link(run_id: str, namespace: str) -> str:
+    address = f"/runs/{quote(run_id, safe='')}?{urlencode({'namespace': namespace})}"
+    return f'<a href="{escape(address)}"><code>{escape(run_id)}</code></a>'
+
+
+def _children(children: Sequence[RunRecord], *, more: bool) -> str:
+    if not children:
+        return ""
     rows = "".join(
-        f'<tr><td class="mono">{escape(step.step_id)}</td><td>{escape(step.kind)}</td>'
+        f"<tr><td>{_link(child.run.run_id, child.run.namespace)}</td><td>{escape(child.workflow_type)}</td>"
+        f'<td class="mono">{escape(child.parent_step_id or "")}</td>'
+        f'<td><span class="status {escape(child.status)}">{escape(child.status)}</span></td></tr>'
+        for child in children
+    )
+    head = "<tr><th>run</th><th>workflow</th><th>step</th><th>status</th></tr>"
+    return f"<h2>Children</h2><table>{head}{rows}</table>{'<p>There are more.</p>' if more else ''}"
+
+
+def _steps(steps: Sequence[StepRecord], namespace: str, *, more_steps: bool) -> str:
+    rows = "".join(
+        f'<tr><td class="mono">{escape(step.step_id)}</td>'
+        f"<td>{escape(step.kind)} {_link(step.child_run_id, namespace) if step.child_run_id else ''}</td>"
         f'<td><span class="status {escape(step.status)}">{escape(step.status)}</span></td><td>{step.attempt}</td>'
         f"<td>{_time(step.started_at or step.created_at)}</td><td>{_time(step.finished_at)}</td>"
         f"<td>{escape(step.error.text if step.error else '')}</td></tr>"

@@ -14,8 +14,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..core.errors import KagziError, RequestError
-from ..core.records import DEFAULT_NAMESPACE
+from ..core.records import DEFAULT_NAMESPACE, RunFilter
 from ..engine import Engine, PageAsk
+from ..wire.status import told_of
 from .health import Health
 from .html import about_page, run_page, sorry_page
 from .info import ServerInfo
@@ -24,6 +25,7 @@ from .listen import ListenAddress, bind
 _START_TIMEOUT_S = 10.0
 _STOP_TIMEOUT_S = 3
 _STEPS_SHOWN = 500
+_CHILDREN_SHOWN = 100
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
@@ -65,11 +67,21 @@ class Pages:
             steps = await self._engine.steps.list(
                 namespace, run_id, name=None, page=PageAsk(size=_STEPS_SHOWN), payloads=False
             )
+            children = await self._engine.runs.list(
+                namespace, RunFilter(parent_run_id=run_id), PageAsk(size=_CHILDREN_SHOWN)
+            )
         except RequestError:
             return HTMLResponse(sorry_page(f"run {run_id} not found in namespace {namespace}"), status_code=404)
         except KagziError as error:
-            return HTMLResponse(sorry_page(error.message), status_code=503)
-        return HTMLResponse(run_page(record, steps.rows, more_steps=steps.has_more))
+            return HTMLResponse(sorry_page(told_of(error).message), status_code=503)
+        page = run_page(
+            record,
+            steps.rows,
+            more_steps=steps.has_more,
+            children=children.rows,
+            more_children=children.has_more,
+        )
+        return HTMLResponse(page)
 
 
 class Guard:

@@ -25,6 +25,8 @@ from .mailbox import Mailbox
 _NOTICE_KINDS = {
     "lease_lost": pb.RUN_NOTICE_KIND_LEASE_LOST,
     "cancel_requested": pb.RUN_NOTICE_KIND_CANCEL_REQUESTED,
+    "pause_requested": pb.RUN_NOTICE_KIND_PAUSE_REQUESTED,
+    "result": pb.RUN_NOTICE_KIND_RESULT,
 }
 _LINGER_S = 10.0  # how long a worker that has said its last word may wait for answers
 _ACKNOWLEDGEMENT_BYTES = 24  # at most, of one plain answer in the packed arrays
@@ -94,7 +96,7 @@ class Outlet:
         """Messages are cut at the soft limit; a single task or answer may exceed it."""
         tasks, self._tasks = self._tasks, []
         answers, self._answers = self._answers, []
-        notices, self._notices = self._notices, []
+        notices, self._notices = list(dict.fromkeys(self._notices)), []  # a result after a result is no news
         notice, self._notice = self._notice, None
         response = pb.SessionResponse(notices=[_write_notice(notice) for notice in notices], notice=notice)
         size = len(notices) * limits.NAME_BYTES
@@ -205,10 +207,11 @@ class SessionStream:
     def _read_operations(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:
         operations: list[tuple[int, Command]] = []
         refused: list[tuple[int, Outcome]] = []
+        now = self._clock.now()
         for part in request.runs:
             run, lease = RunKey(self._namespace, part.run_id), read_lease(part.lease)
             for operation in part.operations:
-                command = read_operation(operation, run, lease)
+                command = read_operation(operation, run, lease, now)
                 if isinstance(command, Refused):
                     refused.append((operation.id, command))
                 else:

@@ -1,7 +1,7 @@
 """The unary Sleep: a timer and a park in one call."""
 
 from ..core.commands import BeginSleep, Park
-from ..core.errors import InvalidArgument
+from ..core.errors import InternalError, InvalidArgument
 from ..core.outcomes import NotParked, Parked, Recorded, TimerSet
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
 from ..engine import Tasks
@@ -21,18 +21,20 @@ async def sleep(tasks: Tasks, request: pb.SleepRequest) -> pb.SleepResponse:
     if isinstance(outcome, Recorded):
         return pb.SleepResponse(remaining_ms=0, wake_at=write_time(outcome.at))
     timer = expect(outcome, TimerSet)
-    known_seq = timer.seq
+    known_seq, wake_at = timer.seq, timer.wake_at
+    if wake_at is None:
+        raise InternalError("a sleep has no end")
     while True:
         park = Park(run=command.run, lease=command.lease, waits=(command.step_id,), known_seq=known_seq)
         outcome = await tasks.submit(park)
         if isinstance(outcome, Parked):
-            return _response(timer.wake_at, outcome.at, parked=True)
+            return _response(wake_at, outcome.at, parked=True)
         not_parked = expect(outcome, NotParked)
         if any(step.step_id == command.step_id for step in not_parked.results):
-            return pb.SleepResponse(remaining_ms=0, wake_at=write_time(timer.wake_at))
+            return pb.SleepResponse(remaining_ms=0, wake_at=write_time(wake_at))
         newest_seq = max((step.seq for step in not_parked.results), default=0)
         if newest_seq <= known_seq:  # a retry is due: the run has something to do before this wait
-            return _response(timer.wake_at, not_parked.at, parked=False)
+            return _response(wake_at, not_parked.at, parked=False)
         known_seq = newest_seq
 
 

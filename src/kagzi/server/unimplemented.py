@@ -1,6 +1,5 @@
 """The methods of the contract that this server does not have yet, by the capability that brings them."""
 
-EXECUTION = "complete execution (signals, children, pause, retry, fork, explain)"
 OPERATIONS = "operating Kagzi (versions, schedules, queues, namespaces, bulk, retention)"
 WATCHING = "watching runs live"
 KEYS = "API keys"
@@ -9,22 +8,6 @@ LATER = "a later version"
 UNIMPLEMENTED: dict[str, str] = {
     **dict.fromkeys(
         (
-            "/kagzi.v1.WorkflowService/TerminateWorkflow",
-            "/kagzi.v1.WorkflowService/PauseWorkflow",
-            "/kagzi.v1.WorkflowService/ResumeWorkflow",
-            "/kagzi.v1.WorkflowService/RetryWorkflow",
-            "/kagzi.v1.WorkflowService/ForkWorkflow",
-            "/kagzi.v1.WorkflowService/SignalWorkflow",
-            "/kagzi.v1.WorkflowService/SignalWithStart",
-            "/kagzi.v1.WorkflowService/ExplainWorkflow",
-            "/kagzi.v1.WorkerService/WaitSignal",
-            "/kagzi.v1.WorkerService/StartChild",
-        ),
-        EXECUTION,
-    ),
-    **dict.fromkeys(
-        (
-            "/kagzi.v1.WorkflowService/CountWorkflows",
             "/kagzi.v1.WorkflowService/StartBulkOperation",
             "/kagzi.v1.WorkflowService/GetBulkOperation",
             "/kagzi.v1.WorkflowService/ListBulkOperations",

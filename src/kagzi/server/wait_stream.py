@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import grpc
 
 from ..core import limits
-from ..core.errors import InvalidArgument, ResourceExhausted, Unavailable
+from ..core.errors import InvalidArgument, ResourceExhausted, ServerUnavailable
 from ..core.records import RunEnd
 from ..engine import Runs, Waits
 from ..v1 import workflow_pb2 as pb
@@ -40,7 +40,7 @@ class WaitStream:
             if self._waits is not None:
                 self._waits.close()
         if finished == _STOPPED:
-            raise Unavailable(f"the server is stopping. {RETRY_HINT}")
+            raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
 
     async def _read(self) -> None:
         """Reads to the end of the requests; then only the writer decides when it is over."""

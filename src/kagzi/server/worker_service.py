@@ -32,6 +32,7 @@ from .gate import Context, read_message
 from .patience import Patience
 from .session import SessionStream
 from .sleeping import sleep
+from .waiting import start_child, wait_signal
 
 _MS_PER_S = 1_000
 
@@ -179,6 +180,12 @@ class WorkerService:
         command = ReleaseRun(run=read_run_key(request), lease=read_lease_of(request), reason=request.reason)
         closed = expect(await self._tasks.submit(command), RunClosed)
         return pb.ReleaseResponse(status=RUN_STATUS_TO_WIRE[closed.status])
+
+    async def WaitSignal(self, request: pb.WaitSignalRequest, context: Context) -> pb.WaitSignalResponse:
+        return await wait_signal(self._tasks, request)
+
+    async def StartChild(self, request: pb.StartChildRequest, context: Context) -> pb.StartChildResponse:
+        return await start_child(self._tasks, request, self._clock.now())
 
     # --- streams -------------------------------------------------------------------------------------------------------
 

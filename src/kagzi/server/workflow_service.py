@@ -9,10 +9,10 @@ from ..core.outcomes import Existing, Started
 from ..core.records import RunEnd, RunKey
 from ..engine import Engine
 from ..v1 import workflow_pb2 as pb
-from ..wire.common import read_duration_ms, read_namespace, write_error
+from ..wire.common import read_duration_ms, read_namespace, read_payload, write_error
 from ..wire.enums import RUN_STATUS_TO_WIRE
-from ..wire.runs import read_filter, read_start, write_outcome, write_run, write_started
-from ..wire.status import detail_of
+from ..wire.runs import read_filter, read_signal, read_start, read_where, write_outcome, write_run, write_started
+from ..wire.status import detail_of, told_of
 from .gate import Context
 from .pages import read_page, write_page
 from .patience import Patience
@@ -24,6 +24,8 @@ class WorkflowService:
 
     def __init__(self, engine: Engine, *, url_of: Callable[[RunKey], str], patience: Patience) -> None:
         self._runs = engine.runs
+        self._control = engine.control
+        self._explanations = engine.explanations
         self._url_of = url_of
         self._patience = patience
 
@@ -54,13 +56,93 @@ class WorkflowService:
 
     async def CancelWorkflow(self, request: pb.CancelWorkflowRequest, context: Context) -> pb.CancelWorkflowResponse:
         """`request_id` needs no memory: asking twice for the same end is asking once."""
-        status = await self._runs.cancel(
+        status = await self._control.cancel(
             read_namespace(request.namespace_id),
             run_id=request.run_id,
             workflow_id=request.workflow_id,
             reason=request.reason,
         )
         return pb.CancelWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def TerminateWorkflow(
+        self, request: pb.TerminateWorkflowRequest, context: Context
+    ) -> pb.TerminateWorkflowResponse:
+        """`request_id`: as with a cancellation."""
+        status = await self._control.terminate(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            reason=request.reason,
+        )
+        return pb.TerminateWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def PauseWorkflow(self, request: pb.PauseWorkflowRequest, context: Context) -> pb.PauseWorkflowResponse:
+        status = await self._control.pause(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            reason=request.reason,
+        )
+        return pb.PauseWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def ResumeWorkflow(self, request: pb.ResumeWorkflowRequest, context: Context) -> pb.ResumeWorkflowResponse:
+        status = await self._control.resume(
+            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+        )
+        return pb.ResumeWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def RetryWorkflow(self, request: pb.RetryWorkflowRequest, context: Context) -> pb.RetryWorkflowResponse:
+        status = await self._control.retry(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            from_step=request.from_step,
+            request_id=request.request_id,
+        )
+        return pb.RetryWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def ForkWorkflow(self, request: pb.ForkWorkflowRequest, context: Context) -> pb.ForkWorkflowResponse:
+        namespace = read_namespace(request.namespace_id)
+        forked = await self._control.fork(
+            namespace,
+            request.run_id,
+            from_step=request.from_step,
+            outputs={step_id: read_payload(output) for step_id, output in request.outputs.items()},
+            version=request.version,
+            workflow_id=request.workflow_id,
+            request_id=request.request_id,
+        )
+        url = self._url_of(RunKey(namespace, forked.run_id))
+        return pb.ForkWorkflowResponse(run_id=forked.run_id, workflow_id=forked.workflow_id, url=url)
+
+    async def SignalWorkflow(self, request: pb.SignalWorkflowRequest, context: Context) -> pb.SignalWorkflowResponse:
+        signalled = await self._control.signal(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            signal=read_signal(request),
+        )
+        return pb.SignalWorkflowResponse(delivered=signalled.delivered, run_id=signalled.run.run_id)
+
+    async def SignalWithStart(self, request: pb.SignalWithStartRequest, context: Context) -> pb.SignalWithStartResponse:
+        start = read_start(request.start, batch_namespace=request.namespace_id)
+        outcome = await self._runs.signal_with_start(start, read_signal(request))
+        return pb.SignalWithStartResponse(started=self._started(outcome, start.namespace))
+
+    async def CountWorkflows(self, request: pb.CountWorkflowsRequest, context: Context) -> pb.CountWorkflowsResponse:
+        count, capped = await self._runs.count(read_namespace(request.namespace_id), read_where(request.filter))
+        return pb.CountWorkflowsResponse(count=count, capped=capped)
+
+    async def ExplainWorkflow(self, request: pb.ExplainWorkflowRequest, context: Context) -> pb.ExplainWorkflowResponse:
+        explanation = await self._explanations.explain(
+            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+        )
+        return pb.ExplainWorkflowResponse(
+            sentence=explanation.sentence,
+            reason=explanation.reason,
+            facts=explanation.facts,
+            remedy=explanation.remedy,
+        )
 
     async def Wait(self, request: pb.WaitRequest, context: Context) -> pb.WaitResponse:
         asked_ms = _read_wait_ms(request)
@@ -84,7 +166,7 @@ class WorkflowService:
 
     def _item(self, outcome: Started | Existing | KagziError, namespace: str) -> pb.StartBatchResponse.Item:
         if isinstance(outcome, KagziError):
-            return pb.StartBatchResponse.Item(error=write_error(detail_of(outcome)))
+            return pb.StartBatchResponse.Item(error=write_error(detail_of(told_of(outcome))))
         return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
 
 

@@ -8,25 +8,28 @@ Rules that hold for every verb:
 - Connection loss raises `errors.Unavailable`; nothing driver-specific leaves the store.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ..core.commands import Command
+from ..core.commands import Command, SignalGiven
 from ..core.cursor import Cursor
-from ..core.outcomes import Outcome
+from ..core.errors import ErrorDetail
+from ..core.outcomes import Existing, Outcome, Refused, Started, Stirred
 from ..core.records import (
     ClaimedRun,
     Held,
     HistoryPage,
     Lease,
     NamespaceRecord,
+    Payload,
     Rows,
     RunEnd,
     RunFilter,
     RunKey,
     RunRecord,
+    Served,
     StepRecord,
     WorkerRecord,
 )
@@ -68,6 +71,8 @@ class Fired(msgspec.Struct, frozen=True):
     ended: tuple[RunEnd, ...] = ()
     lost: tuple[Held, ...] = ()  # leases that ran out
     more: bool = False  # the limit was reached: call again
+    stirred: tuple[Stirred, ...] = ()  # parents of runs that ended
+    has_children: bool = False  # of a run that ended
 
 
 class Horizon(msgspec.Struct, frozen=True):
@@ -76,6 +81,7 @@ class Horizon(msgspec.Struct, frozen=True):
     store_now: Timestamp  # the store's own clock
     next_due_at: Timestamp | None
     pending: tuple[TypeKey, ...]  # types with runs to claim, at most 1,000
+    cascade: bool = False  # ended or cancelled runs have children to be cancelled
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -86,6 +92,47 @@ class Cancelled(msgspec.Struct, frozen=True):
     holder: Held | None = None
     worker_id: str | None = None
     woken: TypeKey | None = None  # it slept and is PENDING now, so that a worker can clean up
+    stirred: tuple[Stirred, ...] = ()
+    has_children: bool = False
+    run: RunKey | None = None  # which one: said by `cascade`
+
+
+class Signalled(msgspec.Struct, frozen=True):
+    """`delivered`: a step was waiting. `stirred`: the run, if it has to be told."""
+
+    run: RunKey
+    delivered: bool
+    stirred: tuple[Stirred, ...] = ()
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """What pause, resume, terminate and retry came to: the state, and who has to be told."""
+
+    status: RunStatus
+    workflow_type: str
+    changed: bool  # False: it was so already, or the run has ended
+    holder: Held | None = None
+    worker_id: str | None = None
+    stirred: tuple[Stirred, ...] = ()
+    has_children: bool = False
+    error: ErrorDetail | None = None  # of a run that this ended
+
+
+class Fork(msgspec.Struct, frozen=True, kw_only=True):
+    """A new run with the results that `source` had before `from_step` was begun; `outputs` replace recorded ones by step id."""
+
+    source: RunKey
+    from_step: str
+    new_run_id: str
+    workflow_id: str
+    request_id: str
+    version: str | None = None
+    outputs: Mapping[str, Payload] = {}
+
+
+class Cascaded(msgspec.Struct, frozen=True):
+    cancelled: tuple[Cancelled, ...] = ()
+    more: bool = False
 
 
 class WorkerBeat(msgspec.Struct, frozen=True, gc=False):
@@ -154,9 +201,10 @@ class Store(Protocol):
         """Hand these runs back: PENDING at once, uncounted. Stale ones are passed over. Answers the types woken."""
         ...
 
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int) -> Fired:
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past their
-        cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1)."""
+        cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1; PAUSED with a
+        problem of kind LOST if that makes `claim_cap`)."""
         ...
 
     async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
@@ -183,6 +231,49 @@ class Store(Protocol):
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
         """Ask for the run to stop. Never claimed: CANCELLED at once. Ended: nothing changes. None: no such run."""
+        ...
+
+    async def signal_run(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
+    ) -> Signalled | Refused | None:
+        """Give a run a signal, under its row lock: bound to the oldest step that waits for that name (recorded with a seq; a
+        SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. None: no such
+        run. By workflow_id: the run that has not ended."""
+        ...
+
+    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        """CANCELLED with kind TERMINATED, without cleanup, whoever holds it."""
+        ...
+
+    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        """PENDING and SLEEPING become PAUSED; a RUNNING run is asked to (pause_requested) and is PAUSED when it is released or
+        parked."""
+        ...
+
+    async def resume_run(self, run: RunKey, now: Timestamp) -> Changed | None:
+        """PAUSED becomes PENDING, its problem is forgotten and its lost leases are 0 again; takes a pause request back."""
+        ...
+
+    async def retry_run(self, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+        """FAILED becomes PENDING: forgets `from_step` (empty: error.subject_id if that names a step) and every result with a
+        higher seq than it, keeps the rest and the first failure (as an earlier attempt of that step). Refused if the run has not
+        failed, the step does not exist, or the workflow_id is active again."""
+        ...
+
+    async def fork_run(self, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+        """None: no such run."""
+        ...
+
+    async def resume_diverged(
+        self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
+    ) -> Sequence[TypeKey]:
+        """Runs of these types and versions that were paused because other code did not fit, and that this build has not tried,
+        become PENDING. Answers the types woken."""
+        ...
+
+    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+        """Ask children to stop whose parent has ended or is to be cancelled (close policy "cancel", not attached), or whose step
+        was abandoned; like cancel_run, at most `limit` at a time."""
         ...
 
     # --- steps -----------------------------------------------------------------------------------------------------
@@ -244,10 +335,20 @@ class Bus(Protocol):
     async def close(self) -> None: ...
 
 
+class Poke(NamedTuple):
+    """A held run whose worker should hear of it: something has come, it is to be cancelled, or paused."""
+
+    worker_id: str
+    namespace: str
+    run_id: str
+    kind: str  # "result", "cancel", "pause"
+
+
 class Wake(msgspec.Struct, frozen=True):
     pending: frozenset[TypeKey] = frozenset()  # types with new work
     ended: frozenset[str] = frozenset()  # namespaces in which runs ended
     look_again: bool = False
+    pokes: frozenset[Poke] = frozenset()
 
 
 LOOK_AGAIN = Wake(look_again=True)

@@ -336,7 +336,7 @@ class PollTaskResponse(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("run_id", "workflow_type", "input", "lease", "workflow_id", "namespace_id", "version", "attempt", "context", "deadline_at_us", "labels", "history", "cancel_requested", "cancel_reason", "last_seq", "claimed_at_us", "parent_run_id", "created_at_us")
+    __slots__ = ("run_id", "workflow_type", "input", "lease", "workflow_id", "namespace_id", "version", "attempt", "context", "deadline_at_us", "labels", "history", "cancel_requested", "cancel_reason", "last_seq", "claimed_at_us", "parent_run_id", "created_at_us", "pause_requested")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -362,6 +362,7 @@ class Task(_message.Message):
     CLAIMED_AT_US_FIELD_NUMBER: _ClassVar[int]
     PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     workflow_type: str
     input: _common_pb2.Payload
@@ -380,7 +381,8 @@ class Task(_message.Message):
     claimed_at_us: int
     parent_run_id: str
     created_at_us: int
-    def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., version: _Optional[str] = ..., attempt: _Optional[int] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at_us: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., history: _Optional[_Union[HistoryPage, _Mapping]] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., last_seq: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., created_at_us: _Optional[int] = ...) -> None: ...
+    pause_requested: bool
+    def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., version: _Optional[str] = ..., attempt: _Optional[int] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at_us: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., history: _Optional[_Union[HistoryPage, _Mapping]] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., last_seq: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., created_at_us: _Optional[int] = ..., pause_requested: bool = ...) -> None: ...
 
 class HistoryPage(_message.Message):
     __slots__ = ("steps", "has_more", "next_after")
@@ -777,7 +779,7 @@ class Operation(_message.Message):
     def __init__(self, id: _Optional[int] = ..., begin_step: _Optional[_Union[BeginStepOperation, _Mapping]] = ..., complete_step: _Optional[_Union[CompleteStepOperation, _Mapping]] = ..., fail_step: _Optional[_Union[FailStepOperation, _Mapping]] = ..., sleep: _Optional[_Union[SleepOperation, _Mapping]] = ..., finish_sleep: _Optional[_Union[FinishSleepOperation, _Mapping]] = ..., park: _Optional[_Union[ParkOperation, _Mapping]] = ..., complete_run: _Optional[_Union[CompleteRunOperation, _Mapping]] = ..., fail_run: _Optional[_Union[FailRunOperation, _Mapping]] = ..., cancel_run: _Optional[_Union[CancelRunOperation, _Mapping]] = ..., release: _Optional[_Union[ReleaseOperation, _Mapping]] = ..., wait_signal: _Optional[_Union[WaitSignalOperation, _Mapping]] = ..., start_child: _Optional[_Union[StartChildOperation, _Mapping]] = ..., race: _Optional[_Union[RaceOperation, _Mapping]] = ..., patch: _Optional[_Union[PatchOperation, _Mapping]] = ..., set_status: _Optional[_Union[SetStatusOperation, _Mapping]] = ..., step_heartbeat: _Optional[_Union[StepHeartbeatOperation, _Mapping]] = ..., continue_as_new: _Optional[_Union[ContinueAsNewOperation, _Mapping]] = ..., diverged: _Optional[_Union[DivergedOperation, _Mapping]] = ...) -> None: ...
 
 class BeginStepOperation(_message.Message):
-    __slots__ = ("step_id", "name", "attempt", "retry_policy", "timeout_ms", "parent_step_id", "parallel_group_id", "once", "input")
+    __slots__ = ("step_id", "name", "attempt", "retry_policy", "timeout_ms", "parent_step_id", "parallel_group_id", "once", "input", "cleanup")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
@@ -787,6 +789,7 @@ class BeginStepOperation(_message.Message):
     PARALLEL_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     ONCE_FIELD_NUMBER: _ClassVar[int]
     INPUT_FIELD_NUMBER: _ClassVar[int]
+    CLEANUP_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     name: str
     attempt: int
@@ -796,7 +799,8 @@ class BeginStepOperation(_message.Message):
     parallel_group_id: str
     once: bool
     input: _common_pb2.Payload
-    def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., attempt: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., once: bool = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
+    cleanup: bool
+    def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., attempt: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., once: bool = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., cleanup: bool = ...) -> None: ...
 
 class CompleteStepOperation(_message.Message):
     __slots__ = ("step_id", "attempt", "output")
@@ -819,20 +823,22 @@ class FailStepOperation(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., attempt: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
 
 class SleepOperation(_message.Message):
-    __slots__ = ("step_id", "name", "duration_us", "until_us", "parent_step_id", "parallel_group_id")
+    __slots__ = ("step_id", "name", "duration_us", "until_us", "parent_step_id", "parallel_group_id", "cleanup")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     DURATION_US_FIELD_NUMBER: _ClassVar[int]
     UNTIL_US_FIELD_NUMBER: _ClassVar[int]
     PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    CLEANUP_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     name: str
     duration_us: int
     until_us: int
     parent_step_id: str
     parallel_group_id: str
-    def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., duration_us: _Optional[int] = ..., until_us: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ...) -> None: ...
+    cleanup: bool
+    def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., duration_us: _Optional[int] = ..., until_us: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., cleanup: bool = ...) -> None: ...
 
 class FinishSleepOperation(_message.Message):
     __slots__ = ("step_id",)
@@ -841,12 +847,14 @@ class FinishSleepOperation(_message.Message):
     def __init__(self, step_id: _Optional[str] = ...) -> None: ...
 
 class ParkOperation(_message.Message):
-    __slots__ = ("waits", "known_seq")
+    __slots__ = ("waits", "known_seq", "stay")
     WAITS_FIELD_NUMBER: _ClassVar[int]
     KNOWN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    STAY_FIELD_NUMBER: _ClassVar[int]
     waits: _containers.RepeatedScalarFieldContainer[str]
     known_seq: int
-    def __init__(self, waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ...) -> None: ...
+    stay: bool
+    def __init__(self, waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ..., stay: bool = ...) -> None: ...
 
 class CompleteRunOperation(_message.Message):
     __slots__ = ("output",)
@@ -873,50 +881,62 @@ class ReleaseOperation(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class WaitSignalOperation(_message.Message):
-    __slots__ = ("step_id", "signal_name", "timeout_us", "parent_step_id", "parallel_group_id")
+    __slots__ = ("step_id", "signal_name", "timeout_us", "parent_step_id", "parallel_group_id", "cleanup")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_US_FIELD_NUMBER: _ClassVar[int]
     PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    CLEANUP_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     signal_name: str
     timeout_us: int
     parent_step_id: str
     parallel_group_id: str
-    def __init__(self, step_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., timeout_us: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ...) -> None: ...
+    cleanup: bool
+    def __init__(self, step_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., timeout_us: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., cleanup: bool = ...) -> None: ...
 
 class StartChildOperation(_message.Message):
-    __slots__ = ("step_id", "start", "on_close", "attach", "parent_step_id", "parallel_group_id")
+    __slots__ = ("step_id", "start", "on_close", "attach", "parent_step_id", "parallel_group_id", "name", "cleanup")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     ON_CLOSE_FIELD_NUMBER: _ClassVar[int]
     ATTACH_FIELD_NUMBER: _ClassVar[int]
     PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CLEANUP_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     start: _workflow_pb2.StartWorkflowRequest
     on_close: ParentClosePolicy
     attach: bool
     parent_step_id: str
     parallel_group_id: str
-    def __init__(self, step_id: _Optional[str] = ..., start: _Optional[_Union[_workflow_pb2.StartWorkflowRequest, _Mapping]] = ..., on_close: _Optional[_Union[ParentClosePolicy, str]] = ..., attach: bool = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ...) -> None: ...
+    name: str
+    cleanup: bool
+    def __init__(self, step_id: _Optional[str] = ..., start: _Optional[_Union[_workflow_pb2.StartWorkflowRequest, _Mapping]] = ..., on_close: _Optional[_Union[ParentClosePolicy, str]] = ..., attach: bool = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., name: _Optional[str] = ..., cleanup: bool = ...) -> None: ...
 
 class RaceOperation(_message.Message):
-    __slots__ = ("step_id", "winner", "losers")
+    __slots__ = ("step_id", "winner", "losers", "name", "parent_step_id")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     WINNER_FIELD_NUMBER: _ClassVar[int]
     LOSERS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     winner: str
     losers: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, step_id: _Optional[str] = ..., winner: _Optional[str] = ..., losers: _Optional[_Iterable[str]] = ...) -> None: ...
+    name: str
+    parent_step_id: str
+    def __init__(self, step_id: _Optional[str] = ..., winner: _Optional[str] = ..., losers: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., parent_step_id: _Optional[str] = ...) -> None: ...
 
 class PatchOperation(_message.Message):
-    __slots__ = ("step_id",)
+    __slots__ = ("step_id", "name")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     step_id: str
-    def __init__(self, step_id: _Optional[str] = ...) -> None: ...
+    name: str
+    def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class SetStatusOperation(_message.Message):
     __slots__ = ("text", "progress")
@@ -1063,12 +1083,14 @@ class NotParked(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., remaining_us: _Optional[int] = ...) -> None: ...
 
 class RunClosed(_message.Message):
-    __slots__ = ("status", "retry_at_us")
+    __slots__ = ("status", "retry_at_us", "continued_as")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     RETRY_AT_US_FIELD_NUMBER: _ClassVar[int]
+    CONTINUED_AS_FIELD_NUMBER: _ClassVar[int]
     status: _workflow_pb2.WorkflowStatus
     retry_at_us: int
-    def __init__(self, status: _Optional[_Union[_workflow_pb2.WorkflowStatus, str]] = ..., retry_at_us: _Optional[int] = ...) -> None: ...
+    continued_as: str
+    def __init__(self, status: _Optional[_Union[_workflow_pb2.WorkflowStatus, str]] = ..., retry_at_us: _Optional[int] = ..., continued_as: _Optional[str] = ...) -> None: ...
 
 class ChildStarted(_message.Message):
     __slots__ = ("child_run_id", "already_exists")
@@ -1079,12 +1101,10 @@ class ChildStarted(_message.Message):
     def __init__(self, child_run_id: _Optional[str] = ..., already_exists: bool = ...) -> None: ...
 
 class SignalBound(_message.Message):
-    __slots__ = ("payload", "timeout_at_us")
+    __slots__ = ("payload",)
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
-    TIMEOUT_AT_US_FIELD_NUMBER: _ClassVar[int]
     payload: _common_pb2.Payload
-    timeout_at_us: int
-    def __init__(self, payload: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., timeout_at_us: _Optional[int] = ...) -> None: ...
+    def __init__(self, payload: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class RunNotice(_message.Message):
     __slots__ = ("run_id", "lease", "kind", "reason", "results")

@@ -71,7 +71,7 @@ BULK_ACTION_DELETE: BulkAction
 BULK_ACTION_TERMINATE: BulkAction
 
 class Workflow(_message.Message):
-    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy")
+    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +113,8 @@ class Workflow(_message.Message):
     LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
     RETRY_POLICY_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     workflow_id: str
     namespace_id: str
@@ -147,10 +149,12 @@ class Workflow(_message.Message):
     last_seq: int
     url: str
     retry_policy: _common_pb2.RetryPolicy
-    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ...) -> None: ...
+    pause_requested: bool
+    waits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., pause_requested: bool = ..., waits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StartWorkflowRequest(_message.Message):
-    __slots__ = ("workflow_id", "namespace_id", "task_queue", "workflow_type", "input", "context", "deadline_at", "version", "retry_policy", "request_id", "on_conflict", "labels", "priority", "start_at", "delay", "concurrency_key")
+    __slots__ = ("workflow_id", "namespace_id", "task_queue", "workflow_type", "input", "context", "deadline_at", "version", "retry_policy", "request_id", "on_conflict", "labels", "priority", "start_at", "delay", "concurrency_key", "timeout")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +178,7 @@ class StartWorkflowRequest(_message.Message):
     START_AT_FIELD_NUMBER: _ClassVar[int]
     DELAY_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     workflow_id: str
     namespace_id: str
     task_queue: str
@@ -190,7 +195,8 @@ class StartWorkflowRequest(_message.Message):
     start_at: _timestamp_pb2.Timestamp
     delay: _duration_pb2.Duration
     concurrency_key: str
-    def __init__(self, workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., request_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., concurrency_key: _Optional[str] = ...) -> None: ...
+    timeout: _duration_pb2.Duration
+    def __init__(self, workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., request_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., concurrency_key: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class StartWorkflowResponse(_message.Message):
     __slots__ = ("run_id", "already_exists", "workflow_id", "status", "url")
@@ -528,10 +534,12 @@ class SignalWorkflowRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., payload: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class SignalWorkflowResponse(_message.Message):
-    __slots__ = ("delivered",)
+    __slots__ = ("delivered", "run_id")
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
     delivered: bool
-    def __init__(self, delivered: bool = ...) -> None: ...
+    run_id: str
+    def __init__(self, delivered: bool = ..., run_id: _Optional[str] = ...) -> None: ...
 
 class SignalWithStartRequest(_message.Message):
     __slots__ = ("start", "signal_name", "payload", "request_id", "namespace_id")

@@ -1,55 +1,59 @@
-"""The session's hot path: operations become commands, outcomes become acknowledgements. No reflection, one look-up each."""
+"""The session's hot path: operations become commands. No reflection, one look-up each. What they came to: `answers`."""
 
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable
+from typing import Literal
 
 from ..core.commands import (
+    BeatStep,
     BeginSleep,
     BeginStep,
     CancelRun,
     ClosingCommand,
     CompleteRun,
     CompleteStep,
+    ContinueAsNew,
+    DecideRace,
     FailRun,
     FailStep,
     FinishSleep,
     Park,
+    PauseDiverged,
+    RecordPatch,
     ReleaseRun,
+    SetStatus,
+    StartChild,
     StepCommand,
+    WaitSignal,
 )
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ..core.outcomes import (
-    Begun,
-    Busy,
-    DeadlinePassed,
-    Known,
-    LeaseLost,
-    NotParked,
-    Outcome,
-    Parked,
-    Recorded,
-    Refused,
-    RetryScheduled,
-    RunClosed,
-    RunNotFound,
-    StepFailed,
-    TimerSet,
-)
+from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, InvalidArgument
+from ..core.outcomes import Refused
 from ..core.records import Lease, RunKey
 from ..core.times import Timestamp
 from ..v1 import worker_pb2 as pb
-from .common import NULL, read_error, read_payload, read_retry, write_error
-from .enums import RUN_STATUS_TO_WIRE
-from .tasks import write_history_step
+from .answers import refusal, write_answer, write_answers
+from .common import NULL, read_error, read_payload, read_retry
+from .runs import read_child_start
+from .status import detail_of
+
+__all__ = ["read_operation", "refusal", "write_answer", "write_answers"]
 
 _Reader = Callable[[pb.Operation, RunKey, Lease], StepCommand | ClosingCommand]
 
 
-def read_operation(operation: pb.Operation, run: RunKey, lease: Lease) -> StepCommand | ClosingCommand | Refused:
-    """The command an operation means; Refused if it means none. Never raises for what a worker may have sent."""
+def read_operation(
+    operation: pb.Operation, run: RunKey, lease: Lease, now: Timestamp = 0
+) -> StepCommand | ClosingCommand | Refused:
+    """The command an operation means; Refused if it means none. Never raises for what a worker may have sent.
+
+    `now`: what the times of a child's start are counted from. Its ids are left empty: the engine draws them.
+    """
     kind = operation.WhichOneof("kind")
     reader = _READERS.get(kind or "")
-    return _not_understood(kind) if reader is None else reader(operation, run, lease)
+    if reader is not None:
+        return reader(operation, run, lease)
+    if kind == "start_child":
+        return _start_child(operation, run, lease, now)
+    return _not_understood(kind)
 
 
 def _begin_step(operation: pb.Operation, run: RunKey, lease: Lease) -> BeginStep:
@@ -66,6 +70,7 @@ def _begin_step(operation: pb.Operation, run: RunKey, lease: Lease) -> BeginStep
         parent_step_id=body.parent_step_id,
         parallel_group_id=body.parallel_group_id,
         once=body.once,
+        cleanup=body.cleanup,
     )
 
 
@@ -91,6 +96,7 @@ def _sleep(operation: pb.Operation, run: RunKey, lease: Lease) -> BeginSleep:
         until=body.until_us or None,
         parent_step_id=body.parent_step_id,
         parallel_group_id=body.parallel_group_id,
+        cleanup=body.cleanup,
     )
 
 
@@ -100,7 +106,7 @@ def _finish_sleep(operation: pb.Operation, run: RunKey, lease: Lease) -> FinishS
 
 def _park(operation: pb.Operation, run: RunKey, lease: Lease) -> Park:
     body = operation.park
-    return Park(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq)
+    return Park(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq, stay=body.stay)
 
 
 def _complete_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CompleteRun:
@@ -120,6 +126,96 @@ def _release(operation: pb.Operation, run: RunKey, lease: Lease) -> ReleaseRun:
     return ReleaseRun(run=run, lease=lease, reason=operation.release.reason)
 
 
+def _wait_signal(operation: pb.Operation, run: RunKey, lease: Lease) -> WaitSignal:
+    body = operation.wait_signal
+    return WaitSignal(
+        run=run,
+        lease=lease,
+        step_id=body.step_id,
+        signal_name=body.signal_name,
+        timeout_us=body.timeout_us if body.HasField("timeout_us") else None,
+        parent_step_id=body.parent_step_id,
+        parallel_group_id=body.parallel_group_id,
+        cleanup=body.cleanup,
+    )
+
+
+def read_on_close(number: int) -> Literal["cancel", "abandon"]:
+    """Raises InvalidArgument for a number that is no policy."""
+    if number not in (
+        pb.PARENT_CLOSE_POLICY_UNSPECIFIED,
+        pb.PARENT_CLOSE_POLICY_CANCEL,
+        pb.PARENT_CLOSE_POLICY_ABANDON,
+    ):
+        raise InvalidArgument(f"on_close={number} is no ParentClosePolicy.", field="on_close")
+    return "abandon" if number == pb.PARENT_CLOSE_POLICY_ABANDON else "cancel"
+
+
+def _start_child(operation: pb.Operation, run: RunKey, lease: Lease, now: Timestamp) -> StartChild | Refused:
+    body = operation.start_child
+    try:
+        return StartChild(
+            run=run,
+            lease=lease,
+            step_id=body.step_id,
+            name=body.name or body.step_id,
+            start=read_child_start(body.start, run.namespace, now),
+            on_close=read_on_close(body.on_close),
+            attach=body.attach,
+            parent_step_id=body.parent_step_id,
+            parallel_group_id=body.parallel_group_id,
+            cleanup=body.cleanup,
+        )
+    except InvalidArgument as error:
+        return Refused(detail_of(error))
+
+
+def _race(operation: pb.Operation, run: RunKey, lease: Lease) -> DecideRace:
+    body = operation.race
+    return DecideRace(
+        run=run,
+        lease=lease,
+        step_id=body.step_id,
+        name=body.name or body.step_id,
+        winner=body.winner,
+        losers=tuple(body.losers),
+        parent_step_id=body.parent_step_id,
+    )
+
+
+def _patch(operation: pb.Operation, run: RunKey, lease: Lease) -> RecordPatch:
+    body = operation.patch
+    return RecordPatch(run=run, lease=lease, step_id=body.step_id, name=body.name or body.step_id)
+
+
+def _set_status(operation: pb.Operation, run: RunKey, lease: Lease) -> SetStatus:
+    body = operation.set_status
+    progress = body.progress if body.HasField("progress") else None
+    return SetStatus(run=run, lease=lease, text=body.text, progress=progress)
+
+
+def _step_heartbeat(operation: pb.Operation, run: RunKey, lease: Lease) -> BeatStep:
+    body = operation.step_heartbeat
+    details = read_payload(body.details) if body.HasField("details") else NULL
+    return BeatStep(run=run, lease=lease, step_id=body.step_id, attempt=body.attempt, details=details)
+
+
+def _continue_as_new(operation: pb.Operation, run: RunKey, lease: Lease) -> ContinueAsNew:
+    body = operation.continue_as_new
+    return ContinueAsNew(
+        run=run,
+        lease=lease,
+        new_run_id="",
+        input=read_payload(body.input) if body.HasField("input") else NULL,
+        version=body.version or None,
+    )
+
+
+def _diverged(operation: pb.Operation, run: RunKey, lease: Lease) -> PauseDiverged:
+    body = operation.diverged
+    return PauseDiverged(run=run, lease=lease, problem=read_error(body.problem), build_id=body.build_id)
+
+
 _READERS: dict[str, _Reader] = {
     "begin_step": _begin_step,
     "complete_step": _complete_step,
@@ -131,6 +227,13 @@ _READERS: dict[str, _Reader] = {
     "fail_run": _fail_run,
     "cancel_run": _cancel_run,
     "release": _release,
+    "wait_signal": _wait_signal,
+    "race": _race,
+    "patch": _patch,
+    "set_status": _set_status,
+    "step_heartbeat": _step_heartbeat,
+    "continue_as_new": _continue_as_new,
+    "diverged": _diverged,
 }
 
 
@@ -147,135 +250,3 @@ def _not_understood(kind: str | None) -> Refused:
         subject_id=kind or "",
     )
     return Refused(detail)
-
-
-# --- answers -----------------------------------------------------------------------------------------------------------
-
-
-def write_answers(response: pb.SessionResponse, answers: Sequence[tuple[int, Outcome]], now: Timestamp) -> None:
-    """Append the answers of one commit: plain ones packed into arrays, the rest one by one, each in the order given."""
-    group_at: Timestamp | None = None
-    ids: list[int] = []
-    seqs: list[int] = []
-    for operation_id, outcome in answers:
-        kind = type(outcome)
-        if kind is Recorded or kind is Begun:
-            plain = cast("Recorded | Begun", outcome)
-            seq, at = plain.seq, plain.at
-        elif kind is Known:
-            step = cast("Known", outcome).step
-            seq, at = step.begun_seq, step.at
-        else:
-            response.answers.append(write_answer(operation_id, outcome, now))
-            continue
-        if at != group_at:
-            if group_at is not None:
-                response.acknowledged.append(pb.Acknowledged(at_us=group_at, ids=ids, seqs=seqs))
-                ids, seqs = [], []
-            group_at = at
-        ids.append(operation_id)
-        seqs.append(seq)
-    if group_at is not None:
-        response.acknowledged.append(pb.Acknowledged(at_us=group_at, ids=ids, seqs=seqs))
-
-
-def write_answer(operation_id: int, outcome: Outcome, now: Timestamp) -> pb.OperationAnswer:
-    """An answer that says more than a seq. What remains of a wait is counted from `now`, the server's time of writing."""
-    writer = _WRITERS.get(type(outcome))
-    if writer is None:
-        return pb.OperationAnswer(id=operation_id, refused=write_error(refusal(outcome)))
-    answer = writer(outcome, now)
-    answer.id = operation_id
-    return answer
-
-
-def _plain(outcome: Recorded | Begun, now: Timestamp) -> pb.OperationAnswer:
-    return pb.OperationAnswer(seq=outcome.seq, at_us=outcome.at)
-
-
-def _known(outcome: Known, now: Timestamp) -> pb.OperationAnswer:
-    return pb.OperationAnswer(seq=outcome.step.begun_seq, at_us=outcome.step.at)
-
-
-def _retry(outcome: RetryScheduled, now: Timestamp) -> pb.OperationAnswer:
-    retry = pb.RetryScheduled(
-        next_attempt=outcome.next_attempt, retry_at_us=outcome.retry_at, remaining_us=max(outcome.retry_at - now, 0)
-    )
-    return pb.OperationAnswer(seq=outcome.seq, at_us=outcome.at, retry=retry)
-
-
-def _exhausted(outcome: StepFailed, now: Timestamp) -> pb.OperationAnswer:
-    exhausted = pb.StepExhausted(error=write_error(outcome.error), attempts=outcome.attempts)
-    return pb.OperationAnswer(seq=outcome.seq, at_us=outcome.at, exhausted=exhausted)
-
-
-def _timer(outcome: TimerSet, now: Timestamp) -> pb.OperationAnswer:
-    # At least 1: a remaining time of 0 says that the sleep is recorded as over, and this one is not.
-    timer = pb.TimerSet(wake_at_us=outcome.wake_at, remaining_us=max(outcome.wake_at - now, 1))
-    return pb.OperationAnswer(seq=outcome.seq, at_us=outcome.at, timer=timer)
-
-
-def _parked(outcome: Parked, now: Timestamp) -> pb.OperationAnswer:
-    return pb.OperationAnswer(at_us=outcome.at, parked=pb.Parked(wake_at_us=outcome.wake_at or 0))
-
-
-def _not_parked(outcome: NotParked, now: Timestamp) -> pb.OperationAnswer:
-    results = [write_history_step(step) for step in outcome.results]
-    return pb.OperationAnswer(at_us=outcome.at, not_parked=pb.NotParked(results=results))
-
-
-def _closed(outcome: RunClosed, now: Timestamp) -> pb.OperationAnswer:
-    closed = pb.RunClosed(status=RUN_STATUS_TO_WIRE[outcome.status], retry_at_us=outcome.retry_at or 0)
-    return pb.OperationAnswer(seq=outcome.seq, at_us=outcome.at, closed=closed)
-
-
-_Writer = Callable[[Outcome, Timestamp], pb.OperationAnswer]
-
-
-def _writers() -> dict[type, _Writer]:
-    writers = {
-        Recorded: _plain,
-        Begun: _plain,
-        Known: _known,
-        RetryScheduled: _retry,
-        StepFailed: _exhausted,
-        TimerSet: _timer,
-        Parked: _parked,
-        NotParked: _not_parked,
-        RunClosed: _closed,
-    }
-    return cast("dict[type, _Writer]", writers)
-
-
-_WRITERS = _writers()
-
-
-def refusal(outcome: Outcome) -> ErrorDetail:
-    """Why nothing was recorded, in words."""
-    match outcome:
-        case Refused(error=error):
-            return error
-        case LeaseLost():
-            return ErrorDetail(
-                code=ErrorCode.LEASE_LOST,
-                kind=ErrorKind.LOST,
-                message="the run is held by another worker, sleeps or has ended: abandon it",
-                subject="run",
-            )
-        case RunNotFound():
-            return ErrorDetail(
-                code=ErrorCode.NOT_FOUND, kind=ErrorKind.PERMANENT, message="run not found", subject="run"
-            )
-        case DeadlinePassed():
-            return ErrorDetail(
-                code=ErrorCode.TIMEOUT, kind=ErrorKind.TIMEOUT, message="the run's deadline has passed", subject="run"
-            )
-        case Busy():
-            return ErrorDetail(
-                code=ErrorCode.UNAVAILABLE,
-                kind=ErrorKind.TRANSIENT,
-                message="the run is locked: try again",
-                subject="run",
-            )
-        case _:
-            raise AssertionError(f"{type(outcome).__name__} is no refusal")

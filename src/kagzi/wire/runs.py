@@ -1,12 +1,19 @@
 """Starts, runs, filters and outcomes."""
 
-from ..core.commands import StartRequest
+from typing import Literal, Protocol
+
+import msgspec
+
+from ..core.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
 from ..core.errors import InvalidArgument
 from ..core.outcomes import Existing, Started
 from ..core.records import NO_LABELS, RunEnd, RunFilter, RunKey, RunRecord
 from ..core.states import RunStatus
+from ..core.times import Timestamp
+from ..v1 import common_pb2
 from ..v1 import workflow_pb2 as pb
 from .common import (
+    NULL,
     read_duration_us,
     read_error,
     read_namespace,
@@ -60,8 +67,37 @@ def read_start(letter: pb.StartWorkflowRequest, *, batch_namespace: str = "") ->
         start_at=read_time_if(letter, "start_at"),
         delay_us=read_duration_us(letter.delay) if letter.HasField("delay") else None,
         deadline_at=read_time_if(letter, "deadline_at"),
+        timeout_us=read_duration_us(letter.timeout) if letter.HasField("timeout") else None,
         retry=read_retry(letter.retry_policy) if letter.HasField("retry_policy") else None,
         on_conflict=on_conflict,
+    )
+
+
+def read_child_start(letter: pb.StartWorkflowRequest, namespace: str, now: Timestamp) -> StartRun:
+    """The start of a child of a run in `namespace`, with its times counted from `now`. Ids that were not given are left empty:
+    the engine draws them. Raises InvalidArgument."""
+    if letter.on_conflict not in (pb.ON_CONFLICT_UNSPECIFIED, pb.ON_CONFLICT_EXISTING, pb.ON_CONFLICT_FAIL):
+        raise InvalidArgument(
+            "on_conflict of a child's start is not supported: set attach to wait for a run that is active already.",
+            field="on_conflict",
+        )
+    request = read_start(letter, batch_namespace=namespace)
+    if request.start_at is not None and request.delay_us is not None:
+        raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
+    return StartRun(
+        run=RunKey(namespace, ""),
+        workflow_id=request.workflow_id,
+        workflow_type=request.workflow_type,
+        request_id="",
+        input=request.input,
+        context=request.context,
+        version=request.version or None,
+        labels=request.labels,
+        priority=request.priority,
+        start_at=start_time(request, now),
+        deadline_at=deadline(request, now),
+        retry=request.retry,
+        on_conflict="fail",
     )
 
 
@@ -82,6 +118,7 @@ def write_start(request: StartRequest) -> pb.StartWorkflowRequest:
         priority=request.priority,
         start_at=write_time_if(request.start_at),
         delay=None if request.delay_us is None else write_duration(request.delay_us),
+        timeout=None if request.timeout_us is None else write_duration(request.timeout_us),
     )
 
 
@@ -93,6 +130,22 @@ def write_started(outcome: Started | Existing, *, url: str) -> pb.StartWorkflowR
         status=RUN_STATUS_TO_WIRE[outcome.status],
         url=url,
     )
+
+
+class SignalLetter(Protocol):
+    @property
+    def signal_name(self) -> str: ...
+    @property
+    def payload(self) -> common_pb2.Payload: ...
+    @property
+    def request_id(self) -> str: ...
+    def HasField(self, _: Literal["payload"], /) -> bool: ...  # noqa: N802  protobuf's name
+
+
+def read_signal(letter: SignalLetter) -> SignalGiven:
+    """No payload is null."""
+    payload = read_payload(letter.payload) if letter.HasField("payload") else NULL
+    return SignalGiven(name=letter.signal_name, payload=payload, request_id=letter.request_id)
 
 
 # --- runs as people see them -------------------------------------------------------------------------------------------
@@ -126,9 +179,15 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
         cancel_requested=record.cancel_requested,
         cancel_reason=record.cancel_reason,
         problem=write_error_if(record.problem),
+        status_text=record.status_text,
+        progress=record.progress,
+        forked_from=record.forked_from or "",
+        continued_as=record.continued_as or "",
         last_seq=record.last_seq,
         url=url,
         retry_policy=write_retry_if(record.retry),
+        pause_requested=record.pause_requested,
+        waits=record.waits,
     )
 
 
@@ -157,6 +216,12 @@ def read_run(letter: pb.Workflow) -> RunRecord:
         problem=read_error(letter.problem) if letter.HasField("problem") else None,
         parent_run_id=letter.parent_run_id or None,
         parent_step_id=letter.parent_step_id or None,
+        status_text=letter.status_text,
+        progress=letter.progress if letter.HasField("progress") else None,
+        forked_from=letter.forked_from or None,
+        continued_as=letter.continued_as or None,
+        pause_requested=letter.pause_requested,
+        waits=tuple(letter.waits),
         input=read_payload(letter.input) if letter.HasField("input") else None,
         context=read_payload(letter.context) if letter.HasField("context") else None,
         output=read_payload(letter.output) if letter.HasField("output") else None,
@@ -177,6 +242,7 @@ def write_outcome(end: RunEnd) -> pb.RunOutcome:
         status=RUN_STATUS_TO_WIRE[end.status],
         output=write_payload_if(end.output),
         error=write_error_if(end.error),
+        continued_as=end.continued_as or "",
     )
 
 
@@ -186,6 +252,7 @@ def read_outcome(letter: pb.RunOutcome, *, namespace: str) -> RunEnd:
         status=read_run_status(letter.status),
         output=read_payload(letter.output) if letter.HasField("output") else None,
         error=read_error(letter.error) if letter.HasField("error") else None,
+        continued_as=letter.continued_as or None,
     )
 
 
@@ -194,17 +261,20 @@ def read_outcome(letter: pb.RunOutcome, *, namespace: str) -> RunEnd:
 
 def read_filter(letter: pb.ListWorkflowsRequest) -> RunFilter:
     """Both places for statuses (the first contract's and the filter's) mean the same; one of them may be used."""
-    where = letter.filter
+    where = read_where(letter.filter)
+    if not letter.status_filter:
+        return where
+    if where.statuses:
+        raise InvalidArgument("status_filter and filter.statuses are both set. Set one.", field="status_filter")
+    return msgspec.structs.replace(where, statuses=(read_run_status(letter.status_filter),))
+
+
+def read_where(where: pb.WorkflowFilter) -> RunFilter:
     for field, given in (("schedule_id", bool(where.schedule_id)), ("has_problem", where.HasField("has_problem"))):
         if given:
             raise InvalidArgument(f"filter.{field} is not supported by this server yet.", field=f"filter.{field}")
-    statuses = list(where.statuses)
-    if letter.status_filter:
-        if statuses:
-            raise InvalidArgument("status_filter and filter.statuses are both set. Set one.", field="status_filter")
-        statuses = [letter.status_filter]
     return RunFilter(
-        statuses=tuple(read_run_status(status, field="status") for status in statuses),
+        statuses=tuple(read_run_status(status) for status in where.statuses),
         workflow_types=tuple(where.workflow_types),
         labels=dict(where.labels) if where.labels else NO_LABELS,
         created_after=read_time_if(where, "created_after"),

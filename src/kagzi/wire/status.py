@@ -16,6 +16,8 @@ from google.rpc.status_pb2 import Status
 from ..core import limits
 from ..core.errors import (
     AlreadyExists,
+    CancelRequested,
+    DeadlinePassed,
     ErrorCode,
     ErrorDetail,
     ErrorKind,
@@ -28,6 +30,7 @@ from ..core.errors import (
     PreconditionFailed,
     RequestError,
     ResourceExhausted,
+    ServerUnavailable,
     Unavailable,
     Unimplemented,
     qualified_name,
@@ -53,7 +56,7 @@ _STATUS_OF_CODE = {
     ErrorCode.TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,
     ErrorCode.LEASE_LOST: grpc.StatusCode.ABORTED,
     ErrorCode.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    ErrorCode.CANCELLED: grpc.StatusCode.CANCELLED,
+    ErrorCode.CANCELLED: grpc.StatusCode.FAILED_PRECONDITION,  # the status CANCELLED means that the caller hung up
     ErrorCode.UNIMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
     ErrorCode.USER: grpc.StatusCode.UNKNOWN,
 }
@@ -65,14 +68,14 @@ _REQUEST_ERROR_OF_CODE: dict[ErrorCode, type[RequestError]] = {
     ErrorCode.CONFLICT: AlreadyExists,
     ErrorCode.UNAUTHORIZED: PermissionDenied,
     ErrorCode.LEASE_LOST: LeaseLost,
+    ErrorCode.TIMEOUT: DeadlinePassed,
+    ErrorCode.CANCELLED: CancelRequested,
     ErrorCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     ErrorCode.UNIMPLEMENTED: Unimplemented,
 }
 
 _ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.UNAVAILABLE: Unavailable,
-    ErrorCode.TIMEOUT: Unavailable,
-    ErrorCode.CANCELLED: Unavailable,
     ErrorCode.INTERNAL: InternalError,
     ErrorCode.USER: InternalError,
 }
@@ -108,14 +111,7 @@ def is_incident(error: BaseException) -> bool:
 
 def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
     """The status an exception ends a call with. Of an incident nothing is told but its number."""
-    if is_incident(error):
-        told: KagziError = InternalError(
-            f"internal error, incident {incident or 'unknown'}. The server's log says more under this number."
-        )
-        told.metadata["incident"] = incident
-    else:
-        told = cast("KagziError", error)
-    detail = detail_of(told)
+    detail = detail_of(told_of(error, incident=incident))
     code = _STATUS_OF_CODE[detail.code]
     info = ErrorInfo(reason=detail.code.name, domain=DOMAIN, metadata=detail.metadata)
     details: list[Any] = [Any(), Any()]
@@ -124,6 +120,23 @@ def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
     number: int = code.value[0]
     status = Status(code=number, message=detail.message, details=details)
     return RpcStatus(code, detail.message, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the store is away, or something else that a server needs: where it is stays in the log."""
+    return isinstance(error, Unavailable) and not isinstance(error, ServerUnavailable)
+
+
+def told_of(error: BaseException, *, incident: str = "") -> KagziError:
+    """What clients are told instead of an error whose text is not for them; any other error as it is."""
+    if is_incident(error):
+        return InternalError(
+            f"internal error, incident {incident or 'unknown'}. The server's log says more under this number.",
+            metadata={"incident": incident},
+        )
+    if is_outage(error):
+        return ServerUnavailable("the server's database is busy or cannot be reached at the moment. Try again.")
+    return cast("KagziError", error)
 
 
 def detail_of(error: KagziError) -> ErrorDetail:

@@ -44,6 +44,7 @@ def write_step(record: StepRecord) -> pb.Step:
         parent_step_id=record.parent_step_id,
         parallel_group_id=record.parallel_group_id,
         attempts=[_write_attempt(attempt) for attempt in record.attempts],
+        heartbeat_details=write_payload_if(record.details),
         worker_id=record.worker_id or "",
     )
 
@@ -84,6 +85,7 @@ def read_step(letter: pb.Step) -> StepRecord:
         parallel_group_id=letter.parallel_group_id,
         worker_id=letter.worker_id or None,
         attempts=tuple(_read_attempt(attempt) for attempt in letter.attempts),
+        details=read_payload(letter.heartbeat_details) if letter.HasField("heartbeat_details") else None,
     )
 
 

@@ -35,6 +35,7 @@ def write_task(claimed: ClaimedRun) -> pb.Task:
         claimed_at_us=claimed.claimed_at,
         parent_run_id=claimed.parent_run_id or "",
         created_at_us=claimed.created_at,
+        pause_requested=claimed.pause_requested,
     )
 
 
@@ -57,6 +58,7 @@ def read_task(letter: pb.Task, *, worker_id: str = "") -> ClaimedRun:
         history=read_history_page(letter.history),
         cancel_requested=letter.cancel_requested,
         cancel_reason=letter.cancel_reason,
+        pause_requested=letter.pause_requested,
         parent_run_id=letter.parent_run_id or None,
     )
 

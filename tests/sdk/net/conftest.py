@@ -4,7 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from kagzi.sdk.address import parse_address
+from kagzi.sdk.connection import Connection
+from kagzi.system import SystemClock, SystemDice
 from tests.sdk.net.fake_server import FakeServer
+from tests.sdk.net.session_kit import Worker
 
 
 @pytest.fixture
@@ -13,3 +17,20 @@ async def server() -> AsyncIterator[FakeServer]:
     await fake.start()
     yield fake
     await fake.stop()
+
+
+@pytest.fixture
+async def connection(server: FakeServer) -> AsyncIterator[Connection]:
+    opened = Connection(
+        parse_address(server.address, {}), tls=None, api_key=None, clock=SystemClock(), dice=SystemDice()
+    )
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def worker(connection: Connection) -> AsyncIterator[Worker]:
+    made = Worker(connection)
+    yield made
+    await made.session.close()

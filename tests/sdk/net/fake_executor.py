@@ -15,6 +15,8 @@ class FakeExecution:
         self.port = port
         self.abandoned: list[str] = []
         self.cancelled: list[str] = []
+        self.paused: list[str] = []
+        self.news_heard = 0
         self.is_open = True
         self._executor = executor
 
@@ -24,6 +26,15 @@ class FakeExecution:
 
     def cancel(self, reason: str) -> None:
         self.cancelled.append(reason)
+        self._executor.changed.set()
+
+    def pause(self, reason: str) -> None:
+        self.paused.append(reason)
+        self._executor.changed.set()
+
+    def news(self) -> None:
+        self.news_heard += 1
+        self._executor.changed.set()
 
     def close(self) -> None:
         self.is_open = False

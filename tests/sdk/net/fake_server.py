@@ -278,6 +278,15 @@ _REQUESTS: dict[str, Any] = {
     "GetWorkflow": wf.GetWorkflowRequest,
     "ListWorkflows": wf.ListWorkflowsRequest,
     "CancelWorkflow": wf.CancelWorkflowRequest,
+    "TerminateWorkflow": wf.TerminateWorkflowRequest,
+    "PauseWorkflow": wf.PauseWorkflowRequest,
+    "ResumeWorkflow": wf.ResumeWorkflowRequest,
+    "RetryWorkflow": wf.RetryWorkflowRequest,
+    "ForkWorkflow": wf.ForkWorkflowRequest,
+    "SignalWorkflow": wf.SignalWorkflowRequest,
+    "SignalWithStart": wf.SignalWithStartRequest,
+    "CountWorkflows": wf.CountWorkflowsRequest,
+    "ExplainWorkflow": wf.ExplainWorkflowRequest,
     "Heartbeat": pb.HeartbeatRequest,
 }
 

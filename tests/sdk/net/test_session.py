@@ -1,71 +1,21 @@
 """The session: tasks in, operations out, whatever happens to the server in between."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
 from kagzi.core.errors import InvalidArgument, LeaseLost, Unavailable
-from kagzi.sdk.address import parse_address
-from kagzi.sdk.connection import Connection
-from kagzi.sdk.session import Session
-from kagzi.system import SystemClock, SystemDice
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1 import workflow_pb2 as wf
-from tests.sdk.net.fake_executor import Answers, FakeExecutor
+from tests.sdk.net.fake_executor import Answers
 from tests.sdk.net.fake_server import WAIT_S, FakeServer, FakeSession, lease, task
-
-REGISTER = pb.RegisterRequest(
-    worker_id="w1", namespace_id="default", served=[pb.WorkflowTypeVersion(workflow_type="hello", version="1")]
-)
-
-
-class Worker:
-    """A session with its executor, welcomed."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.executor = FakeExecutor()
-        self.drains = 0
-        self.session = Session(connection, REGISTER, self.executor, on_welcome=lambda _: None, on_drain=self._on_drain)
-
-    def _on_drain(self) -> None:
-        self.drains += 1
-
-
-@pytest.fixture
-async def connection(server: FakeServer) -> AsyncIterator[Connection]:
-    opened = Connection(
-        parse_address(server.address, {}), tls=None, api_key=None, clock=SystemClock(), dice=SystemDice()
-    )
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-async def worker(connection: Connection) -> AsyncIterator[Worker]:
-    made = Worker(connection)
-    yield made
-    await made.session.close()
-
-
-async def welcomed(worker: Worker, server: FakeServer) -> FakeSession:
-    starting = asyncio.create_task(worker.session.start())
-    stream, hello = await server.session()
-    await starting
-    assert hello.hello.register == REGISTER
-    return stream
+from tests.sdk.net.session_kit import REGISTER, Worker, step, welcomed
 
 
 async def again(server: FakeServer, **options: tuple[pb.HeldRun, ...]) -> tuple[FakeSession, pb.SessionRequest]:
     """The stream after the present one was broken off."""
     return await server.session(**options)  # type: ignore[arg-type]
-
-
-def step(id: str, answers: Answers, worker: Worker, run: int = 0) -> None:
-    operation = worker.executor.executions[run].port.send(answers)
-    operation.complete_step.step_id = id
 
 
 async def test_a_task_is_accepted_and_receipted(server: FakeServer, worker: Worker) -> None:
@@ -260,23 +210,6 @@ async def test_what_the_server_could_not_record_now_is_sent_again(server: FakeSe
     assert repeated == operation
     stream.acknowledge(repeated)
     assert (await answers.next()).seq == 1
-
-
-async def test_notices(server: FakeServer, worker: Worker) -> None:
-    stream = await welcomed(worker, server)
-    stream.say(tasks=[task("r1"), task("r2", counter=3)])
-    first, second = await worker.executor.accepted(2)
-    lost, cancel = pb.RUN_NOTICE_KIND_LEASE_LOST, pb.RUN_NOTICE_KIND_CANCEL_REQUESTED
-    stream.say(
-        notices=[
-            pb.RunNotice(run_id="r2", lease=lease(2), kind=lost),  # of an older lease: not about this one
-            pb.RunNotice(run_id="r1", lease=lease(), kind=cancel, reason="enough"),
-            pb.RunNotice(run_id="r1", lease=lease(), kind=lost, reason="taken over"),
-        ]
-    )
-    async with asyncio.timeout(WAIT_S):
-        await worker.executor.until(lambda: first.abandoned)
-    assert (first.cancelled, first.abandoned, second.abandoned) == (["enough"], ["taken over"], [])
 
 
 async def test_what_was_lost_meanwhile_is_abandoned_at_the_welcome(server: FakeServer, worker: Worker) -> None:

@@ -34,6 +34,15 @@ async def entered(worker: Worker, server: FakeServer) -> tuple[FakeSession, pb.R
     return stream, greeting.hello.register
 
 
+def test_a_worker_says_where_it_works_and_on_what() -> None:
+    worker = Worker(workflows=[hello, ("bye", _hello)])
+    assert worker.address is None
+    elsewhere = worker.at("kagzi:50051")
+    assert (elsewhere.address, worker.address) == ("kagzi:50051", None)
+    assert [each.name for each in elsewhere.registered] == ["hello", "bye"]
+    assert elsewhere.registered[0] is hello
+
+
 async def test_both_spellings_say_the_same(server: FakeServer) -> None:
     keywords = Worker(
         server.address, namespace="shop", max_concurrent=50, labels={"a": "1"}, workflows=[hello, ("bye", _hello)]

@@ -7,96 +7,26 @@ a test skips with `advance`.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from kagzi.core.commands import (
-    BeginSleep,
-    BeginStep,
-    CancelRun,
-    CompleteRun,
-    CompleteStep,
-    FailRun,
-    FailStep,
-    FinishSleep,
-    Park,
-    ReleaseRun,
-)
 from kagzi.core.errors import ErrorCode, ErrorDetail
-from kagzi.core.outcomes import (
-    Begun,
-    NotParked,
-    Outcome,
-    Parked,
-    Recorded,
-    Refused,
-    RetryScheduled,
-    RunClosed,
-    StepFailed,
-    TimerSet,
-)
-from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
-from kagzi.core.retry import SERVER_DEFAULT, RetryAt, RetryPolicy, after_failure
+from kagzi.core.outcomes import Begun, Outcome, Recorded, Refused
+from kagzi.core.records import ClaimedRun, HistoryPage, Lease, Payload, RunKey
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.executor import Executor
 from kagzi.sdk.ports import Answer, Execution, OnAnswer
 from kagzi.sdk.registry import AnyWorkflow, Registry
 from kagzi.v1 import worker_pb2 as pb
-from kagzi.wire.operations import read_operation, write_answer
+from kagzi.wire.operations import write_answer
 from kagzi.wire.tasks import write_history_step, write_task
+
+from .fake_operations import FakeRun, Operations
 
 START_US = 1_700_000_000_000_000
 TIMEOUT_S = 20.0
 _replace = msgspec.structs.replace
-
-
-class NoDice:
-    def fraction(self) -> float:
-        return 0.0
-
-
-@dataclass
-class FakeRun:
-    """What the server knows of a run."""
-
-    run_id: str
-    workflow_type: str
-    version: str
-    input: Payload | None
-    created_at: int
-    status: RunStatus = RunStatus.PENDING
-    lease: int = 0
-    seq: int = 0
-    steps: dict[str, HistoryStep] = field(default_factory=dict)
-    policies: dict[str, RetryPolicy] = field(default_factory=dict)
-    output: Payload | None = None
-    error: ErrorDetail | None = None
-    cancel_requested: bool = False
-    due_at: int | None = None
-    log: list[str] = field(default_factory=list)  # what was committed, in order
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def result(self) -> Any:
-        assert self.output is not None, (self.status, self.error)
-        return msgspec.json.decode(self.output.data)
-
-    @property
-    def step_ids(self) -> list[str]:
-        return [step.step_id for step in sorted(self.steps.values(), key=lambda step: step.begun_seq)]
-
-    def next_seq(self) -> int:
-        self.seq += 1
-        return self.seq
-
-    def become(self, status: RunStatus) -> None:
-        self.status = status
-        self.changed.set()
-        if status.ended:
-            self.ended.set()
 
 
 class Cut(Exception):
@@ -164,11 +94,19 @@ class FakePort:
     def _commit(self, batch: list[tuple[pb.Operation, OnAnswer | None]]) -> None:
         answers: list[tuple[OnAnswer, Answer]] = []
         for operation, on_answer in batch:
-            if self.was_cut.is_set() or self.run.lease != self.lease:
+            if self.was_cut.is_set():
+                break
+            if self.run.lease != self.lease:
+                assert self.execution is not None
+                self.execution.abandon("its lease was lost")
                 break
             outcome = self._server.apply(self, operation)
             self._commits += 1
             cut = self._cut_after is not None and self._commits >= self._cut_after
+            if on_answer is None and isinstance(outcome, Refused):
+                assert outcome.error.code is ErrorCode.CANCELLED, outcome
+                assert self.execution is not None
+                self.execution.cancel(outcome.error.message)
             if on_answer is not None and not (cut and self._lose_last_answer):
                 answers.append((on_answer, self._answer(outcome)))
             if cut:
@@ -184,7 +122,7 @@ class FakePort:
         return Answer(letter.seq, letter.at_us, letter)
 
 
-class FakeServer:
+class FakeServer(Operations):
     """Runs and their leases. `dice` may delay answers by some passes of the loop."""
 
     def __init__(self, *workflows: AnyWorkflow, latency: Callable[[], int] = lambda: 0, **options: Any) -> None:
@@ -249,7 +187,7 @@ class FakeServer:
         run.lease += 1
         run.become(RunStatus.RUNNING)
         run.changed.clear()
-        port = FakePort(self, run, cut_after, lose_last_answer)
+        port = run.port = FakePort(self, run, cut_after, lose_last_answer)
         port.execution = (executor or self.executor).accept(write_task(self._claimed(run, page)), port)
         return port
 
@@ -272,16 +210,39 @@ class FakeServer:
             last_seq=run.seq,
             history=HistoryPage(first, more, first[-1].begun_seq if first and more else 0),
             cancel_requested=run.cancel_requested,
+            pause_requested=run.pause_requested,
         )
 
-    def _fire_due(self, run: FakeRun) -> list[HistoryStep]:
-        fired: list[HistoryStep] = []
-        for step in list(run.steps.values()):
-            if step.wake_at is not None and not step.seq and step.wake_at <= self.now:
-                done = _replace(step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now)
-                run.steps[step.step_id] = done
-                fired.append(done)
-        return fired
+    # --- from outside -------------------------------------------------------------------------------------------------
+
+    def signal(self, run: FakeRun, name: str, value: Any) -> None:
+        payload = Payload(msgspec.json.encode(value))
+        for step in sorted(run.steps.values(), key=lambda step: step.begun_seq):
+            if step.kind is StepKind.SIGNAL and not step.seq and run.signal_names[step.step_id] == name:
+                run.steps[step.step_id] = _replace(
+                    step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now, output=payload
+                )
+                self._stir(run)
+                return
+        run.signals.append((name, payload))
+
+    def cancel(self, run: FakeRun, reason: str = "not needed") -> None:
+        run.cancel_requested = True
+        if run.status is RunStatus.SLEEPING:
+            run.become(RunStatus.PENDING)
+        elif run.status is RunStatus.RUNNING and run.port is not None and run.port.execution is not None:
+            run.port.execution.cancel(reason)
+
+    def pause(self, run: FakeRun) -> None:
+        run.pause_requested = True
+        if run.status is not RunStatus.RUNNING:
+            run.become(RunStatus.PAUSED)
+        elif run.port is not None and run.port.execution is not None:
+            run.port.execution.pause("")
+
+    def resume(self, run: FakeRun) -> None:
+        run.pause_requested = False
+        run.become(RunStatus.PENDING)
 
     async def run(self, workflow: Any, input: Any = ...) -> FakeRun:
         """Start it and see it through, waking it whenever it sleeps."""
@@ -292,10 +253,17 @@ class FakeServer:
     async def finish(self, run: FakeRun, **claim: Any) -> None:
         async with asyncio.timeout(TIMEOUT_S):
             while not run.status.ended:
+                await self.finish_children(run)
                 self.claim(run, **claim)
                 await self.until_left(run)
+                if run.status is RunStatus.SLEEPING and self.children_of(run):
+                    continue
                 if run.status is RunStatus.SLEEPING and run.due_at is not None:
                     self.advance(max(run.due_at - self.now, 0) / 1_000_000)
+
+    async def finish_children(self, run: FakeRun) -> None:
+        for child in self.children_of(run):
+            await self.finish(child)
 
     async def until_left(self, run: FakeRun) -> None:
         async with asyncio.timeout(TIMEOUT_S):
@@ -311,124 +279,6 @@ class FakeServer:
             return self._apply(port.run, operation)
         finally:
             self._frozen_at = None
-
-    def _apply(self, run: FakeRun, operation: pb.Operation) -> Outcome:
-        command = read_operation(operation, RunKey("default", run.run_id), Lease(run.lease, 7))
-        assert not isinstance(command, Refused), command
-        refused = self.refuse(command)
-        if refused is not None:
-            return Refused(refused)
-        run.log.append(f"{type(command).__name__} {getattr(command, 'step_id', '')}".strip())
-        match command:
-            case BeginStep():
-                return self._begin_step(run, command)
-            case CompleteStep():
-                step = self._current(run, command.step_id, command.attempt)
-                done = _replace(
-                    step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now, output=command.output
-                )
-                run.steps[step.step_id] = done
-                return Recorded(done.seq, done.at)
-            case FailStep():
-                return self._fail_step(run, command)
-            case BeginSleep():
-                return self._begin_sleep(run, command)
-            case FinishSleep():
-                return self._finish_sleep(run, command)
-            case Park():
-                return self._park(run, command)
-            case _:
-                return self._close(run, command)
-
-    def _current(self, run: FakeRun, step_id: str, attempt: int) -> HistoryStep:
-        step = run.steps[step_id]
-        assert step.status is StepStatus.RUNNING, f"{step_id} is {step.status}"
-        assert step.attempt == attempt, f"{step_id}: attempt {attempt}, but {step.attempt} is the current one"
-        return step
-
-    def _begin_step(self, run: FakeRun, command: BeginStep) -> Outcome:
-        step = run.steps.get(command.step_id)
-        if step is None:
-            assert command.attempt == 1, command
-            step = HistoryStep(
-                step_id=command.step_id, kind=StepKind.FUNCTION, status=StepStatus.RUNNING, begun_seq=run.next_seq()
-            )
-            run.policies[command.step_id] = command.retry or SERVER_DEFAULT
-        else:
-            assert not step.seq, f"{command.step_id} is begun although it has a result"
-            assert step.attempt == command.attempt, (step, command)
-            step = _replace(step, status=StepStatus.RUNNING, retry_at=None)
-        run.steps[command.step_id] = step
-        return Begun(step.begun_seq, self.now, step.attempt)
-
-    def _fail_step(self, run: FakeRun, command: FailStep) -> Outcome:
-        step = self._current(run, command.step_id, command.attempt)
-        policy = run.policies[step.step_id]
-        decision = after_failure(policy, step.attempt, command.error, self.now, dice=NoDice())
-        seq = run.next_seq()
-        if isinstance(decision, RetryAt):
-            run.steps[step.step_id] = _replace(
-                step, status=StepStatus.PENDING, attempt=decision.attempt, retry_at=decision.at
-            )
-            return RetryScheduled(seq, self.now, decision.attempt, decision.at)
-        run.steps[step.step_id] = _replace(step, status=StepStatus.FAILED, seq=seq, at=self.now, error=decision.error)
-        return StepFailed(seq, self.now, step.attempt, decision.error)
-
-    def _begin_sleep(self, run: FakeRun, command: BeginSleep) -> Outcome:
-        assert command.step_id not in run.steps, f"{command.step_id} is begun twice"
-        wake_at = command.until if command.until is not None else self.now + (command.duration_us or 0)
-        seq = run.next_seq()
-        step = HistoryStep(
-            step_id=command.step_id, kind=StepKind.SLEEP, status=StepStatus.RUNNING, begun_seq=seq, wake_at=wake_at
-        )
-        if wake_at <= self.now:
-            step = _replace(step, status=StepStatus.COMPLETED, seq=seq, at=self.now)
-        run.steps[command.step_id] = step
-        return Recorded(seq, self.now) if step.seq else TimerSet(seq, self.now, wake_at)
-
-    def _finish_sleep(self, run: FakeRun, command: FinishSleep) -> Outcome:
-        step = run.steps[command.step_id]
-        assert step.wake_at is not None
-        if step.seq:
-            return Recorded(step.seq, step.at)
-        if step.wake_at > self.now:
-            return TimerSet(step.begun_seq, self.now, step.wake_at)
-        run.steps[step.step_id] = done = _replace(step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now)
-        return Recorded(done.seq, done.at)
-
-    def _park(self, run: FakeRun, command: Park) -> Outcome:
-        self._fire_due(run)
-        come = tuple(step for step in run.steps.values() if step.seq > command.known_seq)
-        times = [
-            at
-            for step in run.steps.values()
-            if not step.seq and (at := step.wake_at if step.kind is StepKind.SLEEP else step.retry_at) is not None
-        ]
-        if come or any(at <= self.now for at in times):
-            return NotParked(self.now, come)
-        assert times, "nothing to wait for"
-        assert set(command.waits) <= set(run.steps), command.waits
-        run.due_at = min(times)
-        run.become(RunStatus.SLEEPING)
-        return Parked(self.now, run.due_at)
-
-    def _close(self, run: FakeRun, command: Any) -> Outcome:
-        match command:
-            case CompleteRun(output=output):
-                run.output = output
-                run.become(RunStatus.COMPLETED)
-            case FailRun(error=error):
-                run.error = error
-                run.become(RunStatus.FAILED)
-            case CancelRun(error=error):
-                assert run.cancel_requested
-                run.error = error
-                run.become(RunStatus.CANCELLED)
-            case ReleaseRun():
-                run.become(RunStatus.PENDING)
-            case _:
-                raise AssertionError(command)
-        return RunClosed(run.next_seq(), self.now, run.status)
 
 
 def refused(code: ErrorCode, message: str = "no") -> ErrorDetail:

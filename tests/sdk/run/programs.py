@@ -1,4 +1,4 @@
-"""Random workflows: steps, failures, sleeps, and every way of asyncio to do several things at once.
+"""Random workflows: steps, failures, sleeps, signals, children, and every way to do several things at once.
 
 A program is a list of actions, each a tuple of its name and its parts. `interpret` is the workflow function; what it returns shows
 all results, and in which order concurrent ones were seen.
@@ -11,10 +11,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kagzi.core.errors import StepError
+from kagzi.core.errors import ChildError, StepError
 from kagzi.sdk.context import Context
 from kagzi.sdk.current import current_step
 from kagzi.sdk.retry import Retry
+from kagzi.sdk.signals import Signal
+from kagzi.sdk.workflow import workflow
 
 Action = tuple[Any, ...]
 Program = list[Action]
@@ -26,16 +28,43 @@ _LEAVES = st.one_of(
     st.tuples(st.just("fail"), _NAMES),
     st.tuples(st.just("sleep"), st.sampled_from(["0s", "1ms", "2h", "5h"])),
     st.tuples(st.just("facts")),
+    st.tuples(st.just("once"), _NAMES),
+    st.tuples(st.just("wait"), st.sampled_from(["1ms", "3h"])),
+    st.tuples(st.just("wait_long")),
+    st.tuples(st.just("child"), st.booleans()),
+    st.tuples(st.just("handle")),
+    st.tuples(st.just("changed")),
+    st.tuples(st.just("map"), st.integers(0, 4), st.integers(1, 3)),
 )
 
 
 def _branches(children: st.SearchStrategy[Program]) -> st.SearchStrategy[Program]:
-    kinds = st.sampled_from(["gather", "nested", "group", "tasks", "first", "queue", "as_completed", "abort"])
+    kinds = st.sampled_from(
+        [
+            *("gather", "nested", "group", "tasks", "first", "queue", "as_completed", "abort"),
+            *("parallel", "collect", "fail_fast", "race", "race_sleep", "race_step"),
+        ]
+    )
     branching = st.tuples(kinds, st.lists(children, min_size=1, max_size=3))
     return st.lists(st.one_of(_LEAVES, branching), min_size=1, max_size=3)
 
 
 PROGRAMS = st.recursive(st.lists(_LEAVES, min_size=1, max_size=3), _branches, max_leaves=8)
+
+
+NUMBER = Signal("number", int)
+
+
+@workflow
+async def small_child(ctx: Context, fails: bool) -> str:
+    if fails:
+        raise LookupError("the child")
+    await ctx.sleep("nap", "1h")
+    return await ctx.step("work").run(small_work)
+
+
+async def small_work() -> str:
+    return "child's work"
 
 
 class World:
@@ -45,6 +74,7 @@ class World:
         self.random = Random(seed)
         self.bodies: list[str] = []
         self.before_body: Callable[[str], None] = lambda step_id: None
+        self.meanwhile: Callable[[], None] = lambda: None  # something may happen outside
 
     async def body(self, value: str) -> str:
         info = current_step()
@@ -52,9 +82,13 @@ class World:
         self.bodies.append(info.step_id)
         for _ in range(self.random.randrange(6)):
             await asyncio.sleep(0)
+            self.meanwhile()
         if value == "fail" or (value == "thrice" and info.attempt < 3):
             raise ConnectionError(value)
         return f"{info.step_id}={value}"
+
+    async def item(self, n: int) -> str:
+        return f"{n}: {await self.body('ok')}"
 
 
 class Interpreter:
@@ -82,6 +116,64 @@ class Interpreter:
 
     async def do_facts(self, ctx: Context) -> list[str]:
         return [str(ctx.uuid()), str(ctx.random()), str(ctx.now())]
+
+    async def do_once(self, ctx: Context, name: str) -> str:
+        try:
+            return await ctx.step(name, once=True).run(self.world.body, "ok")
+        except StepError as error:
+            return error.kind  # whether its worker was lost
+
+    async def do_wait(self, ctx: Context, limit: str) -> int | None:
+        return await ctx.wait_for(NUMBER, timeout=limit, default=None)
+
+    async def do_wait_long(self, ctx: Context) -> int:
+        return await ctx.wait_for(NUMBER)
+
+    async def do_child(self, ctx: Context, fails: bool) -> str:
+        try:
+            return await ctx.child(small_child, fails)
+        except ChildError as error:
+            return error.error.text
+
+    async def do_handle(self, ctx: Context) -> list[str]:
+        handle = await ctx.start_child(small_child, False)
+        return [await self.do_step(ctx, "meanwhile"), await handle.result()]
+
+    async def do_changed(self, ctx: Context) -> bool:
+        return ctx.changed("it")
+
+    async def do_map(self, ctx: Context, count: int, limit: int) -> list[str]:
+        return await ctx.map("each", range(count), self.world.item, limit=limit)
+
+    async def do_parallel(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        return await ctx.parallel(self.run(ctx, program) for program in programs)
+
+    async def do_collect(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        branches = [self.run(ctx, program) for program in programs]
+        failing = ctx.step("collected", retry=Retry.none()).run(self.world.body, "fail")
+        return [str(each) for each in await ctx.parallel([*branches, failing], on_error="collect")]
+
+    async def do_fail_fast(self, ctx: Context, programs: list[Program]) -> str:
+        branches = [self.run(ctx, program) for program in programs]
+        try:
+            await ctx.parallel([*branches, ctx.step("fast", retry=Retry.none()).run(self.world.body, "fail")])
+        except StepError as error:
+            return str(error)
+        return "nobody failed"
+
+    async def do_race(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        won = await ctx.race(**{f"b{n}": self.run(ctx, program) for n, program in enumerate(programs)})
+        return [won.name, won.value]
+
+    async def do_race_sleep(self, ctx: Context, programs: list[Program]) -> Any:
+        return await ctx.race(self.run(ctx, programs[0]), ctx.sleep("late", "4h"))
+
+    async def do_race_step(self, ctx: Context, programs: list[Program]) -> Any:
+        return await ctx.race(
+            ctx.step("runner").run(self.world.body, "ok"),
+            self.run(ctx, programs[0]),
+            ctx.step("loser", retry=Retry.fixed(3, "1h")).run(self.world.body, "fail"),
+        )
 
     async def do_gather(self, ctx: Context, programs: list[Program]) -> list[Any]:
         return list(await asyncio.gather(*(self.run(ctx, program) for program in programs)))

@@ -105,7 +105,7 @@ async def test_a_group_of_step_errors_names_the_step() -> None:
         assert "InvalidArgument: bad" in run.error.message
 
 
-async def test_a_kind_that_does_not_fit_the_history_fails_clearly() -> None:
+async def test_a_kind_that_does_not_fit_the_history_pauses_the_run_with_a_problem() -> None:
     name = "x"
 
     @workflow
@@ -127,10 +127,15 @@ async def test_a_kind_that_does_not_fit_the_history_fails_clearly() -> None:
         changed = True
         server.claim(run)
         await server.until_left(run)
-        assert run.status is RunStatus.FAILED
-        assert run.error is not None
-        assert run.error.kind is ErrorKind.NONDETERMINISM
-        assert run.error.message.startswith("'x' is a function in the code, but this run recorded it as a sleep.")
+        assert run.status is RunStatus.PAUSED
+        assert run.problem is not None
+        assert (run.problem.kind, run.problem.subject, run.problem.subject_id) == (
+            ErrorKind.NONDETERMINISM,
+            "step",
+            "x",
+        )
+        assert run.problem.message.startswith("'x' is a function in the code, but this run recorded it as a sleep.")
+        assert f"{__file__}:" in run.problem.message
 
 
 async def test_tasks_that_are_open_when_the_function_returns_are_ended() -> None:

@@ -10,12 +10,12 @@ import uvloop
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kagzi.core.states import RunStatus
+from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.context import Context
 from kagzi.sdk.workflow import Workflow, workflow
 
 from .fake import TIMEOUT_S, FakeRun, FakeServer, fake_server
-from .programs import PROGRAMS, Interpreter, Program, World
+from .programs import PROGRAMS, Interpreter, Program, World, small_child
 
 LOOPS = pytest.mark.parametrize(
     "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -23,7 +23,7 @@ LOOPS = pytest.mark.parametrize(
 SEEDS = st.integers(0, 2**32)
 # Not shrunk: what fails here depends on timing, and shrinking it takes minutes.
 SOME = settings(
-    max_examples=60,
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
@@ -49,7 +49,19 @@ async def see_through(server: FakeServer, run: FakeRun, world: World, cuts: list
         step = run.steps.get(step_id)
         assert step is None or not step.seq, f"{step_id} runs although its result was recorded"
 
+    children: set[asyncio.Task[None]] = set()
+    driven: set[str] = set()
+
+    def meanwhile() -> None:
+        if world.random.random() < 0.1:
+            server.signal(run, "number", world.random.randrange(100))
+        for child in server.children_of(run):
+            if child.run_id not in driven and world.random.random() < 0.1:
+                driven.add(child.run_id)
+                children.add(asyncio.create_task(server.finish(child)))
+
     world.before_body = not_recorded
+    world.meanwhile = meanwhile
     async with asyncio.timeout(TIMEOUT_S):
         while not run.status.ended and not server.broken:
             cut_after, lose_answer = cuts.pop() if cuts else (None, False)
@@ -62,13 +74,32 @@ async def see_through(server: FakeServer, run: FakeRun, world: World, cuts: list
             cut.cancel()
             if port.was_cut.is_set():
                 assert port.execution is not None
+                server.executor = server.new_executor()
                 port.execution.abandon("cut")
                 executor.release_all("cut")
                 await executor.drained()
                 executor.close()
-                server.executor = server.new_executor()
-            if run.status is RunStatus.SLEEPING and run.due_at is not None:
-                server.advance(max(run.due_at - server.now, 0) / 1_000_000)
+            elif run.status is RunStatus.SLEEPING and children:
+                await asyncio.wait(children)
+                children.clear()
+            elif run.status is RunStatus.SLEEPING:
+                await wake(server, run, world)
+        await asyncio.gather(*children)
+
+
+async def wake(server: FakeServer, run: FakeRun, world: World) -> None:
+    """Something happens, so that a sleeping run goes on: a child ends, a signal comes, or time goes by."""
+    children = server.children_of(run)
+    waits = [step for step in run.steps.values() if step.kind is StepKind.SIGNAL and not step.seq]
+    choices = ["child"] * bool(children) + ["signal"] * bool(waits) + ["time"] * (run.due_at is not None)
+    match world.random.choice(choices):
+        case "child":
+            await server.finish(world.random.choice(children))
+        case "signal":
+            server.signal(run, "number", world.random.randrange(100))
+        case _:
+            assert run.due_at is not None
+            server.advance(max(run.due_at - server.now, 0) / 1_000_000)
 
 
 @LOOPS
@@ -82,7 +113,7 @@ def test_a_random_program_survives_cuts_and_replays_to_the_same_end(
         world = World(seed)
         flow = workflow_of(Interpreter(world), program)
         options = {"kept_runs_max": random.choice([0, 10]), "kept_s": 100_000}
-        async with fake_server(flow, latency=lambda: random.randrange(4), **options) as server:
+        async with fake_server(flow, small_child, latency=lambda: random.randrange(4), **options) as server:
             run = server.start(flow)
             await see_through(server, run, world, list(cuts))
             assert not server.broken, (server.broken, run.log)
@@ -113,7 +144,7 @@ def test_a_result_does_not_depend_on_timing_unless_the_program_looks_at_it(
         random = Random(server_seed)
         world = World(server_seed)
         flow = workflow_of(Interpreter(world), blind(program))
-        async with fake_server(flow, latency=lambda: random.randrange(4)) as server:
+        async with fake_server(flow, small_child, latency=lambda: random.randrange(4)) as server:
             run = server.start(flow)
             await see_through(server, run, world, [])
             return run.result, set(run.steps)
@@ -128,11 +159,11 @@ def blind(program: Program) -> Program:
     """The program without what sees the order of things."""
     blinded: Program = []
     for action in program:
-        if action[0] in ("first", "queue", "as_completed", "abort"):
+        if action[0] in ("first", "queue", "as_completed", "abort", "fail_fast", "race", "race_sleep", "race_step"):
             blinded.append(("gather", [blind(branch) for branch in action[1]]))
-        elif action[0] in ("gather", "nested", "group", "tasks"):
+        elif action[0] in ("gather", "nested", "group", "tasks", "parallel", "collect"):
             blinded.append((action[0], [blind(branch) for branch in action[1]]))
-        elif action[0] != "facts":
+        elif action[0] not in ("facts", "wait", "wait_long"):
             blinded.append(action)
     return blinded
 

@@ -97,6 +97,7 @@ class Run:
         for step in self.open_sleeps.values():
             if step.wake_at is not None and step.wake_at <= now:
                 step.status = StepStatus.COMPLETED
+                self.lost_leases = 0
 
 
 def expect(run: Run | None, command: c.Command, now: int) -> Choices:
@@ -200,6 +201,7 @@ def _complete(run: Run, command: c.CompleteStep) -> Choices:
 
     def complete() -> None:
         step.status, step.output, step.lease = StepStatus.COMPLETED, command.output.data, command.lease
+        run.lost_leases = 0
 
     # The step was begun under an older lease: the newer holder should have begun it again.
     return {("Recorded",): complete} if step.lease == command.lease else {("Recorded",): complete, REFUSED: nothing}
@@ -226,7 +228,7 @@ def _fail(run: Run, command: c.FailStep, now: int) -> Choices:
     decision = after_failure(step.policy, step.attempt, command.error, now, dice=LoadedDice())
 
     def fail() -> None:
-        step.lease = command.lease
+        step.lease, run.lost_leases = command.lease, 0
         if isinstance(decision, RetryAt):
             step.status, step.attempt, step.retry_at = StepStatus.PENDING, decision.attempt, decision.at
         else:
@@ -253,6 +255,8 @@ def _sleep(run: Run, command: c.BeginSleep, now: int) -> Choices:
     def begin() -> None:
         found = run.steps.setdefault(command.step_id, Step(StepKind.SLEEP, command.lease, wake_at=wake_at))
         found.status = StepStatus.COMPLETED if over else StepStatus.RUNNING
+        if over:
+            run.lost_leases = 0
 
     return {("Recorded",) if over else ("TimerSet", wake_at): begin}
 
@@ -266,7 +270,11 @@ def _finish(run: Run, command: c.FinishSleep, now: int) -> Choices:
     assert step.wake_at is not None
     if step.wake_at > now:
         return {("TimerSet", step.wake_at): nothing}
-    return {("Recorded",): lambda: setattr(step, "status", StepStatus.COMPLETED)}
+
+    def finish() -> None:
+        step.status, run.lost_leases = StepStatus.COMPLETED, 0
+
+    return {("Recorded",): finish}
 
 
 def _park(run: Run, command: c.Park, now: int) -> Choices:

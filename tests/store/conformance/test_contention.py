@@ -12,7 +12,22 @@ from tests.support.seams import CountingIds
 
 from .invariants import check_invariants
 from .places import Place, connected
-from .verbs import LEASE_US, STEADY, Cellar, begin, complete, complete_run, fail, hand_back, held, park, sleep, the
+from .verbs import (
+    LEASE_US,
+    STEADY,
+    Cellar,
+    begin,
+    complete,
+    complete_run,
+    fail,
+    hand_back,
+    held,
+    park,
+    race,
+    sleep,
+    the,
+    wait_signal,
+)
 
 ROUNDS = 2
 RUNS = 6
@@ -23,6 +38,28 @@ Act = Callable[[Cellar, Sequence[Held]], Awaitable[object]]
 async def cancel(cellar: Cellar, holdings: Sequence[Held]) -> None:
     for holding in holdings:
         await cellar.cancel(holding.run)
+
+
+async def signal(cellar: Cellar, holdings: Sequence[Held]) -> None:
+    for holding in holdings:
+        given = cellar.signal_given()
+        await cellar.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=cellar.now)
+
+
+async def pause(cellar: Cellar, holdings: Sequence[Held]) -> None:
+    for holding in holdings:
+        await cellar.pause(holding.run)
+        await cellar.resume(holding.run)
+
+
+async def terminate(cellar: Cellar, holdings: Sequence[Held]) -> None:
+    for holding in holdings:
+        await cellar.terminate(holding.run)
+
+
+async def end_children(cellar: Cellar, _holdings: Sequence[Held]) -> None:
+    claimed = await cellar.claim(workflow_type="child")
+    await cellar.write(*(complete_run(held(one)) for one in claimed))
 
 
 async def claim(cellar: Cellar, holdings: Sequence[Held]) -> None:
@@ -40,19 +77,31 @@ ACTS: dict[str, Act] = {
     "claim": claim,
     "end": lambda cellar, holdings: cellar.write(*(complete_run(holding) for holding in holdings)),
     "start": lambda cellar, _holdings: cellar.write(*(cellar.start_command(f"id-{n}") for n in range(RUNS))),
+    "signal": signal,
+    "pause": pause,
+    "terminate": terminate,
+    "race": lambda cellar, holdings: cellar.write(*(race(holding, "race", "nap", "child") for holding in holdings)),
+    "end children": end_children,
+    "cascade": lambda cellar, _holdings: cellar.cascade(),
     "leave": lambda cellar, _holdings: cellar.store.worker_left("default", "worker-1", cellar.now, hand_back=True),
 }
 
 
 async def runs_in_hand(cellar: Cellar) -> list[Held]:
-    """Runs with an open step, a failing one and a timer that is due, half of them with a lease about to end."""
+    """Runs with an open step, a failing one, a timer that is due, a child; half of them with a lease about to end."""
     await cellar.start_many(RUNS)
     holdings = [held(one) for one in await cellar.claim()]
     await cellar.write(
         *(
             command
             for holding in holdings
-            for command in (begin(holding, "open"), begin(holding, "other", retry=STEADY), sleep(holding, "nap", s=1))
+            for command in (
+                begin(holding, "open"),
+                begin(holding, "other", retry=STEADY),
+                sleep(holding, "nap", s=1),
+                wait_signal(holding),
+                cellar.child_command(holding),
+            )
         )
     )
     cellar.clock.advance(s=2)

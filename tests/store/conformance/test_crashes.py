@@ -118,7 +118,7 @@ class Saboteur:
         """After a moment that is different every time, until somebody was hit or the moment has passed."""
         # The moment is the subject: any statement of a batch may be the one that is interrupted.
         await asyncio.sleep(self._dice.random() * 0.003)
-        for _ in range(4):
+        for _ in range(12):
             ended = await self._connection.fetchval(
                 "select count(pg_terminate_backend(pid)) from pg_stat_activity"
                 " where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'"

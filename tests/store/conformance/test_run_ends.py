@@ -277,7 +277,7 @@ async def test_a_running_run_is_asked_through_its_holder(cellar: Cellar) -> None
     renewal = await cellar.renew(holding)
     assert renewal.lost == ()
     assert renewal.cancel_requested == ((holding.run, "stop"),)
-    the(Recorded, (await cellar.write(begin(holding, "cleanup"), complete(holding, "cleanup")))[1])
+    the(Recorded, (await cellar.write(begin(holding, "cleanup", cleanup=True), complete(holding, "cleanup")))[1])
     assert the(RunClosed, await cellar.do(acknowledge_cancel(holding))).status == S.CANCELLED
 
 

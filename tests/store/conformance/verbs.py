@@ -5,21 +5,41 @@ from typing import Any, TypeVar
 
 from kagzi.core.commands import (
     Assignment,
+    BeatStep,
     BeginSleep,
     BeginStep,
     CancelRun,
     Command,
     CompleteRun,
     CompleteStep,
+    ContinueAsNew,
+    DecideRace,
     FailRun,
     FailStep,
     FinishSleep,
     Park,
+    PauseDiverged,
+    RecordPatch,
     ReleaseRun,
+    SetStatus,
+    SignalGiven,
+    StartChild,
     StartRun,
+    WaitSignal,
 )
 from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import Begun, Outcome, Parked, Recorded, Refused, Started, TimerSet
+from kagzi.core.outcomes import (
+    Begun,
+    Busy,
+    ChildStarted,
+    Existing,
+    Outcome,
+    Parked,
+    Recorded,
+    Refused,
+    Started,
+    TimerSet,
+)
 from kagzi.core.records import (
     ClaimedRun,
     Held,
@@ -35,7 +55,19 @@ from kagzi.core.records import (
 )
 from kagzi.core.retry import RetryPolicy
 from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
-from kagzi.store.protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, Store, Want
+from kagzi.store.protocol import (
+    Cancelled,
+    Changed,
+    Fired,
+    Fork,
+    Horizon,
+    LeaseTerms,
+    Renewal,
+    Signalled,
+    Store,
+    TypeKey,
+    Want,
+)
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds
 
@@ -47,6 +79,14 @@ STEADY = RetryPolicy(maximum_attempts=3, initial_interval_ms=10_000, backoff_coe
 AT_ONCE = RetryPolicy(maximum_attempts=3, initial_interval_ms=0, jitter=0.0)
 BOOM = ErrorDetail(
     type="shop.PaymentError", message="declined", bases=("shop.ShopError", "Exception"), traceback="line 1"
+)
+MISFIT = ErrorDetail(
+    code=ErrorCode.PRECONDITION_FAILED,
+    kind=ErrorKind.NONDETERMINISM,
+    type="kagzi.core.errors.Diverged",
+    message="step 'charge' (shop.py:7) is new where 'refund' was recorded",
+    subject="step",
+    subject_id="charge",
 )
 STOPPED = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message="stopped")
 
@@ -87,11 +127,17 @@ def fail(held: Held, step_id: str, error: ErrorDetail = BOOM, attempt: int = 1) 
 
 
 def sleep(
-    held: Held, step_id: str, *, us: int | None = None, s: float | None = None, until: Timestamp | None = None
+    held: Held,
+    step_id: str,
+    *,
+    us: int | None = None,
+    s: float | None = None,
+    until: Timestamp | None = None,
+    **options: Any,
 ) -> BeginSleep:
     duration_us = round(s * US_PER_S) if s is not None else us
     return BeginSleep(
-        run=held.run, lease=held.lease, step_id=step_id, name=step_id, duration_us=duration_us, until=until
+        run=held.run, lease=held.lease, step_id=step_id, name=step_id, duration_us=duration_us, until=until, **options
     )
 
 
@@ -99,9 +145,51 @@ def finish(held: Held, step_id: str) -> FinishSleep:
     return FinishSleep(run=held.run, lease=held.lease, step_id=step_id)
 
 
-def park(held: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
+def park(held: Held, *waits: str, known_seq: int = 1_000_000, stay: bool = False) -> Park:
     """By default the worker knows every result there is."""
-    return Park(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq)
+    return Park(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq, stay=stay)
+
+
+def ask(held: Held, *, known_seq: int = 0) -> Park:
+    """What has come? Never parks."""
+    return park(held, known_seq=known_seq, stay=True)
+
+
+def wait_signal(
+    held: Held, signal_name: str = "approved", *, step_id: str = "", s: float | None = None, **options: Any
+) -> WaitSignal:
+    return WaitSignal(
+        run=held.run,
+        lease=held.lease,
+        step_id=step_id or signal_name,
+        signal_name=signal_name,
+        timeout_us=None if s is None else round(s * US_PER_S),
+        **options,
+    )
+
+
+def race(held: Held, step_id: str, winner: str, *losers: str) -> DecideRace:
+    return DecideRace(run=held.run, lease=held.lease, step_id=step_id, name=step_id, winner=winner, losers=losers)
+
+
+def patch(held: Held, step_id: str) -> RecordPatch:
+    return RecordPatch(run=held.run, lease=held.lease, step_id=step_id, name=step_id)
+
+
+def say_status(held: Held, text: str, progress: float | None = None) -> SetStatus:
+    return SetStatus(run=held.run, lease=held.lease, text=text, progress=progress)
+
+
+def beat(held: Held, step_id: str, details: str, attempt: int = 1) -> BeatStep:
+    return BeatStep(run=held.run, lease=held.lease, step_id=step_id, attempt=attempt, details=payload(details))
+
+
+def go_on_as(held: Held, new_run_id: str, input: str = "again", **options: Any) -> ContinueAsNew:
+    return ContinueAsNew(run=held.run, lease=held.lease, new_run_id=new_run_id, input=payload(input), **options)
+
+
+def diverged(held: Held, build_id: str = "build-1", problem: ErrorDetail = MISFIT) -> PauseDiverged:
+    return PauseDiverged(run=held.run, lease=held.lease, problem=problem, build_id=build_id)
 
 
 def complete_run(held: Held, output: str = "result") -> CompleteRun:
@@ -154,6 +242,14 @@ class Cellar:
     async def do(self, command: Command) -> Outcome:
         (outcome,) = await self.write(command)
         return outcome
+
+    async def insist(self, command: Command) -> Outcome:
+        """As the engine does: what met a locked row is said again."""
+        for _ in range(1_000):
+            outcome = await self.do(command)
+            if not isinstance(outcome, Busy):
+                return outcome
+        raise AssertionError(f"the row stays locked: {command}")
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
@@ -210,6 +306,14 @@ class Cellar:
         claimed = {one.run: one for one in await self.claim(workflow_type=workflow_type, namespace=run.namespace)}
         return held(claimed[run])
 
+    async def hold(self, run: RunKey, **want: Any) -> Held:
+        """Claim this run, which must be there to be claimed."""
+        record = await self.run(run)
+        want.setdefault("workflow_type", record.workflow_type)
+        claimed = {one.run: one for one in await self.claim(namespace=run.namespace, **want)}
+        assert run in claimed, f"not to be claimed: {record}"
+        return held(claimed[run])
+
     async def take_over(self, old: Held) -> Held:
         """The lease runs out and another worker claims the run."""
         self.clock.advance(us=LEASE_US + 1)
@@ -234,8 +338,85 @@ class Cellar:
         the(Begun, begun)
         return the(Recorded, recorded)
 
-    async def fire(self, *, end_leases: bool = True, limit: int = 1_000) -> Fired:
-        return await self.store.fire(self.now, end_leases=end_leases, limit=limit)
+    def child_command(
+        self,
+        parent: Held,
+        step_id: str = "child",
+        *,
+        workflow_id: str = "",
+        workflow_type: str = "child",
+        on_close: Any = "cancel",
+        attach: bool = False,
+        cleanup: bool = False,
+        **options: Any,
+    ) -> StartChild:
+        options.setdefault("request_id", f"{parent.run.run_id}/{step_id}")
+        start = self.start_command(
+            workflow_id, workflow_type=workflow_type, namespace=parent.run.namespace, on_conflict="fail", **options
+        )
+        return StartChild(
+            run=parent.run,
+            lease=parent.lease,
+            step_id=step_id,
+            name=workflow_type,
+            start=start,
+            on_close=on_close,
+            attach=attach,
+            cleanup=cleanup,
+        )
+
+    async def child(self, parent: Held, step_id: str = "child", **options: Any) -> RunKey:
+        """A child that nobody has claimed yet."""
+        started = the(ChildStarted, await self.do(self.child_command(parent, step_id, **options)))
+        assert started.created
+        return RunKey(parent.run.namespace, started.child_run_id)
+
+    async def fire(self, *, end_leases: bool = True, limit: int = 1_000, **options: Any) -> Fired:
+        return await self.store.fire(self.now, end_leases=end_leases, limit=limit, **options)
+
+    async def cascade(self, limit: int = 100) -> list[Cancelled]:
+        """Everything that has to be cancelled because of a parent."""
+        told: list[Cancelled] = []
+        for _ in range(10_000):
+            cascaded = await self.store.cascade(self.now, self.now + CLEANUP_US, limit)
+            told += cascaded.cancelled
+            if not cascaded.more:
+                return told
+        raise AssertionError("the cascade has no end")
+
+    def signal_given(self, name: str = "approved", value: str = "yes", request_id: str = "") -> SignalGiven:
+        return SignalGiven(name=name, payload=payload(value), request_id=request_id or self.ids.token())
+
+    async def signal(
+        self, run: RunKey, name: str = "approved", value: str = "yes", *, request_id: str = ""
+    ) -> Signalled:
+        given = self.signal_given(name, value, request_id)
+        answer = await self.store.signal_run(run.namespace, run_id=run.run_id, signal=given, now=self.now)
+        return the(Signalled, answer)
+
+    async def terminate(self, run: RunKey, reason: str = "enough") -> Changed:
+        return the(Changed, await self.store.terminate_run(run, reason, self.now))
+
+    async def pause(self, run: RunKey, reason: str = "wait a little") -> Changed:
+        return the(Changed, await self.store.pause_run(run, reason, self.now))
+
+    async def resume(self, run: RunKey) -> Changed:
+        return the(Changed, await self.store.resume_run(run, self.now))
+
+    async def retry(self, run: RunKey, from_step: str = "", request_id: str = "") -> Changed | Refused | None:
+        return await self.store.retry_run(run, from_step, request_id or self.ids.token(), self.now)
+
+    async def fork(self, source: RunKey, from_step: str, **options: Any) -> Started | Existing | Refused | None:
+        options.setdefault("new_run_id", self.ids.run_id(self.now))
+        options.setdefault("workflow_id", self.ids.token())
+        options.setdefault("request_id", self.ids.token())
+        return await self.store.fork_run(Fork(source=source, from_step=from_step, **options), self.now)
+
+    async def new_build(
+        self, build_id: str, *, workflow_type: str = "hello", version: str = "1", namespace: str = "default"
+    ) -> list[TypeKey]:
+        served = (Served(workflow_type, version),)
+        return list(await self.store.resume_diverged(namespace, served, build_id, self.now))
 
     async def renew(self, *holding: Held, until: Timestamp | None = None) -> Renewal:
         return await self.store.renew(holding, self.now, until or self.now + LEASE_US)

@@ -1,6 +1,7 @@
 """Servers wake each other, also after their connections were cut."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -8,7 +9,7 @@ import pytest
 
 from kagzi.store.postgres import PostgresBus
 from kagzi.store.postgres.bus import PAYLOAD_BYTES, _payloads
-from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake
+from kagzi.store.protocol import LOOK_AGAIN, Poke, TypeKey, Wake
 
 TIMEOUT_S = 20
 
@@ -39,7 +40,7 @@ async def buses(url: str) -> AsyncIterator[tuple[PostgresBus, Ear, PostgresBus, 
 async def test_the_others_hear_it_and_oneself_does_not(buses: tuple[PostgresBus, Ear, PostgresBus, Ear]) -> None:
     one, ear_one, two, ear_two = buses
     from_one = Wake(frozenset({TypeKey("default", "ship: it"), TypeKey("other", "ship")}), frozenset({"default"}))
-    from_two = Wake(ended=frozenset({"two"}))
+    from_two = Wake(ended=frozenset({"two"}), pokes=frozenset({Poke("worker", "default", "run", "result")}))
     await one.publish(from_one)
     await two.publish(from_two)
     assert await ear_two.next() == from_one
@@ -61,12 +62,14 @@ async def test_a_cut_listener_comes_back_and_looks_again(
 def test_a_long_list_of_names_is_sent_in_several_letters() -> None:
     names = frozenset(TypeKey(f"namespace-{n}", "t" * 200) for n in range(200))
     ended = frozenset(f"namespace-{n}" for n in range(500))
-    letters = list(_payloads("server", Wake(names, ended)))
+    pokes = frozenset(Poke(f"worker-{n}", "default", f"run-{n}", "cancel") for n in range(500))
+    letters = list(_payloads("server", Wake(names, ended, pokes=pokes)))
     assert len(letters) > 1
     assert max(len(letter.encode()) for letter in letters) <= PAYLOAD_BYTES
     assert sum(letter.count('"tttt') for letter in letters) == len(names)
+    assert sum(letter.count('"cancel"') for letter in letters) == len(pokes)
 
 
 def test_names_that_fit_into_no_letter_have_everybody_look() -> None:
     [letter] = _payloads("server", Wake(frozenset({TypeKey("n" * 9_000, "t")})))
-    assert letter.endswith("true]")
+    assert json.loads(letter) == ["server", [], [], True, []]

@@ -31,11 +31,27 @@ HOT = [
     "runs_held_by",
     "lock_due_runs",
     "fire_runs",
+    "resolve_due_waits",
     "look",
+    "unbound_signals",
+    "lock_family",
+    "lock_parents",
+    "find_children",
+    "link_children",
+    "tell_parents",
+    "continue_run",
+    "lock_signalled_run",
+    "look_for_signal",
+    "give_signal",
+    "cancel_run",
+    "lock_cascading",
+    "children_to_cancel",
+    "lock_children",
+    "end_cascade",
 ]
 
 # What must be read by which index: a plan by another one reads more than it needs.
-INDEXES = {
+INDEXES: dict[str, dict[str, set[str]]] = {
     "wave": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}},
     "lone_step": {"runs": {"runs_pkey"}},
     "settle": {"runs": {"runs_pkey"}},
@@ -51,8 +67,30 @@ INDEXES = {
     "claim_runs": {"runs": {"runs_to_claim", "runs_pkey", "runs_held", "runs_leased"}},
     "first_pages": {"steps": {"steps_begun"}},
     "renew_leases": {"runs": {"runs_pkey"}},
-    "look": {"runs": {"runs_to_claim", "runs_to_wake", "runs_deadline", "runs_cancel_by", "runs_leased"}},
+    "look": {
+        "runs": {"runs_to_claim", "runs_to_wake", "runs_deadline", "runs_cancel_by", "runs_leased", "runs_cascade"}
+    },
+    "resolve_due_waits": {"runs": {"runs_pkey"}, "steps": {"steps_due", "steps_pkey"}},
+    "unbound_signals": {"signals": {"signals_unbound"}},
+    "lock_family": {"runs": {"runs_pkey"}, "child_links": {"child_links_pkey"}},
+    "lock_parents": {"runs": {"runs_pkey"}, "child_links": {"child_links_pkey"}},
+    "find_children": {
+        "runs": {"runs_pkey", "runs_request_id", "runs_open_workflow_id"},
+        "steps": {"steps_pkey"},
+    },
+    "link_children": {"runs": {"runs_pkey"}},
+    "tell_parents": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}, "child_links": {"child_links_pkey"}},
+    "continue_run": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}, "child_links": {"child_links_pkey"}},
+    "lock_signalled_run": {"runs": {"runs_pkey", "runs_open_workflow_id"}},
+    "look_for_signal": {"steps": {"steps_due"}, "signals": {"signals_request_id", "signals_unbound"}},
+    "give_signal": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}, "signals": {"signals_pkey"}},
+    "lock_cascading": {"runs": {"runs_cascade"}},
+    "children_to_cancel": {"runs": {"runs_pkey", "runs_parent"}, "steps": {"steps_pkey"}},
+    "lock_children": {"runs": {"runs_pkey"}},
+    "end_cascade": {"runs": {"runs_pkey"}},
 }
+
+TABLES = ("runs", "steps", "signals", "child_links")
 
 FILL = [
     "INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0)",
@@ -68,6 +106,14 @@ FILL = [
     f"""
     INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, seq, created_at)
     SELECT run_id, 'charge', 'charge', 1, 3, 1, 2, {NOW} FROM runs
+    """,
+    f"""
+    INSERT INTO signals (run_id, number, received_at, name, request_id, payload)
+    SELECT run_id, 1, {NOW}, 'approved', 'request', '' FROM runs WHERE lease_until IS NOT NULL
+    """,
+    """
+    INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id)
+    SELECT run_id, run_id, 'child' FROM runs WHERE lease_until IS NOT NULL
     """,
 ]
 
@@ -90,7 +136,7 @@ async def test_plans_go_by_indexes_on_empty_tables(connection: asyncpg.Connectio
 
 
 async def test_plans_go_by_indexes_on_large_tables_analysed_or_not(connection: asyncpg.Connection) -> None:
-    for table in ("runs", "steps"):
+    for table in TABLES:
         await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
     for statement in FILL:
         await connection.execute(statement)
@@ -106,7 +152,7 @@ async def assert_plans(connection: asyncpg.Connection) -> None:
         nodes = list(flatten(await plan_of(connection, name)))
         for node in nodes:
             table, how = node.get("Relation Name"), node["Node Type"]
-            if table not in ("runs", "steps") or how == "ModifyTable":
+            if table not in TABLES or how == "ModifyTable":
                 continue
             assert "Index" in how, f"{name} reads {table} by {how}:\n{json.dumps(nodes[0], indent=1)}"
             allowed = INDEXES.get(name, {}).get(table)

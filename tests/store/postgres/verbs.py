@@ -1,7 +1,7 @@
 """What a worker says, as short as it can be said."""
 
-from kagzi.core.commands import Assignment, BeginStep, CompleteStep, StartRun
-from kagzi.core.outcomes import Outcome, Started
+from kagzi.core.commands import Assignment, BeginStep, Command, CompleteStep, Park, SignalGiven, StartChild, StartRun
+from kagzi.core.outcomes import ChildStarted, Outcome, Started
 from kagzi.core.records import Held, Lease, Payload, RunKey
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import LeaseTerms
@@ -23,11 +23,11 @@ async def running(store: PostgresStore, count: int) -> list[Held]:
     return [Held(command.run, Lease(1, 7)) for command in commands]
 
 
-def start(*, assigned: bool = False, workflow_type: str = "ship") -> StartRun:
+def start(*, assigned: bool = False, workflow_type: str = "ship", workflow_id: str = "") -> StartRun:
     run_id = _ids.run_id(NOW)
     return StartRun(
         run=RunKey("default", run_id),
-        workflow_id=run_id,
+        workflow_id=workflow_id or run_id,
         workflow_type=workflow_type,
         request_id=_ids.token(),
         input=OUTPUT,
@@ -43,5 +43,34 @@ def complete(held: Held, step_id: str) -> CompleteStep:
     return CompleteStep(run=held.run, lease=held.lease, step_id=step_id, attempt=1, output=OUTPUT)
 
 
-async def write(store: PostgresStore, *commands: StartRun | BeginStep | CompleteStep) -> list[Outcome]:
+def park(held: Held) -> Park:
+    return Park(run=held.run, lease=held.lease, waits=(), known_seq=1_000_000)
+
+
+def signal(name: str) -> SignalGiven:
+    return SignalGiven(name=name, payload=OUTPUT, request_id=_ids.token())
+
+
+def start_child(
+    parent: Held, step_id: str, *, workflow_id: str = "", assigned: bool = False, attach: bool = False
+) -> StartChild:
+    return StartChild(
+        run=parent.run,
+        lease=parent.lease,
+        step_id=step_id,
+        name="child",
+        start=start(assigned=assigned, workflow_type="child", workflow_id=workflow_id),
+        attach=attach,
+    )
+
+
+async def held_child(store: PostgresStore, parent: Held, step_id: str) -> Held:
+    """A child of a run, in the hands of a worker."""
+    command = start_child(parent, step_id, assigned=True)
+    [outcome] = await write(store, command)
+    assert isinstance(outcome, ChildStarted)
+    return Held(command.start.run, Lease(1, 7))
+
+
+async def write(store: PostgresStore, *commands: Command) -> list[Outcome]:
     return list(await store.write(commands, NOW, TERMS))

@@ -23,7 +23,7 @@ def modes(folder: Path) -> dict[str, int]:
 async def test_a_file_is_made_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "kagzi.db"
     status = await SqliteMigrator(str(path)).migrate()
-    assert (status.current, status.latest, status.pending) == (1, 1, ())
+    assert (status.current, status.latest, status.pending) == (2, 2, ())
     assert modes(tmp_path) == {"kagzi.db": 0o600}
     store = store_at(path)
     await store.open()
@@ -33,15 +33,15 @@ async def test_a_file_is_made_for_its_owner_only(tmp_path: Path) -> None:
 
 async def test_status_makes_no_file(tmp_path: Path) -> None:
     status = await SqliteMigrator(str(tmp_path / "kagzi.db")).status()
-    assert (status.current, status.latest, status.pending) == (0, 1, ("0001_backbone",))
+    assert (status.current, status.latest, status.pending) == (0, 2, ("0001_backbone", "0002_execution"))
     assert modes(tmp_path) == {}
 
 
 async def test_migrating_again_and_at_once_changes_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "kagzi.db")
     statuses = await asyncio.gather(*(SqliteMigrator(path).migrate() for _ in range(4)))
-    assert {status.current for status in statuses} == {1}
-    assert (await SqliteMigrator(path).migrate()).current == 1
+    assert {status.current for status in statuses} == {2}
+    assert (await SqliteMigrator(path).migrate()).current == 2
 
 
 async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
         await store_at(path).open()
     assert not path.exists()
     path.touch()
-    with pytest.raises(SchemaMismatch, match=r"version 0; this code needs 1\. Run `kagzi db migrate`"):
+    with pytest.raises(SchemaMismatch, match=r"version 0; this code needs 2\. Run `kagzi db migrate`"):
         await store_at(path).open()
 
 
@@ -58,7 +58,7 @@ async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ("UPDATE schema_migrations SET checksum = 'other'", "another text"),
-        ("INSERT INTO schema_migrations VALUES (2, 'future', 'x')", "newer than the 1 this code knows"),
+        ("INSERT INTO schema_migrations VALUES (3, 'future', 'x')", "newer than the 2 this code knows"),
     ],
 )
 async def test_a_schema_of_another_kind_is_refused(path: str, change: str, says: str) -> None:

@@ -12,7 +12,7 @@ import asyncpg
 import msgspec
 
 from ...core.errors import Unavailable
-from ..protocol import LOOK_AGAIN, TypeKey, Wake
+from ..protocol import LOOK_AGAIN, Poke, TypeKey, Wake
 from .connections import CLOSE_TIMEOUT_S, HOT_SETTINGS, LOSSES, Counters, Link, Target
 
 _log = logging.getLogger(__name__)
@@ -29,9 +29,10 @@ _LONGEST_PAUSE_S = 5.0
 
 class _Letter(msgspec.Struct, frozen=True, array_like=True):
     server_id: str
-    pending: list[tuple[str, str]] = []
+    pending: list[TypeKey] = []
     ended: list[str] = []
     look_again: bool = False
+    pokes: list[Poke] = []
 
 
 _encode = msgspec.json.Encoder().encode
@@ -121,8 +122,9 @@ class PostgresBus:
             self._deliver(LOOK_AGAIN)
             return
         if letter.server_id != self._server_id:
-            pending = frozenset(TypeKey(*names) for names in letter.pending)
-            self._deliver(Wake(pending, frozenset(letter.ended), letter.look_again))
+            self._deliver(
+                Wake(frozenset(letter.pending), frozenset(letter.ended), letter.look_again, frozenset(letter.pokes))
+            )
 
     def _deliver(self, wake: Wake) -> None:
         if self._on_wake is not None:
@@ -131,17 +133,28 @@ class PostgresBus:
 
 def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
     """The wake as letters that are each short enough."""
-    pending, ended = sorted(wake.pending), sorted(wake.ended)
-    payload = _encode(
-        _Letter(server_id, [(key.namespace, key.workflow_type) for key in pending], ended, wake.look_again)
-    )
+    pending, ended, pokes = sorted(wake.pending), sorted(wake.ended), sorted(wake.pokes)
+    letter = _Letter(server_id, pending, ended, wake.look_again, pokes)
+    payload = _encode(letter)
     if len(payload) <= PAYLOAD_BYTES:
         yield payload.decode()
-    elif len(pending) + len(ended) == 1:  # names so long that they do not fit: have everybody look
+    elif len(pending) + len(ended) + len(pokes) == 1:  # names so long that they do not fit: have everybody look
         yield _encode(_Letter(server_id, look_again=True)).decode()
     else:
-        half, middle = len(pending) // 2, len(ended) // 2
-        if half == 0 and middle == 0:  # one of each
-            half = 1
-        yield from _payloads(server_id, Wake(frozenset(pending[:half]), frozenset(ended[:middle]), wake.look_again))
-        yield from _payloads(server_id, Wake(frozenset(pending[half:]), frozenset(ended[middle:])))
+        for part in _halves(wake):
+            yield from _payloads(server_id, part)
+
+
+def _halves(wake: Wake) -> tuple[Wake, Wake]:
+    """Everything divided in two, one kind after the other; both have something."""
+    pending, ended, pokes = sorted(wake.pending), sorted(wake.ended), sorted(wake.pokes)
+    half = (len(pending) + len(ended) + len(pokes)) // 2
+    first = pending[:half], ended[: max(0, half - len(pending))], pokes[: max(0, half - len(pending) - len(ended))]
+    return (
+        Wake(frozenset(first[0]), frozenset(first[1]), wake.look_again, frozenset(first[2])),
+        Wake(
+            frozenset(pending[len(first[0]) :]),
+            frozenset(ended[len(first[1]) :]),
+            pokes=frozenset(pokes[len(first[2]) :]),
+        ),
+    )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
-from ...core.states import KindCode
+from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
 from ..protocol import Want
 from .connections import Row, Rows, Session
@@ -53,7 +53,7 @@ class Claims:
                         rows = await session.read("claim_runs", now, nonce, until, *_arguments(part))
                         if unlocked := {row["namespace"] for row in rows if row["limited"]} - locked:
                             raise _TakenBackError(unlocked)
-                        claimed += _claimed(rows, await _first_pages(session, rows), now)
+                        claimed += await _with_history(session, rows, now)
                     return claimed
             except _TakenBackError as taken_back:
                 self.limited |= taken_back.namespaces
@@ -113,6 +113,22 @@ def _arguments(wanted: dict[_Wanted, list[Want]]) -> tuple[Sequence[object], ...
     )
 
 
+async def _with_history(session: Session, rows: Rows, now: Timestamp) -> list[ClaimedRun]:
+    pages = await _first_pages(session, rows)
+    late = [rows[number - 1]["run_id"] for number, page in pages.items() if any(_is_late(step, now) for step in page)]
+    if not late:
+        return _claimed(rows, pages, now, {})
+    resolved = await session.read("resolve_due_waits", now, late)
+    seqs: dict[str, int] = {row["run_id"]: row["seq"] for row in resolved}
+    return _claimed(rows, await _first_pages(session, rows), now, seqs)
+
+
+def _is_late(step: Row, now: Timestamp) -> bool:
+    """A sleep or a wait for a signal that ended while nobody held the run."""
+    wake_at: Timestamp | None = step["wake_at"]
+    return wake_at is not None and wake_at <= now and step["status"] == StepCode.RUNNING
+
+
 async def _first_pages(session: Session, rows: Rows) -> dict[int, list[Row]]:
     pages: dict[int, list[Row]] = {}
     if rows:
@@ -124,10 +140,12 @@ async def _first_pages(session: Session, rows: Rows) -> dict[int, list[Row]]:
     return pages
 
 
-def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[ClaimedRun]:
+def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp, seqs: dict[str, int]) -> list[ClaimedRun]:
+    """`seqs`: of runs that were given another since they were claimed."""
     claimed: list[ClaimedRun] = []
     for number, row in enumerate(rows, start=1):
         page = pages.get(number, [])
+        last_seq: int = row["seq"]
         payloads: dict[int, Payload | None] = {}
         steps: list[Row] = []
         for entry in page:
@@ -139,6 +157,7 @@ def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[Cl
             read_claimed_run(
                 row,
                 now=now,
+                last_seq=seqs.get(row["run_id"], last_seq),
                 input=payloads.get(KindCode.INPUT),
                 context=payloads.get(KindCode.CONTEXT),
                 history=_page(steps),

@@ -1,36 +1,55 @@
 """What ends a worker's hold of a run: parking, ending, handing back. Pure but for the dice."""
 
-from ...core.commands import CancelRun, CompleteRun, FailRun, Park, ReleaseRun, WorkerCommand
-from ...core.errors import ErrorDetail
+from ...core.commands import (
+    CancelRun,
+    CompleteRun,
+    ContinueAsNew,
+    FailRun,
+    Park,
+    PauseDiverged,
+    ReleaseRun,
+    WorkerCommand,
+)
+from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
 from ...core.retry import RetryAt, after_failure
 from ...core.seams import Dice
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
-from ...core.times import Timestamp
+from ...core.times import Timestamp, to_datetime
 from .fence import refusal_of
-from .refusals import precondition_failed
-from .state import OUTPUT_STEP, RunState, StepState
+from .refusals import cancelled, precondition_failed
+from .state import NEVER, OUTPUT_STEP, RunState, StepState
+
+_REASONS = {
+    int(KindCode.FUNCTION): WaitCode.RETRY,
+    int(KindCode.SLEEP): WaitCode.TIME,
+    int(KindCode.SIGNAL): WaitCode.SIGNAL,
+    int(KindCode.CHILD): WaitCode.CHILD,
+}
 
 
 def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
-    if run.status == RunCode.SLEEPING and run.lease == command.lease:
+    if run.status in (RunCode.SLEEPING, RunCode.PAUSED) and run.lease == command.lease and not command.stay:
         return Parked(now, run.due_at)
     if refused := refusal_of(run, command, now):
         return refused
+    if run.pause_requested and not command.stay:
+        run.leave(RunCode.PAUSED)
+        return Parked(now, None)
     waits = [step for step in run.steps.values() if step.due_at is not None]
-    come = _complete_due_sleeps(run, waits, now)
-    results = [
-        step
-        for step in run.steps.values()
-        if step.step_id in come or (step.seq > command.known_seq and step.kind < KindCode.INPUT)
-    ]
-    if results:
+    come = _resolve_due(run, waits, now)
+    results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
+    if results or command.stay:
         results.sort(key=_seq_of)
         return NotParked(now, tuple(step.as_history() for step in results))
+    return _sleep(run, waits, now)
+
+
+def _sleep(run: RunState, waits: list[StepState], now: Timestamp) -> Outcome:
     open_waits = [(step.due_at, step.kind) for step in waits if step.due_at is not None]
     if not open_waits:
         return precondition_failed(
-            f"run {run.run.run_id} has nothing to wait for: no sleep is open and no retry is scheduled",
+            f"run {run.run.run_id} has nothing to wait for: no sleep, signal or child is awaited and no retry is scheduled",
             subject="run",
             subject_id=run.run.run_id,
         )
@@ -38,8 +57,8 @@ def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
     if due_at <= now:
         return NotParked(now, ())
     run.leave(RunCode.SLEEPING)
-    run.wait_reason = WaitCode.TIME if kind == KindCode.SLEEP else WaitCode.RETRY
-    run.due_at = now if _cancelled_meanwhile(run) else due_at
+    run.wait_reason = _REASONS[kind]
+    run.due_at = now if _cancelled_meanwhile(run) else None if due_at == NEVER else due_at
     return Parked(now, run.due_at)
 
 
@@ -60,7 +79,7 @@ def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice
         output=command.output,
         changed=True,
     )
-    return RunClosed(run.seq, now, RunStatus.COMPLETED)
+    return _closed(run, now)
 
 
 def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Outcome:
@@ -75,7 +94,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
             return _retry_run(run, decision, now)
         error = decision.error
     _end_run(run, RunCode.FAILED, error, now)
-    return RunClosed(run.seq, now, RunStatus.FAILED)
+    return _closed(run, now)
 
 
 def cancel_run(run: RunState, command: CancelRun, now: Timestamp, dice: Dice) -> Outcome:
@@ -85,27 +104,72 @@ def cancel_run(run: RunState, command: CancelRun, now: Timestamp, dice: Dice) ->
         message = f"nobody asked for run {run.run.run_id} to be cancelled: complete it, fail it or release it"
         return precondition_failed(message, subject="run", subject_id=run.run.run_id)
     _end_run(run, RunCode.CANCELLED, command.error, now)
-    return RunClosed(run.seq, now, RunStatus.CANCELLED)
+    return _closed(run, now)
 
 
 def release_run(run: RunState, command: ReleaseRun, now: Timestamp, dice: Dice) -> Outcome:
-    if run.status == RunCode.PENDING and run.lease == command.lease:
-        return RunClosed(run.seq, run.ready_at or 0, RunStatus.PENDING)
+    if run.status in (RunCode.PENDING, RunCode.PAUSED) and run.lease == command.lease:
+        return RunClosed(run.seq, run.ready_at or now, RUN_STATUS_OF_CODE[run.status])
     if refused := refusal_of(run, command, now):
         return refused
     run.next_seq()
+    if run.pause_requested:
+        run.leave(RunCode.PAUSED)
+        return RunClosed(run.seq, now, RunStatus.PAUSED)
     run.leave(RunCode.PENDING)
     run.ready_at = now
     return RunClosed(run.seq, now, RunStatus.PENDING)
 
 
-def _complete_due_sleeps(run: RunState, waits: list[StepState], now: Timestamp) -> set[str]:
-    due = [step for step in waits if step.kind == KindCode.SLEEP and (step.wake_at or 0) <= now]
+def pause_diverged(run: RunState, command: PauseDiverged, now: Timestamp, dice: Dice) -> Outcome:
+    if run.status == RunCode.PAUSED and run.lease == command.lease:
+        return RunClosed(run.seq, now, RunStatus.PAUSED)
+    if refused := refusal_of(run, command, now):
+        return refused
+    run.next_seq()
+    run.leave(RunCode.PAUSED)
+    run.problem, run.diverged, run.tried_build = command.problem, True, command.build_id
+    return RunClosed(run.seq, now, RunStatus.PAUSED)
+
+
+def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, dice: Dice) -> Outcome:
+    if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
+        return refused
+    if run.cancel_requested_at is not None:
+        return cancelled(run.run.run_id)
+    run.successor_paused = run.pause_requested
+    _end_run(run, RunCode.COMPLETED, None, now)
+    run.continued_as, run.successor = command.new_run_id, command
+    return _closed(run, now)
+
+
+def _is_news(step: StepState, known_seq: int) -> bool:
+    return step.seq > known_seq and step.kind < KindCode.INPUT and step.status != StepCode.ABANDONED
+
+
+def _resolve_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[str]:
+    """Sleeps that are over complete; waits for signals whose time is over fail."""
+    due = [step for step in waits if step.kind != KindCode.FUNCTION and (step.due_at or 0) <= now]
     due.sort(key=lambda step: (step.wake_at or 0, step.begun_seq))
     for step in due:
         step.seq = run.next_result_seq()
         step.status, step.finished_at, step.changed = StepCode.COMPLETED, now, True
+        if step.kind == KindCode.SIGNAL:
+            step.status, step.error = StepCode.FAILED, _no_signal(step)
     return {step.step_id for step in due}
+
+
+def _no_signal(step: StepState) -> ErrorDetail:
+    """The statement fire_runs says the same."""
+    by = to_datetime(step.wake_at or 0).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return ErrorDetail(
+        code=ErrorCode.TIMEOUT,
+        kind=ErrorKind.TIMEOUT,
+        type="TimeoutError",
+        message=f"signal '{step.name}' did not come before {by}",
+        subject="step",
+        subject_id=step.step_id,
+    )
 
 
 def _cancelled_meanwhile(run: RunState) -> bool:
@@ -117,6 +181,9 @@ def _cancelled_meanwhile(run: RunState) -> bool:
 def _retry_run(run: RunState, decision: RetryAt, now: Timestamp) -> Outcome:
     run.next_seq()
     run.attempt = decision.attempt
+    if run.pause_requested:
+        run.leave(RunCode.PAUSED)
+        return RunClosed(run.seq, now, RunStatus.PAUSED)
     if decision.at <= now:
         run.leave(RunCode.PENDING)
         run.ready_at = now
@@ -130,13 +197,19 @@ def _end_run(run: RunState, status: RunCode, error: ErrorDetail | None, now: Tim
     run.next_seq()
     run.leave(status)
     run.finished_at, run.error = now, error
+    run.cascade_due = run.cascade_due or run.has_children
 
 
 def _ended_before(run: RunState, command: WorkerCommand) -> Outcome | None:
     """Sent again by the holder under which the run ended: it is told how."""
     if not run.ended or run.lease != command.lease:
         return None
-    return RunClosed(run.seq, run.finished_at or 0, RUN_STATUS_OF_CODE[run.status])
+    return _closed(run, run.finished_at or 0)
+
+
+def _closed(run: RunState, at: Timestamp) -> RunClosed:
+    status = RUN_STATUS_OF_CODE[run.status]
+    return RunClosed(run.seq, at, status, continued_as=run.continued_as, has_children=run.has_children)
 
 
 def _seq_of(step: StepState) -> int:

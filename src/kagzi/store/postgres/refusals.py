@@ -29,6 +29,30 @@ def resource_exhausted(message: str, *, limit: str, subject: str, subject_id: st
     return Refused(detail)
 
 
+def namespace_disabled(namespace: str) -> Refused:
+    message = f"namespace {namespace!r} is disabled: enable it to start runs in it"
+    return precondition_failed(message, subject="namespace", subject_id=namespace)
+
+
+def namespace_full(namespace: str, limit: int) -> Refused:
+    return resource_exhausted(
+        f"namespace {namespace!r} has {limit} open runs, its limit (open_runs_limit). "
+        "Wait until some have ended, or raise the limit.",
+        limit="open_runs_limit",
+        subject="namespace",
+        subject_id=namespace,
+    )
+
+
+def cancelled(run_id: str) -> Refused:
+    """What is new to a run that is to stop."""
+    message = f"run {run_id} is to be cancelled: only steps of a cleanup scope begin now"
+    detail = ErrorDetail(
+        code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message, subject="run", subject_id=run_id
+    )
+    return Refused(detail)
+
+
 def internal(message: str) -> Refused:
     return _refused(ErrorCode.INTERNAL, message, "", "")
 

@@ -86,6 +86,11 @@ def read_payload(data: bytes | None, metadata: str | None) -> Payload | None:
     return Payload(data, None if metadata is None else _strings_decoder.decode(metadata))
 
 
+def require_payload(data: bytes, metadata: str | None) -> Payload:
+    """Of a column that is never NULL."""
+    return Payload(data, None if metadata is None else _strings_decoder.decode(metadata))
+
+
 def read_history_step(row: Row) -> HistoryStep:
     return HistoryStep(
         step_id=row["step_id"],
@@ -105,7 +110,7 @@ def read_history_step(row: Row) -> HistoryStep:
 
 
 def read_claimed_run(
-    row: Row, *, now: int, input: Payload | None, context: Payload | None, history: HistoryPage
+    row: Row, *, now: int, last_seq: int, input: Payload | None, context: Payload | None, history: HistoryPage
 ) -> ClaimedRun:
     return ClaimedRun(
         run=RunKey(row["namespace"], row["run_id"]),
@@ -121,7 +126,7 @@ def read_claimed_run(
         created_at=row["created_at"],
         claimed_at=now,
         deadline_at=row["deadline_at"],
-        last_seq=row["seq"],
+        last_seq=last_seq,
         history=history,
         cancel_requested=row["cancel_requested_at"] is not None,
         cancel_reason=row["cancel_reason"] or "",
@@ -130,7 +135,12 @@ def read_claimed_run(
 
 
 def read_run(
-    row: Row, *, input: Payload | None = None, context: Payload | None = None, output: Payload | None = None
+    row: Row,
+    *,
+    waits: tuple[str, ...] = (),
+    input: Payload | None = None,
+    context: Payload | None = None,
+    output: Payload | None = None,
 ) -> RunRecord:
     status = RUN_STATUS_OF_CODE[row["status"]]
     reason = row["wait_reason"]
@@ -159,6 +169,12 @@ def read_run(
         parent_run_id=row["parent_run_id"],
         parent_step_id=row["parent_step_id"],
         lost_leases=row["lost_leases"],
+        status_text=row["status_text"] or "",
+        progress=row["progress"],
+        forked_from=row["forked_from"],
+        continued_as=row["continued_as"],
+        pause_requested=row["pause_requested"],
+        waits=waits,
         input=input,
         context=context,
         output=output,
@@ -190,6 +206,7 @@ def read_step(row: Row, namespace: str, attempts: tuple[StepAttempt, ...]) -> St
         parallel_group_id=row["parallel_group_id"] or "",
         worker_id=row["worker_id"],
         attempts=attempts,
+        details=read_payload(row["details"], row["details_meta"]),
     )
 
 

@@ -1,18 +1,15 @@
-"""Questions about runs, and the request to stop one."""
+"""Questions about runs."""
 
 from collections.abc import Sequence
 
 from ...core.cursor import Cursor
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, Unavailable
 from ...core.ids import is_uuid
-from ...core.records import Held, Lease, Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord
+from ...core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
-from ...core.times import Timestamp
-from ..protocol import Cancelled, TypeKey
-from .connections import CONTENTION, Row, Session
-from .rows import read_error, read_payload, read_run, write_error
+from .connections import Session
+from .rows import read_error, read_payload, read_run
 
-_CANCEL_TRIES = 3
+_WAITS_SHOWN = 100
 
 
 async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id: str) -> RunRecord | None:
@@ -28,8 +25,12 @@ async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id:
         row["kind"]: read_payload(row["output"], row["output_meta"])
         for row in await session.read("run_payloads", rows[0]["run_id"])
     }
+    waits: tuple[str, ...] = ()
+    if rows[0]["status"] == RunCode.SLEEPING:
+        waits = tuple(row["step_id"] for row in await session.read("open_waits", rows[0]["run_id"], _WAITS_SHOWN))
     return read_run(
         rows[0],
+        waits=waits,
         input=payloads.get(KindCode.INPUT),
         context=payloads.get(KindCode.CONTEXT),
         output=payloads.get(KindCode.OUTPUT),
@@ -91,39 +92,7 @@ async def ends_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd |
             answers[index] = status
             continue
         output = read_payload(row["output"], row["output_meta"])
-        answers[index] = RunEnd(run=run, status=status, output=output, error=read_error(row["error"]))
+        answers[index] = RunEnd(
+            run=run, status=status, output=output, error=read_error(row["error"]), continued_as=row["continued_as"]
+        )
     return answers
-
-
-async def cancel_run(
-    session: Session, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
-) -> Cancelled | None:
-    if not is_uuid(run.run_id):
-        return None
-    for _ in range(_CANCEL_TRIES):
-        try:
-            async with session.transaction():
-                rows = await session.read("lock_run", run.namespace, run.run_id)
-                return await _cancel_locked(session, rows[0], reason, now, cancel_by) if rows else None
-        except CONTENTION:
-            continue
-    raise Unavailable(f"run {run.run_id} is locked by somebody else: try again")
-
-
-async def _cancel_locked(session: Session, row: Row, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled:
-    status = RunCode(row["status"])
-    if RUN_STATUS_OF_CODE[status].ended:
-        return Cancelled(RUN_STATUS_OF_CODE[status])
-    never_claimed = row["lease"] == 0
-    then = RunCode.CANCELLED if never_claimed else RunCode.RUNNING if status is RunCode.RUNNING else RunCode.PENDING
-    error = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=reason or "cancelled")
-    await session.read(
-        "cancel_run", row["run_id"], now, cancel_by, reason, int(then), write_error(error) if never_claimed else None
-    )
-    if never_claimed:
-        return Cancelled(RunStatus.CANCELLED, ended=True)
-    if then is RunCode.RUNNING:
-        holder = Held(RunKey(row["namespace"], row["run_id"]), Lease(row["lease"], row["nonce"]))
-        return Cancelled(RunStatus.RUNNING, holder=holder, worker_id=row["worker_id"])
-    woken = None if status is RunCode.PENDING else TypeKey(row["namespace"], row["workflow_type"])
-    return Cancelled(RunStatus.PENDING, woken=woken)

@@ -3,17 +3,23 @@
 "Insert, then look" instead of the other way round: under any number of racing callers exactly one insert wins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ...core.commands import StartRun
+import msgspec
+
+from ...core.commands import SignalGiven, StartRun
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import Busy, Existing, Outcome, Refused, Started
+from ...core.outcomes import Busy, Existing, Outcome, Started
+from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, WaitCode
 from ...core.times import Timestamp
+from ..protocol import Signalled
 from .batch import Group, Outcomes, Writing
 from .connections import CONTENTION, Row, Session, columns
-from .refusals import conflict, precondition_failed, resource_exhausted
+from .kinship import lock_family, tell_parents
+from .refusals import conflict, namespace_disabled, namespace_full
 from .rows import write_error, write_policy, write_strings
+from .signals import give_signal
 
 _TRIES = 3
 
@@ -71,14 +77,23 @@ def _undecided(asked: Sequence[_Asked], outcomes: Outcomes) -> list[_Asked]:
     return [item for item in asked if outcomes[item[0]] is None]
 
 
-def _note(outcomes: Outcomes, decided: dict[int, Outcome]) -> None:
+def _note(outcomes: Outcomes, decided: Mapping[int, Outcome]) -> None:
     for index, outcome in decided.items():
         outcomes[index] = outcome
 
 
-async def _insert(session: Session, asked: Sequence[_Asked], now: Timestamp, *, limited: bool) -> dict[int, Outcome]:
-    """Make the runs, those in limited namespaces only if `limited`; answers for those that were made."""
-    commands = [command for _, command in asked]
+async def insert_runs(
+    session: Session,
+    commands: Sequence[StartRun],
+    now: Timestamp,
+    *,
+    limited: bool,
+    parents: Sequence[tuple[str, str, str, int]] = (),
+) -> set[str]:
+    """Make the runs that can be made, those in limited namespaces only if `limited`; answers their ids.
+
+    `parents`: run id, parent's run id, the parent's step and the close policy, for runs that have a parent.
+    """
     [row] = await session.write(
         "start_runs",
         now,
@@ -86,8 +101,15 @@ async def _insert(session: Session, asked: Sequence[_Asked], now: Timestamp, *, 
         limited,
         *columns([row for command in commands for row in _payload_rows(command)], 5),
         *columns([(c.run.run_id, key, value) for c in commands for key, value in c.labels.items()], 3),
+        *columns(parents, 4),
+        *columns([_signal_row(c.run.run_id, c.signal) for c in commands if c.signal is not None], 5),
     )
-    made: set[str] = set(row["run_ids"] or [])
+    return set(row["run_ids"] or ())
+
+
+async def _insert(session: Session, asked: Sequence[_Asked], now: Timestamp, *, limited: bool) -> dict[int, Started]:
+    """Answers for those that were made."""
+    made = await insert_runs(session, [command for _, command in asked], now, limited=limited)
     return {
         index: Started(command.run.run_id, command.workflow_id, RUN_STATUS_OF_CODE[_status_of(command, now)], now)
         for index, command in asked
@@ -111,8 +133,10 @@ async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> 
     for row in rows:
         number: int = row["n"]
         index, command = item = asked[number - 1]
-        outcome = _taken(row, command, replace=replace)
-        if outcome is not None:
+        outcome = taken(row, command, replace=replace)
+        if isinstance(outcome, Existing):
+            await _signal_existing(writing, index, command, outcome)
+        elif outcome is not None:
             outcomes[index] = outcome
         elif not row["known"]:
             unknown.add(command.run.namespace)
@@ -128,14 +152,12 @@ async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> 
         _note(outcomes, await _start_limited(session, limited, now))
 
 
-def _taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
+def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     """What stands in the way of a new run; None if nothing does (any more), or if it is to be replaced."""
     if row["request_run_id"] is not None:
         return Existing(row["request_run_id"], row["request_workflow_id"], RUN_STATUS_OF_CODE[row["request_status"]])
     if row["known"] and not row["enabled"]:
-        namespace = command.run.namespace
-        message = f"namespace {namespace!r} is disabled: enable it to start runs in it"
-        return precondition_failed(message, subject="namespace", subject_id=namespace)
+        return namespace_disabled(command.run.namespace)
     run_id, found_type, status = row["open_run_id"], row["open_type"], row["open_status"]
     if run_id is None:
         run_id, found_type, status = row["completed_run_id"], row["completed_type"], RunCode.COMPLETED
@@ -153,7 +175,7 @@ def _taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     return Existing(run_id, command.workflow_id, RUN_STATUS_OF_CODE[status])
 
 
-async def _replace(session: Session, item: _Asked, run_id: str, now: Timestamp) -> dict[int, Outcome]:
+async def _replace(session: Session, item: _Asked, run_id: str, now: Timestamp) -> dict[int, Started]:
     """End the open run and make the new one in its place, or neither."""
     error = ErrorDetail(
         code=ErrorCode.CANCELLED,
@@ -161,8 +183,27 @@ async def _replace(session: Session, item: _Asked, run_id: str, now: Timestamp) 
         message=f"replaced by run {item[1].run.run_id}, which was started with on_conflict=replace",
     )
     async with session.transaction():
-        await session.read("terminate_run", run_id, now, write_error(error))
-        return await _insert(session, [item], now, limited=True)
+        await lock_family(session, [run_id], [run_id])
+        ended = await session.read("terminate_run", run_id, now, write_error(error))
+        made = await _insert(session, [item], now, limited=True)
+        if not ended or not made:
+            return made
+        stirred = await tell_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
+    return {index: msgspec.structs.replace(outcome, stirred=stirred) for index, outcome in made.items()}
+
+
+async def _signal_existing(writing: Writing, index: int, command: StartRun, existing: Existing) -> None:
+    """Signal-with-start met a run: that gets the signal. One that ended in between leaves the question open."""
+    if command.signal is None:
+        writing.outcomes[index] = existing
+        return
+    run = RunKey(command.run.namespace, existing.run_id)
+    async with writing.session.transaction():
+        given = await give_signal(writing.session, run, command.signal, writing.now)
+    if isinstance(given, Signalled):
+        writing.outcomes[index] = msgspec.structs.replace(existing, stirred=given.stirred)
+    elif given is not None and existing.status.ended:
+        writing.outcomes[index] = given
 
 
 async def _start_limited(session: Session, asked: Sequence[_Asked], now: Timestamp) -> dict[int, Outcome]:
@@ -177,21 +218,11 @@ async def _start_limited(session: Session, asked: Sequence[_Asked], now: Timesta
             if limit is not None:
                 [counted] = await session.read("count_open_runs", namespace, limit)
                 room = max(0, limit - counted["runs"])
-                decided |= {index: _full(namespace, limit) for index, _ in mine[room:]}
+                decided |= {index: namespace_full(namespace, limit) for index, _ in mine[room:]}
                 mine = mine[:room]
             if mine:
                 decided |= await _insert(session, mine, now, limited=True)
     return decided
-
-
-def _full(namespace: str, limit: int) -> Refused:
-    return resource_exhausted(
-        f"namespace {namespace!r} has {limit} open runs, its limit (open_runs_limit). "
-        "Wait until some have ended, or raise the limit.",
-        limit="open_runs_limit",
-        subject="namespace",
-        subject_id=namespace,
-    )
 
 
 def _status_of(command: StartRun, now: Timestamp) -> RunCode:
@@ -223,6 +254,11 @@ def _run_row(command: StartRun, now: Timestamp) -> tuple[object, ...]:
         write_policy(command.retry),
         write_strings(command.labels) if command.labels else None,
     )
+
+
+def _signal_row(run_id: str, signal: SignalGiven) -> tuple[object, ...]:
+    payload = signal.payload
+    return (run_id, signal.name, signal.request_id, payload.data, write_strings(payload.metadata))
 
 
 def _payload_rows(command: StartRun) -> list[tuple[object, ...]]:

@@ -4,13 +4,20 @@ from typing import Final
 
 import msgspec
 
+from ...core.commands import ContinueAsNew, StartChild
 from ...core.errors import ErrorDetail
+from ...core.outcomes import Refused
 from ...core.records import HistoryStep, Lease, Payload, RunKey
 from ...core.retry import RetryPolicy
-from ...core.states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, RunCode, StepCode
+from ...core.states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ...core.times import Timestamp
+from .refusals import namespace_disabled, namespace_full
 
 OUTPUT_STEP: Final = "$output"
+NEVER: Final = 2**63 - 1
+"""The due time of a wait that only an event ends: open waits are found by having one."""
+
+_EVENT_KINDS = (KindCode.SIGNAL, KindCode.CHILD)
 
 
 class StepState(msgspec.Struct, kw_only=True):
@@ -51,7 +58,9 @@ class StepState(msgspec.Struct, kw_only=True):
         """When the clock does something about it, while that is ahead."""
         if self.status == StepCode.PENDING:
             return self.retry_at
-        return self.wake_at if self.status == StepCode.RUNNING else None
+        if self.status != StepCode.RUNNING:
+            return None
+        return NEVER if self.wake_at is None and self.kind in _EVENT_KINDS else self.wake_at
 
     def as_history(self) -> HistoryStep:
         return HistoryStep(
@@ -86,6 +95,46 @@ class AttemptState(msgspec.Struct, kw_only=True):
     error: ErrorDetail | None = None  # None: read, not new
 
 
+class SignalState(msgspec.Struct, kw_only=True):
+    """A signal that came. `step_id` is the step it is bound to by this batch."""
+
+    number: int
+    name: str
+    payload: Payload
+    step_id: str = ""
+
+
+class Relative(msgspec.Struct):
+    """Another run, as far as a parent has to know it."""
+
+    run_id: str
+    workflow_type: str
+    status: int
+
+
+class Kin(msgspec.Struct, kw_only=True):
+    """The runs around a batch of child starts in one namespace, as they were found under lock, and what is to be made."""
+
+    recorded: dict[tuple[str, str], Relative] = msgspec.field(default_factory=dict[tuple[str, str], Relative])
+    by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
+    active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
+    enabled: bool = True
+    limit: int | None = None  # of open runs
+    room: int | None = None  # how many may be started
+    born: list[StartChild] = msgspec.field(default_factory=list[StartChild])
+    links: list[tuple[str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str]])
+
+    def refuse_start(self, namespace: str) -> Refused | None:
+        """None: one more may be started, and is counted."""
+        if not self.enabled:
+            return namespace_disabled(namespace)
+        if self.room is not None and self.limit is not None:
+            if self.room <= 0:
+                return namespace_full(namespace, self.limit)
+            self.room -= 1
+        return None
+
+
 class RunState(msgspec.Struct, kw_only=True):
     """A run's row, the steps that matter, and what is to be written. `read_seq` is the seq it was read at."""
 
@@ -107,7 +156,24 @@ class RunState(msgspec.Struct, kw_only=True):
     cancel_requested_at: Timestamp | None
     worker_id: str | None
     retry: RetryPolicy | None
+    read_result_seq: int
+    watched: bool = False
+    has_children: bool = False
+    cascade_due: bool = False
+    pause_requested: bool = False
+    diverged: bool = False
+    workflow_id: str = ""
+    continued_as: str | None = None
+    status_text: str | None = None
+    progress: float | None = None
+    tried_build: str | None = None  # to be added to those whose code did not fit
+    problem: ErrorDetail | None = None
     error: ErrorDetail | None = None
+    kin: Kin | None = None  # for those who start children
+    successor: ContinueAsNew | None = None  # the run that goes on instead of this one
+    successor_paused: bool = False  # it takes over the request to pause
+    beaten: bool = False  # a step of it was reported alive
+    signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # not bound when read, in order
     steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
     new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
@@ -116,6 +182,11 @@ class RunState(msgspec.Struct, kw_only=True):
     @property
     def ended(self) -> bool:
         return RunCode.COMPLETED <= self.status <= RunCode.CANCELLED
+
+    @property
+    def progressed(self) -> bool:
+        """Whether leases lost before this do not count any more."""
+        return self.beaten or self.result_seq != self.read_result_seq
 
     def next_seq(self) -> int:
         """The next number; taking one is a change."""
@@ -132,3 +203,4 @@ class RunState(msgspec.Struct, kw_only=True):
         self.changed = True
         self.status = status
         self.lease_until = None
+        self.pause_requested = False

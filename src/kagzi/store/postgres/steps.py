@@ -29,7 +29,7 @@ async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | 
 
 
 async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> list[StepRecord]:
-    retried = [row["step_id"] for row in rows if row["attempt"] > 1]
+    retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
     attempts: dict[str, list[StepAttempt]] = {}
     if retried:
         for row in await session.read("step_attempts", run.run_id, retried):

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ...core.commands import Command
+from ...core.commands import Command, SignalGiven
 from ...core.cursor import Cursor
 from ...core.errors import SchemaMismatch
-from ...core.outcomes import Outcome
+from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import (
     ClaimedRun,
     Held,
@@ -17,14 +17,28 @@ from ...core.records import (
     RunFilter,
     RunKey,
     RunRecord,
+    Served,
     StepRecord,
     WorkerRecord,
 )
 from ...core.seams import Dice
 from ...core.states import RunStatus, WorkerStatus
 from ...core.times import Timestamp
-from ..protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
-from . import claims, leases, namespaces, steps, timers, workers
+from ..protocol import (
+    Cancelled,
+    Cascaded,
+    Changed,
+    Fired,
+    Fork,
+    Horizon,
+    LeaseTerms,
+    Renewal,
+    Signalled,
+    TypeKey,
+    Want,
+    WorkerBeat,
+)
+from . import claims, controls, leases, namespaces, revivals, signals, steps, timers, workers
 from . import runs as run_questions
 from .connections import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, LinkPool, Target
 from .migrate import PostgresMigrator
@@ -122,9 +136,9 @@ class PostgresStore(Counters):
         async with self._duty.use() as session:
             return await leases.release(session, held, now)
 
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int) -> Fired:
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         async with self._duty.use() as session:
-            return await timers.fire(session, now, end_leases=end_leases, limit=limit)
+            return await timers.fire(session, now, end_leases=end_leases, limit=limit, claim_cap=claim_cap)
 
     async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
         async with self._duty.use() as session:
@@ -150,7 +164,45 @@ class PostgresStore(Counters):
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
         async with self._questions.use() as session:
-            return await run_questions.cancel_run(session, run, reason, now, cancel_by)
+            return await controls.cancel_run(session, run, reason, now, cancel_by)
+
+    async def signal_run(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
+    ) -> Signalled | Refused | None:
+        async with self._questions.use() as session:
+            return await signals.signal_run(
+                session, namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=now
+            )
+
+    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        async with self._questions.use() as session:
+            return await controls.terminate_run(session, run, reason, now)
+
+    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        async with self._questions.use() as session:
+            return await controls.pause_run(session, run, reason, now)
+
+    async def resume_run(self, run: RunKey, now: Timestamp) -> Changed | None:
+        async with self._questions.use() as session:
+            return await controls.resume_run(session, run, now)
+
+    async def retry_run(self, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+        async with self._questions.use() as session:
+            return await revivals.retry_run(session, run, from_step, request_id, now)
+
+    async def fork_run(self, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+        async with self._questions.use() as session:
+            return await revivals.fork_run(session, fork, now)
+
+    async def resume_diverged(
+        self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
+    ) -> Sequence[TypeKey]:
+        async with self._questions.use() as session:
+            return await controls.resume_diverged(session, namespace, served, build_id, now)
+
+    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+        async with self._duty.use() as session:
+            return await controls.cascade(session, now, cancel_by, limit)
 
     # --- steps ----------------------------------------------------------------------------------------------------------
 

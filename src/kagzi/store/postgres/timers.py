@@ -1,6 +1,7 @@
 """What the clock does to runs, and what is ahead."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.records import Held, Lease, RunEnd, RunKey
@@ -8,33 +9,81 @@ from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp, to_datetime
 from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
 from .connections import Row, Session
+from .kinship import End, tell_parents
 from .rows import write_error
 
+_ENDED = (RunCode.FAILED, RunCode.CANCELLED)
 
-async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int) -> Fired:
+
+class _Due(NamedTuple):
+    """What becomes of a run that is due."""
+
+    row: Row
+    status: RunCode
+    error: ErrorDetail | None = None  # why it ends, or is paused
+    lost: bool = False  # its holder's lease ran out
+
+
+async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int) -> Fired:
     """Lock what is due, then do it: the second statement sees everything recorded before the locks were held."""
-    woken: set[TypeKey] = set()
-    ended: list[RunEnd] = []
-    lost: list[Held] = []
-    changes: list[tuple[str, int, str | None, int]] = []
     async with session.transaction():
         rows = await session.read("lock_due_runs", now, limit, end_leases)
-        for row in rows:
-            run = RunKey(row["namespace"], row["run_id"])
-            if (end := _end_of(row, now)) is not None:
-                status, error = end
-                changes.append((run.run_id, int(status), write_error(error), 0))
-                ended.append(RunEnd(run=run, status=RUN_STATUS_OF_CODE[status], error=error))
-                continue
-            if row["status"] == RunCode.RUNNING:
-                if not end_leases:
-                    continue
-                lost.append(Held(run, Lease(row["lease"], row["nonce"])))
-            changes.append((run.run_id, int(RunCode.PENDING), None, int(row["status"] == RunCode.RUNNING)))
-            woken.add(TypeKey(row["namespace"], row["workflow_type"]))
-        if changes:
+        due = [each for row in rows if (each := _due(row, now, end_leases=end_leases, claim_cap=claim_cap)) is not None]
+        if due:
+            due = await _with_parents(session, due)
+        if due:
+            changes = [(_run(e).run_id, int(e.status), write_error(e.error), int(e.lost)) for e in due]
             await session.read("fire_runs", now, *zip(*changes, strict=True))
-    return Fired(tuple(sorted(woken)), tuple(ended), tuple(lost), more=len(rows) >= limit)
+        ended = [each for each in due if each.status in _ENDED]
+        ends: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
+        stirred = await tell_parents(session, ends, now)
+    pending = (each.row for each in due if each.status is RunCode.PENDING)
+    return Fired(
+        woken=tuple(sorted({TypeKey(row["namespace"], row["workflow_type"]) for row in pending})),
+        ended=tuple(RunEnd(run=_run(e), status=RUN_STATUS_OF_CODE[e.status], error=e.error) for e in ended),
+        lost=tuple(Held(_run(each), Lease(each.row["lease"], each.row["nonce"])) for each in due if each.lost),
+        more=len(rows) >= limit,
+        stirred=stirred,
+        has_children=any(each.row["has_children"] for each in ended),
+    )
+
+
+def _run(due: _Due) -> RunKey:
+    return RunKey(due.row["namespace"], due.row["run_id"])
+
+
+def _due(row: Row, now: Timestamp, *, end_leases: bool, claim_cap: int) -> _Due | None:
+    if (end := _end_of(row, now)) is not None:
+        return _Due(row, *end)
+    if row["status"] != RunCode.RUNNING:
+        return _Due(row, RunCode.PENDING)
+    if not end_leases:
+        return None
+    lost: int = row["lost_leases"] + 1
+    if lost >= claim_cap:
+        return _Due(row, RunCode.PAUSED, _quarantine(row["run_id"], lost), lost=True)
+    return _Due(row, RunCode.PAUSED if row["pause_requested"] else RunCode.PENDING, lost=True)
+
+
+def _quarantine(run_id: str, lost: int) -> ErrorDetail:
+    return ErrorDetail(
+        code=ErrorCode.PRECONDITION_FAILED,
+        kind=ErrorKind.LOST,
+        message=f"the worker that ran this was lost {lost} times without progress; it is paused so that it harms nobody. "
+        f"Look at what it does, then resume it: kagzi resume {run_id}",
+        subject="run",
+        subject_id=run_id,
+    )
+
+
+async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:
+    """Without the runs whose end somebody waits for who is locked: these come next time. No lock is waited for here, since
+    the parents are locked after their children."""
+    ending = [_run(each).run_id for each in due if each.status in _ENDED and each.row["watched"]]
+    if not ending:
+        return due
+    blocked = {row["run_id"] for row in await session.read("lock_parents", ending)}
+    return [each for each in due if _run(each).run_id not in blocked]
 
 
 def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
@@ -60,4 +109,5 @@ async def look(session: Session, beats: Sequence[WorkerBeat]) -> Horizon:
         [beat.at for beat in beats],
     )
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)
-    return Horizon(row["store_now"], row["next_due_at"], tuple(TypeKey(*pair) for pair in pending))
+    types = tuple(TypeKey(*pair) for pair in pending)
+    return Horizon(row["store_now"], row["next_due_at"], types, cascade=row["cascade"])

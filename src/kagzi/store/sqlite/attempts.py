@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.commands import BeginStep, CompleteStep, FailStep
+from ...core.commands import BeatStep, BeginStep, CompleteStep, FailStep
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, decode_detail
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Begun, Known, Outcome, Recorded, Refused, RetryScheduled, StepFailed
@@ -38,6 +38,7 @@ class StepState(msgspec.Struct, frozen=True):
     started_at: Timestamp | None
     worker_id: str | None
     once: int
+    child_run_id: str | None
 
     def is_of(self, lease: Lease) -> bool:
         return self.lease == lease.counter and self.nonce == lease.nonce
@@ -58,8 +59,10 @@ def known(wave: Wave, run_id: str, step_id: str) -> Known:
     return Known(read_history_step(row))
 
 
-def check_new_step(wave: Wave, fence: Fence, step_id: str) -> Refused | None:
-    """Whether another step fits into the run. Counts only where seq says that the limit may be near."""
+def check_new_step(wave: Wave, fence: Fence, step_id: str, *, cleanup: bool = True) -> Refused | None:
+    """Whether another step may begin, and fits into the run. Counts only where seq says that the limit may be near."""
+    if fence.cancelling and not cleanup:
+        return being_cancelled(fence, f"step {step_id!r} may begin only as a part of its cleanup")
     if step_id in RESERVED_STEPS:
         return refused(
             ErrorCode.INVALID_ARGUMENT, f"step_id {step_id!r} is reserved.", subject="field", subject_id="step_id"
@@ -79,6 +82,18 @@ def check_new_step(wave: Wave, fence: Fence, step_id: str) -> Refused | None:
         subject="run",
         subject_id=fence.run_id,
         limit=str(STEPS_PER_RUN),
+    )
+
+
+def being_cancelled(fence: Fence, therefore: str) -> Refused:
+    return Refused(
+        ErrorDetail(
+            code=ErrorCode.CANCELLED,
+            kind=ErrorKind.CANCELLED,
+            message=f"the run is being cancelled: {therefore}.",
+            subject="run",
+            subject_id=fence.run_id,
+        )
     )
 
 
@@ -126,7 +141,7 @@ def _begin_first(wave: Wave, command: BeginStep, fence: Fence) -> Outcome:
         return _refuse(
             command.step_id, f"step {command.step_id!r} was never begun: its next attempt is 1, not {command.attempt}."
         )
-    if (full := check_new_step(wave, fence, command.step_id)) is not None:
+    if (full := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
         return full
     seq = fence.next_seq()
     wave.add_step(command, fence, seq)
@@ -177,7 +192,7 @@ def _repeated_begin(wave: Wave, command: BeginStep, step: StepState) -> Outcome 
 def complete_step(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is None or step.status != StepCode.RUNNING or command.attempt not in (0, step.attempt):
-        return repeat_complete(wave, command) or _not_current(command, step)
+        return repeat_complete(wave, command) or not_current(command, step)
     if step.kind != KindCode.FUNCTION:
         return wrong_kind(command.step_id, step.kind, KindCode.FUNCTION)
     seq = fence.next_result()
@@ -194,7 +209,7 @@ def complete_step(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome:
 def fail_step(wave: Wave, command: FailStep, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is None or step.status != StepCode.RUNNING or command.attempt not in (0, step.attempt):
-        return repeat_fail(wave, command) or _not_current(command, step)
+        return repeat_fail(wave, command) or not_current(command, step)
     if step.kind != KindCode.FUNCTION:
         return wrong_kind(command.step_id, step.kind, KindCode.FUNCTION)
     policy = read_retry(step.retry) or SERVER_DEFAULT
@@ -247,9 +262,11 @@ def _failed_attempt(wave: Wave, run_id: str, step_id: str, attempt: int, lease: 
     return wave.database.row("failed_attempt", (run_id, step_id, attempt, lease.counter, lease.nonce))
 
 
-def _not_current(command: CompleteStep | FailStep, step: StepState | None) -> Refused:
+def not_current(command: CompleteStep | FailStep | BeatStep, step: StepState | None) -> Refused:
     if step is None:
         return _refuse(command.step_id, f"step {command.step_id!r} was never begun. Begin it first.")
+    if step.status == StepCode.ABANDONED:
+        return _refuse(command.step_id, f"step {command.step_id!r} was abandoned: another branch won its race.")
     if step.has_result:
         return _refuse(command.step_id, f"step {command.step_id!r} has a result already, of attempt {step.attempt}.")
     state = "waits for its retry" if step.status == StepCode.PENDING else "runs"

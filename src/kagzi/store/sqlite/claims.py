@@ -16,7 +16,22 @@ from .rows import read_history_step, read_payload, write_json
 from .wave import Writer
 
 _Leased: TypeAlias = tuple[
-    str, str, int, int, str, str, str, int, dict[str, str] | None, int, int | None, int | None, str | None, str | None
+    str,
+    str,
+    int,
+    int,
+    str,
+    str,
+    str,
+    int,
+    dict[str, str] | None,
+    int,
+    int | None,
+    int | None,
+    str | None,
+    str | None,
+    int,
+    int,
 ]
 _decode_candidates = msgspec.json.Decoder(list[tuple[int, int, str]]).decode
 _decode_leased = msgspec.json.Decoder(list[_Leased]).decode
@@ -79,6 +94,7 @@ def _lease(
         row = rows[run_id]
         history = read_history(database, run_id, 0) if row[3] else HistoryPage()
         fence = Fence(run_id, row[1], row[2], nonce, row[3], row[10], until, want.worker_id)
+        fence.related, fence.cancelling, fence.lost_leases = row[14], row[11] is not None, row[15]
         if not history.has_more:
             fence.last_result = max((step.seq for step in history.steps), default=0)
         fence.steps_open = frozenset(step.step_id for step in history.steps if step.status in _OPEN)

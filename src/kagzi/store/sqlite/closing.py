@@ -9,15 +9,16 @@ from ...core.errors import ErrorCode
 from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
 from ...core.records import Lease
 from ...core.retry import RetryAt, after_failure
-from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
+from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
-from .fences import Fence
+from .ends import tell_end
+from .fences import NEVER, Fence
 from .plain_text import refused
 from .rows import read_history_step, read_retry, write_error
-from .sleeps import complete_sleep
+from .sleeps import end_wait
 from .wave import Wave
 
-_REASONS = (WaitCode.TIME, WaitCode.RETRY)  # as `next_waits` tells them
+_decode_timed = msgspec.json.Decoder(tuple[int, int]).decode
 
 
 class RunState(msgspec.Struct, frozen=True):
@@ -39,6 +40,11 @@ class RunState(msgspec.Struct, frozen=True):
     cancel_requested_at: Timestamp | None
     cancel_lease: int | None
     retried_lease: int | None
+    watched: int
+    has_children: int
+    lost_leases: int
+    pause_requested: int
+    continued_as: str | None
 
     def is_of(self, lease: Lease) -> bool:
         return self.lease == lease.counter and self.nonce == lease.nonce
@@ -50,15 +56,18 @@ class RunState(msgspec.Struct, frozen=True):
 def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     now, known_seq = wave.now, command.known_seq
     waits, seq_before = _waits(wave, fence.run_id), fence.seq
-    if waits and waits[0][0] <= now and _complete_due_sleeps(wave, fence):
+    if waits and waits[0][0] <= now and _end_due_waits(wave, fence):
         known_seq = min(known_seq, seq_before)  # it cannot know of these
     if _last_result(wave, fence) > known_seq:
         rows = wave.database.rows("results_after", (fence.run_id, known_seq))
         return NotParked(now, tuple(map(read_history_step, rows)))
+    if command.stay:
+        wave.touched[fence.run_id] = fence
+        return NotParked(now, ())
     if not waits:
         return refused(
             ErrorCode.PRECONDITION_FAILED,
-            "nothing to wait for: the run has no open sleep and no retry to come. Release it instead.",
+            "nothing to wait for: the run has no open sleep, signal or child and no retry to come. Release it instead.",
             subject="run",
             subject_id=fence.run_id,
         )
@@ -67,22 +76,31 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
         return NotParked(now, ())
     if run.cancel_requested_at is not None and run.cancel_lease == fence.lease:
         due_at = now  # the holder may not have heard of it: the next one is told with the claim
-    given = _given(wave, fence, fence.seq) | {"wait_reason": int(reason), "due_at": due_at}
+    wake_at = None if due_at == NEVER else due_at
+    given = _given(wave, fence, fence.seq) | {"wait_reason": int(reason), "due_at": wake_at}
     wave.let_go(fence)
     wave.database.run("park_run", given)
-    return Parked(now, due_at)
+    return Parked(now, wake_at)
 
 
 def _waits(wave: Wave, run_id: str) -> list[tuple[Timestamp, WaitCode]]:
-    """What the run waits for, the earliest first."""
-    row = wave.database.row("next_waits", {"run_id": run_id}) or (None, None)
-    return sorted((at, reason) for at, reason in zip(row, _REASONS, strict=True) if at is not None)
+    """What the run waits for, the earliest first; signals and children without a limit last."""
+    timed, retry_at, unlimited = wave.database.row("next_waits", {"run_id": run_id}) or (None, None, None)
+    waits: list[tuple[Timestamp, WaitCode]] = []
+    if timed is not None:
+        wake_at, kind = _decode_timed(timed)
+        waits.append((wake_at, WaitCode.TIME if kind == KindCode.SLEEP else WaitCode.SIGNAL))
+    if retry_at is not None:
+        waits.append((retry_at, WaitCode.RETRY))
+    if unlimited is not None:
+        waits.append((NEVER, WaitCode.SIGNAL if unlimited == KindCode.SIGNAL else WaitCode.CHILD))
+    return sorted(waits)
 
 
-def _complete_due_sleeps(wave: Wave, fence: Fence) -> bool:
-    due = wave.database.rows("due_sleeps", (fence.run_id, wave.now))
+def _end_due_waits(wave: Wave, fence: Fence) -> bool:
+    due = wave.database.rows("due_waits", (fence.run_id, wave.now))
     for (step_id,) in due:
-        complete_sleep(wave, step_id, fence)
+        end_wait(wave, step_id, fence)
     return bool(due)
 
 
@@ -95,7 +113,7 @@ def _last_result(wave: Wave, fence: Fence) -> int:
 
 
 def repeat_park(wave: Wave, command: Park, run: RunState) -> Outcome | None:
-    if run.status == RunCode.SLEEPING and run.is_of(command.lease):
+    if run.status in (RunCode.SLEEPING, RunCode.PAUSED) and run.is_of(command.lease) and not command.stay:
         return Parked(wave.now, run.due_at)
     return None
 
@@ -107,7 +125,8 @@ def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) 
     seq = fence.next_result()
     wave.add_end(fence, seq, command.output)
     wave.flush()
-    return RunClosed(seq, wave.now, RunStatus.COMPLETED)
+    told = tell_end(wave.writer, fence.run_id, wave.now)
+    return RunClosed(seq, wave.now, RunStatus.COMPLETED, stirred=told.stirred, has_children=told.has_children)
 
 
 def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outcome:
@@ -118,20 +137,22 @@ def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outco
             policy, run.attempt, error, wave.now, dice=wave.writer.dice, deadline_at=run.deadline_at
         )
         if isinstance(decision, RetryAt):
-            return _retry_run(wave, fence, seq, decision.at)
+            return _retry_run(wave, fence, run, seq, decision.at)
         error = decision.error
     return _close(wave, fence, seq, RunCode.FAILED, write_error(error))
 
 
-def _retry_run(wave: Wave, fence: Fence, seq: int, retry_at: Timestamp) -> RunClosed:
+def _retry_run(wave: Wave, fence: Fence, run: RunState, seq: int, retry_at: Timestamp) -> RunClosed:
     now = wave.now
     status = RunCode.SLEEPING if retry_at > now else RunCode.PENDING
     asleep = status is RunCode.SLEEPING
+    if run.pause_requested:
+        status = RunCode.PAUSED
     given = _given(wave, fence, seq) | {
         "status": int(status),
         "wait_reason": int(WaitCode.RETRY) if asleep else None,
         "due_at": retry_at if asleep else None,
-        "ready_at": None if asleep else now,
+        "ready_at": now if status is RunCode.PENDING else None,
     }
     wave.let_go(fence)
     wave.database.run("retry_run", given)
@@ -152,8 +173,10 @@ def cancel_run(wave: Wave, command: CancelRun, fence: Fence, run: RunState) -> O
 def _close(wave: Wave, fence: Fence, seq: int, status: RunCode, error: str) -> RunClosed:
     given = _given(wave, fence, seq) | {"status": int(status), "error": error}
     wave.let_go(fence)
+    wave.flush()  # parents may be among those gathered
     wave.database.run("close_run", given)
-    return RunClosed(seq, wave.now, RUN_STATUS_OF_CODE[status])
+    told = tell_end(wave.writer, fence.run_id, wave.now)
+    return RunClosed(seq, wave.now, RUN_STATUS_OF_CODE[status], stirred=told.stirred, has_children=told.has_children)
 
 
 def release_run(wave: Wave, command: ReleaseRun, fence: Fence, run: RunState) -> Outcome:
@@ -161,7 +184,7 @@ def release_run(wave: Wave, command: ReleaseRun, fence: Fence, run: RunState) ->
     given = _given(wave, fence, seq)
     wave.let_go(fence)
     wave.database.run("give_back_run", given)
-    return RunClosed(seq, wave.now, RunStatus.PENDING)
+    return RunClosed(seq, wave.now, RunStatus.PAUSED if run.pause_requested else RunStatus.PENDING)
 
 
 def repeat_end(wave: Wave, command: WorkerCommand, run: RunState) -> Outcome | None:
@@ -169,15 +192,16 @@ def repeat_end(wave: Wave, command: WorkerCommand, run: RunState) -> Outcome | N
     if not run.is_of(command.lease):
         return None
     if run.finished_at is not None:
-        return RunClosed(run.seq, run.finished_at, RUN_STATUS_OF_CODE[run.status])
+        status, has_children = RUN_STATUS_OF_CODE[run.status], bool(run.has_children)
+        return RunClosed(run.seq, run.finished_at, status, continued_as=run.continued_as, has_children=has_children)
     if isinstance(command, FailRun) and run.retried_lease == run.lease:
         return RunClosed(run.seq, wave.now, RUN_STATUS_OF_CODE[run.status], run.due_at or run.ready_at)
     return None
 
 
 def repeat_release(wave: Wave, command: ReleaseRun, run: RunState) -> Outcome | None:
-    if run.status == RunCode.PENDING and run.is_of(command.lease):
-        return RunClosed(run.seq, run.ready_at or wave.now, RunStatus.PENDING)
+    if run.status in (RunCode.PENDING, RunCode.PAUSED) and run.is_of(command.lease):
+        return RunClosed(run.seq, run.ready_at or wave.now, RUN_STATUS_OF_CODE[run.status])
     return None
 
 

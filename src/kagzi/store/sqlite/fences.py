@@ -19,12 +19,15 @@ class Fence:
     """A RUNNING run: who may write to it, and the last seq it gave out."""
 
     __slots__ = (
+        "cancelling",
         "deadline_at",
         "last_result",
         "lease",
         "lease_until",
+        "lost_leases",
         "namespace",
         "nonce",
+        "related",
         "run_id",
         "seq",
         "steps_met",
@@ -42,6 +45,9 @@ class Fence:
         deadline_at: int | None,
         lease_until: int,
         worker_id: str,
+        related: int = 0,
+        cancelling: int = 0,
+        lost_leases: int = 0,
     ) -> None:
         self.run_id = run_id
         self.namespace = namespace
@@ -51,6 +57,9 @@ class Fence:
         self.deadline_at = NEVER if deadline_at is None else deadline_at
         self.lease_until = lease_until
         self.worker_id = worker_id
+        self.related = related  # somebody waits for its end, or it has children: its end concerns others
+        self.cancelling = cancelling  # only steps of a cleanup may begin
+        self.lost_leases = lost_leases  # without progress; below 0: there was some, and the row does not know yet
         self.last_result: int | None = 0 if seq == 0 else None  # highest seq of a result, if known
         self.steps_met: int | None = None  # how many steps there are, once somebody had to count
         self.steps_open: frozenset[str] = (
@@ -69,6 +78,8 @@ class Fence:
         self.seq += 1
         if self.last_result is not None:
             self.last_result = self.seq
+        if self.lost_leases:
+            self.lost_leases = -1
         return self.seq
 
 

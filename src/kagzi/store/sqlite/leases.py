@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ...core.records import Held, RunKey
+from ...core.states import RunCode
 from ...core.times import Timestamp
 from ..protocol import Renewal, TypeKey
 from .connection import Row
@@ -47,11 +48,12 @@ def release(writer: Writer, held: Sequence[Held], now: Timestamp) -> tuple[TypeK
 
 
 def freed(writer: Writer, rows: Iterable[Row]) -> tuple[TypeKey, ...]:
-    """From rows of (run_id, namespace, workflow_type) of runs that are no longer held."""
+    """From rows of (run_id, namespace, workflow_type, status) of runs that are no longer held."""
     types: dict[TypeKey, None] = {}
-    for run_id, namespace, workflow_type in rows:
+    for run_id, namespace, workflow_type, status in rows:
         writer.fences.forget(run_id)
-        types[TypeKey(namespace, workflow_type)] = None
+        if status == RunCode.PENDING:
+            types[TypeKey(namespace, workflow_type)] = None
     return tuple(types)
 
 

@@ -1,11 +1,14 @@
 """Text that both stores can keep. PostgreSQL cannot store NUL, neither can store lone surrogates: refused alike."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
-from ...core.commands import BeginSleep, BeginStep, Command, CompleteStep, FailStep, FinishSleep, ReleaseRun, StartRun
+import msgspec
+
+from ...core.commands import Assignment, Command, SignalGiven, StartRun
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, InvalidArgument
 from ...core.outcomes import Refused
-from ...core.records import Payload
+from ...core.records import Payload, RunKey
 
 _UNFIT = "{} holds a NUL character or a lone surrogate, which cannot be stored. Remove it."
 RESERVED_STEPS = frozenset({"$input", "$context", "$output"})
@@ -37,50 +40,25 @@ def require_plain(**texts: str) -> None:
 
 
 def unfit_field(command: Command) -> str | None:
-    """The name of the first field whose text cannot be stored; None if all can."""
-    for field, text in _texts(command).items():
-        if text and not is_plain(text):
-            return field
-    for field, mapping in _mappings(command).items():
-        if mapping and not all(is_plain(key) and is_plain(value) for key, value in mapping.items()):
-            return field
-    return None
+    """The name of the first field whose text cannot be stored; None if all can. Errors are JSON, where anything fits."""
+    return next((field for field, text in _texts(command) if not is_plain(text)), None)
 
 
-def _texts(command: Command) -> dict[str, str | None]:
-    texts: dict[str, str | None] = {"run_id": command.run.run_id, "namespace": command.run.namespace}
-    if isinstance(command, StartRun):
-        texts |= {
-            "workflow_id": command.workflow_id,
-            "workflow_type": command.workflow_type,
-            "request_id": command.request_id,
-            "version": command.version,
-        }
-        if command.assignment is not None:
-            texts |= {"worker_id": command.assignment.worker_id, "version": command.assignment.version}
-    elif isinstance(command, (BeginStep, BeginSleep)):
-        texts |= {
-            "step_id": command.step_id,
-            "name": command.name,
-            "parent_step_id": command.parent_step_id,
-            "parallel_group_id": command.parallel_group_id,
-        }
-    elif isinstance(command, ReleaseRun):
-        texts["reason"] = command.reason
-    elif isinstance(command, (CompleteStep, FailStep, FinishSleep)):
-        texts["step_id"] = command.step_id
-    return texts
-
-
-def _mappings(command: Command) -> dict[str, Mapping[str, str] | None]:
-    mappings: dict[str, Mapping[str, str] | None] = {}
-    for field in ("input", "context", "output"):
-        payload = getattr(command, field, None)
-        if isinstance(payload, Payload):
-            mappings[f"{field}.metadata"] = payload.metadata
-    if isinstance(command, StartRun):
-        mappings["labels"] = command.labels
-    return mappings
+def _texts(value: msgspec.Struct, within: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a command with the name of its field; what it is made of is looked into."""
+    for name in value.__struct_fields__:
+        field: Any = getattr(value, name)
+        if isinstance(field, str):
+            yield within + name, field
+        elif isinstance(field, (RunKey, Assignment, StartRun)):
+            yield from _texts(field)
+        elif isinstance(field, (SignalGiven, Payload)):
+            yield from _texts(field, f"{within}{name}.")
+        elif isinstance(field, Mapping):
+            for pair in cast("Mapping[str, str]", field).items():
+                yield from ((within + name, text) for text in pair)
+        elif isinstance(field, tuple):
+            yield from ((within + name, text) for text in cast("tuple[str, ...]", field))
 
 
 def refuse_unfit(field: str) -> Refused:

@@ -81,7 +81,7 @@ def read_history_step(row: Row) -> HistoryStep:
 
 def read_run(row: Row) -> RunRecord:
     """From the columns of `part_run_columns`, and of `part_run_payloads` if they are there."""
-    payloads = row[25:] or (None,) * 6
+    payloads = row[30:] or (None,) * 6
     return RunRecord(
         run=RunKey(row[1], row[0]),
         workflow_id=row[2],
@@ -107,6 +107,11 @@ def read_run(row: Row) -> RunRecord:
         parent_run_id=row[22],
         parent_step_id=row[23],
         lost_leases=row[24],
+        status_text=row[25] or "",
+        progress=row[26],
+        forked_from=row[27],
+        continued_as=row[28],
+        pause_requested=bool(row[29]),
         input=read_payload(payloads[0], payloads[1]),
         context=read_payload(payloads[2], payloads[3]),
         output=read_payload(payloads[4], payloads[5]),
@@ -138,6 +143,7 @@ def read_step(run: RunKey, row: Row, attempts: tuple[StepAttempt, ...]) -> StepR
         worker_id=row[18],
         input=read_payload(row[19], row[20]),
         output=read_payload(row[21], row[22]),
+        details=read_payload(row[23], row[24]),
         attempts=attempts,
     )
 

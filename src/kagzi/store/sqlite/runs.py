@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from ...core.cursor import Cursor
 from ...core.records import Held, Lease, Rows, RunEnd, RunFilter, RunKey, RunRecord
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, TypeKey
 from .connection import Database, Row
+from .ends import Told, cancelled, end
 from .plain_text import require_plain
 from .rows import read_error, read_payload, read_run, write_json
-from .timers import cancelled, end
 from .wave import Writer
 
 _BEGINNING, _END = -(1 << 62), 1 << 62
@@ -24,7 +26,13 @@ def get_run(database: Database, namespace: str, run_id: str, workflow_id: str) -
         row = database.row("get_run", (run_id, namespace))
     else:
         row = database.row("get_run_of_workflow", (namespace, workflow_id))
-    return None if row is None else read_run(row)
+    if row is None:
+        return None
+    record = read_run(row)
+    if record.status is not RunStatus.SLEEPING:
+        return record
+    waits = database.rows("waits_of", {"run_id": record.run.run_id})
+    return msgspec.structs.replace(record, waits=tuple(step_id for (step_id,) in waits))
 
 
 def list_runs(
@@ -111,7 +119,9 @@ def _end_of(run: RunKey, row: Row | None) -> RunEnd | RunStatus | None:
     status = RUN_STATUS_OF_CODE[row[2]]
     if not status.ended:
         return status
-    return RunEnd(run=run, status=status, output=read_payload(row[4], row[5]), error=read_error(row[3]))
+    return RunEnd(
+        run=run, status=status, output=read_payload(row[4], row[5]), error=read_error(row[3]), continued_as=row[6]
+    )
 
 
 def cancel_run(writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
@@ -120,17 +130,21 @@ def cancel_run(writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_
     row = writer.database.row("run_to_cancel", (run.run_id,))
     if row is None or row[0] != run.namespace:
         return None
-    _, workflow_type, code, lease, nonce, worker_id, _requested_at = row
+    _, workflow_type, code, lease, nonce, worker_id, has_children = row
     status = RUN_STATUS_OF_CODE[code]
     if status.ended:
         return Cancelled(status)
     given = {"run_id": run.run_id, "reason": reason, "now": now, "cancel_by": cancel_by}
     writer.database.run("request_cancel", given)
     if lease == 0:  # never claimed: there is nothing to clean up
-        end(writer, run, RunStatus.CANCELLED, cancelled(reason), now)
-        return Cancelled(RunStatus.CANCELLED, ended=True)
+        told = Told()
+        end(writer, run, RunStatus.CANCELLED, cancelled(reason), now, told)
+        return Cancelled(RunStatus.CANCELLED, ended=True, stirred=told.stirred, has_children=told.has_children)
+    writer.fences.forget(run.run_id)
+    related = bool(has_children)
     if code == RunCode.RUNNING:
-        return Cancelled(status, holder=Held(run, Lease(lease, nonce)), worker_id=worker_id)
-    if code == RunCode.SLEEPING:
-        return Cancelled(RunStatus.PENDING, woken=TypeKey(run.namespace, workflow_type))
-    return Cancelled(status)
+        return Cancelled(status, holder=Held(run, Lease(lease, nonce)), worker_id=worker_id, has_children=related)
+    if code in (RunCode.SLEEPING, RunCode.PAUSED):
+        woken = TypeKey(run.namespace, workflow_type)
+        return Cancelled(RunStatus.PENDING, woken=woken, has_children=related)
+    return Cancelled(status, has_children=related)

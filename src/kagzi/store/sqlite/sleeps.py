@@ -3,9 +3,9 @@
 from ...core.commands import BeginSleep, FinishSleep
 from ...core.errors import ErrorCode
 from ...core.outcomes import Outcome, Recorded, TimerSet
-from ...core.states import KindCode
+from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
-from .attempts import StepState, check_new_step, find_step, wrong_kind
+from .attempts import StepState, check_new_step, find_step, known, wrong_kind
 from .fences import Fence
 from .plain_text import refused
 from .wave import Wave
@@ -27,7 +27,7 @@ def begin_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome:
 
 
 def _begin_first(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome:
-    if (full := check_new_step(wave, fence, command.step_id)) is not None:
+    if (full := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
         return full
     outcome = set_timer(wave, command, fence)
     wave.flush()
@@ -62,18 +62,20 @@ def finish_sleep(wave: Wave, command: FinishSleep, fence: Fence) -> Outcome:
 def _as_it_stands(wave: Wave, step_id: str, fence: Fence, step: StepState) -> Outcome:
     """Recorded if it is over, or over now; else how long it still takes."""
     wake_at = step.wake_at or 0
+    if step.status == StepCode.ABANDONED:
+        return known(wave, fence.run_id, step_id)
     if step.has_result:
         return Recorded(step.seq, step.finished_at or 0)
     if wake_at > wave.now:
         return TimerSet(step.begun_seq, wave.now, wake_at)
-    return Recorded(complete_sleep(wave, step_id, fence), wave.now)
+    return Recorded(end_wait(wave, step_id, fence), wave.now)
 
 
-def complete_sleep(wave: Wave, step_id: str, fence: Fence) -> int:
-    """Its time has come. Answers its seq."""
+def end_wait(wave: Wave, step_id: str, fence: Fence) -> int:
+    """The time of a sleep, or of a wait with a limit, has come. Answers its seq."""
     seq = fence.next_result()
     given = {"run_id": fence.run_id, "step_id": step_id, "seq": seq, "now": wave.now}
-    wave.database.run("finish_sleep", given | {"lease": fence.lease, "nonce": fence.nonce})
+    wave.database.run("end_wait", given | {"lease": fence.lease, "nonce": fence.nonce})
     wave.touched[fence.run_id] = fence
     return seq
 
@@ -83,6 +85,8 @@ def repeat_sleep(wave: Wave, command: BeginSleep | FinishSleep) -> Outcome | Non
     step = find_step(wave, command.run.run_id, command.step_id)
     if step is None or step.kind != KindCode.SLEEP or not step.is_of(command.lease):
         return None
+    if step.status == StepCode.ABANDONED:
+        return known(wave, command.run.run_id, command.step_id)
     if step.has_result:
         return Recorded(step.seq, step.finished_at or 0)
     return TimerSet(step.begun_seq, wave.now, step.wake_at or 0)

@@ -2,16 +2,19 @@
 
 from typing import Any
 
+import msgspec
+
 from ...core.commands import StartRun
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import NamespaceRecord, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from .connection import Row
+from .ends import Told, end
 from .fences import Fence
 from .plain_text import is_plain, refused
 from .rows import write_mapping, write_retry
-from .timers import end
+from .signals import give
 from .wave import Wave
 
 _TIME = int(WaitCode.TIME)
@@ -21,6 +24,8 @@ def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
     """The ordinary start: nothing in the way, as far as one can tell without reading. None: look at it alone."""
     namespace = wave.writer.namespaces.get(command.run.namespace)
     if namespace is None or not namespace.enabled or command.on_conflict not in ("existing", "fail"):
+        return None
+    if command.signal is not None:
         return None
     if namespace.open_runs_limit is not None or namespace.running_runs_limit is not None:
         return None
@@ -37,14 +42,25 @@ def start_one(wave: Wave, command: StartRun) -> Outcome:
     """A start on its own, with all that may be in its way. What was gathered before it must be written."""
     namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
     if not namespace.enabled:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            f"namespace {namespace.namespace!r} is disabled: it takes no new runs. Enable it first.",
-            subject="namespace",
-            subject_id=namespace.namespace,
-        )
-    if (in_the_way := _find_existing(wave, command)) is not None:
-        return in_the_way
+        return _disabled(namespace)
+    told = Told()
+    if (in_the_way := _find_existing(wave, command, told)) is not None:
+        return _signal(wave, command, in_the_way)
+    created = _create_if_allowed(wave, command, namespace)
+    if told.stirred and isinstance(created, Started):
+        created = msgspec.structs.replace(created, stirred=told.stirred)
+    return _signal(wave, command, created)
+
+
+def create_child(wave: Wave, command: StartRun) -> Started | Refused:
+    """A start whose id is known to be free."""
+    namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
+    if not namespace.enabled:
+        return _disabled(namespace)
+    return _create_if_allowed(wave, command, namespace)
+
+
+def _create_if_allowed(wave: Wave, command: StartRun, namespace: NamespaceRecord) -> Started | Refused:
     if (over := _over_limit(wave, namespace)) is not None:
         return over
     born_leased = command.assignment is not None and _may_run(wave, namespace)
@@ -53,7 +69,28 @@ def start_one(wave: Wave, command: StartRun) -> Outcome:
     return started
 
 
-def _find_existing(wave: Wave, command: StartRun) -> Outcome | None:
+def _signal(wave: Wave, command: StartRun, outcome: Outcome) -> Outcome:
+    """Signal-with-start: the signal goes to the run that the start is answered with."""
+    if command.signal is None or not isinstance(outcome, (Started, Existing)):
+        return outcome
+    row = wave.database.row("signalled_run", (outcome.run_id,))
+    assert row is not None  # it was just created or found
+    given = give(wave.writer, row, command.signal, wave.now)
+    if isinstance(given, Refused):
+        return given
+    return msgspec.structs.replace(outcome, stirred=outcome.stirred + given.stirred)
+
+
+def _disabled(namespace: NamespaceRecord) -> Refused:
+    return refused(
+        ErrorCode.PRECONDITION_FAILED,
+        f"namespace {namespace.namespace!r} is disabled: it takes no new runs. Enable it first.",
+        subject="namespace",
+        subject_id=namespace.namespace,
+    )
+
+
+def _find_existing(wave: Wave, command: StartRun, told: Told) -> Outcome | None:
     database, namespace = wave.database, command.run.namespace
     if command.request_id:
         row = database.row("run_of_request", (namespace, command.request_id))
@@ -61,7 +98,7 @@ def _find_existing(wave: Wave, command: StartRun) -> Outcome | None:
             return _existing(row)
     row = database.row("active_run", (namespace, command.workflow_id))
     if row is not None:
-        return _conflict(wave, command, row)
+        return _conflict(wave, command, row, told)
     if command.on_conflict == "existing_or_completed":
         row = database.row("last_completed_run", (namespace, command.workflow_id, command.workflow_type))
         if row is not None:
@@ -70,7 +107,7 @@ def _find_existing(wave: Wave, command: StartRun) -> Outcome | None:
     return None if row is None else _existing(row)
 
 
-def _conflict(wave: Wave, command: StartRun, row: Row) -> Outcome | None:
+def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | None:
     """Another run has the workflow_id. None: it was terminated to make room."""
     run_id, workflow_id, workflow_type, _status = row
     if workflow_type != command.workflow_type:
@@ -93,7 +130,7 @@ def _conflict(wave: Wave, command: StartRun, row: Row) -> Outcome | None:
         subject="run",
         subject_id=command.run.run_id,
     )
-    end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now)
+    end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now, told)
     return None
 
 

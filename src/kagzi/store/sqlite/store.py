@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ...core.commands import Command
+from ...core.commands import Command, SignalGiven
 from ...core.cursor import Cursor
 from ...core.errors import Unavailable
-from ...core.outcomes import Outcome
+from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import (
     ClaimedRun,
     Held,
@@ -18,14 +18,28 @@ from ...core.records import (
     RunFilter,
     RunKey,
     RunRecord,
+    Served,
     StepRecord,
     WorkerRecord,
 )
 from ...core.seams import Dice
 from ...core.states import RunStatus, WorkerStatus
 from ...core.times import Timestamp
-from ..protocol import Cancelled, Fired, Horizon, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
-from . import claims, leases, namespaces, steps, timers, workers
+from ..protocol import (
+    Cancelled,
+    Cascaded,
+    Changed,
+    Fired,
+    Fork,
+    Horizon,
+    LeaseTerms,
+    Renewal,
+    Signalled,
+    TypeKey,
+    Want,
+    WorkerBeat,
+)
+from . import children, claims, control, leases, namespaces, rewind, signals, steps, timers, workers
 from . import runs as run_rows
 from .connection import MEMORY, Database, Lane, check_library, connect
 from .migrate import apply_migrations, behind, check_schema, file_exists, schema_status
@@ -140,8 +154,8 @@ class SqliteStore:
     async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
         return await self._change(leases.release, held, now) if held else ()
 
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int) -> Fired:
-        return await self._change(timers.fire, now, end_leases, limit)
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
+        return await self._change(timers.fire, now, end_leases, limit, claim_cap)
 
     async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
         if beats:
@@ -164,6 +178,34 @@ class SqliteStore:
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
         return await self._change(run_rows.cancel_run, run, reason, now, cancel_by)
+
+    async def signal_run(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
+    ) -> Signalled | Refused | None:
+        return await self._change(signals.signal_run, namespace, run_id, workflow_id, signal, now)
+
+    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        return await self._change(control.terminate_run, run, reason, now)
+
+    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        return await self._change(control.pause_run, run, reason, now)
+
+    async def resume_run(self, run: RunKey, now: Timestamp) -> Changed | None:
+        return await self._change(control.resume_run, run, now)
+
+    async def retry_run(self, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+        return await self._change(rewind.retry_run, run, from_step, request_id, now)
+
+    async def fork_run(self, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+        return await self._change(rewind.fork_run, fork, now)
+
+    async def resume_diverged(
+        self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
+    ) -> Sequence[TypeKey]:
+        return await self._change(control.resume_diverged, namespace, served, build_id, now) if served else ()
+
+    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+        return await self._change(children.cascade, now, cancel_by, limit)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

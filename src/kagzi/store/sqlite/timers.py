@@ -6,10 +6,11 @@ import msgspec
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.records import Held, Lease, RunEnd, RunKey
-from ...core.states import CODE_OF_RUN_STATUS, RunStatus
+from ...core.states import RunStatus
 from ...core.times import Timestamp, to_datetime
 from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
 from .connection import Database
+from .ends import Told, cancelled, end
 from .rows import write_error, write_json
 from .wave import Writer
 
@@ -17,22 +18,23 @@ _decode_triples = msgspec.json.Decoder(list[tuple[str, str, str]]).decode
 _decode_pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
 
-def fire(writer: Writer, now: Timestamp, end_leases: bool, limit: int) -> Fired:
+def fire(writer: Writer, now: Timestamp, end_leases: bool, limit: int, claim_cap: int) -> Fired:
     """See Store.fire."""
-    ended = _pass_deadlines(writer, now, limit)
-    ended += _pass_cancel_limits(writer, now, limit - len(ended))
+    told = Told()
+    ended = _pass_deadlines(writer, now, limit, told)
+    ended += _pass_cancel_limits(writer, now, limit - len(ended), told)
     left = limit - len(ended)
     woken = _wake(writer, now, left)
     left -= sum(woken.values())
     types = dict.fromkeys(woken)
     lost: list[Held] = []
     if end_leases:
-        lost = _end_leases(writer, now, left, types)
+        lost = _end_leases(writer, now, left, types, claim_cap)
         left -= len(lost)
-    return Fired(tuple(types), tuple(ended), tuple(lost), left <= 0)
+    return Fired(tuple(types), tuple(ended), tuple(lost), left <= 0, told.stirred, told.has_children)
 
 
-def _pass_deadlines(writer: Writer, now: Timestamp, limit: int) -> list[RunEnd]:
+def _pass_deadlines(writer: Writer, now: Timestamp, limit: int, told: Told) -> list[RunEnd]:
     ends: list[RunEnd] = []
     for run_id, namespace, deadline_at in writer.database.rows("past_deadline", (now, limit)):
         error = ErrorDetail(
@@ -42,30 +44,16 @@ def _pass_deadlines(writer: Writer, now: Timestamp, limit: int) -> list[RunEnd]:
             subject="deadline",
             subject_id=to_datetime(deadline_at).isoformat(),
         )
-        ends.append(end(writer, RunKey(namespace, run_id), RunStatus.FAILED, error, now))
+        ends.append(end(writer, RunKey(namespace, run_id), RunStatus.FAILED, error, now, told))
     return ends
 
 
-def _pass_cancel_limits(writer: Writer, now: Timestamp, limit: int) -> list[RunEnd]:
+def _pass_cancel_limits(writer: Writer, now: Timestamp, limit: int, told: Told) -> list[RunEnd]:
     ends: list[RunEnd] = []
     for run_id, namespace, reason, cancel_by in writer.database.rows("past_cancel_limit", (now, limit)):
         error = cancelled(reason or "", f"cleanup did not end by {to_datetime(cancel_by).isoformat()}")
-        ends.append(end(writer, RunKey(namespace, run_id), RunStatus.CANCELLED, error, now))
+        ends.append(end(writer, RunKey(namespace, run_id), RunStatus.CANCELLED, error, now, told))
     return ends
-
-
-def cancelled(reason: str, note: str = "") -> ErrorDetail:
-    """The error of a run that was cancelled without its worker's word."""
-    message = "; ".join(part for part in (reason or "the run was cancelled", note) if part)
-    return ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message)
-
-
-def end(writer: Writer, run: RunKey, status: RunStatus, error: ErrorDetail, now: Timestamp) -> RunEnd:
-    """End an open run without its worker."""
-    given = {"run_id": run.run_id, "status": CODE_OF_RUN_STATUS[status], "error": write_error(error), "now": now}
-    writer.database.run("end_run", given)
-    writer.fences.forget(run.run_id)
-    return RunEnd(run=run, status=status, error=error)
 
 
 def _wake(writer: Writer, now: Timestamp, limit: int) -> dict[TypeKey, int]:
@@ -78,7 +66,7 @@ def _wake(writer: Writer, now: Timestamp, limit: int) -> dict[TypeKey, int]:
         return {}
     given = {"run_ids": write_json([run_id for run_id, _, _ in due]), "now": now}
     writer.database.run("wake_runs", given)
-    writer.database.run("complete_due_sleeps", given)
+    writer.database.run("end_due_waits", given)
     woken: dict[TypeKey, int] = {}
     for _, namespace, workflow_type in due:
         key = TypeKey(namespace, workflow_type)
@@ -86,18 +74,38 @@ def _wake(writer: Writer, now: Timestamp, limit: int) -> dict[TypeKey, int]:
     return woken
 
 
-def _end_leases(writer: Writer, now: Timestamp, limit: int, types: dict[TypeKey, None]) -> list[Held]:
+def _end_leases(writer: Writer, now: Timestamp, limit: int, types: dict[TypeKey, None], claim_cap: int) -> list[Held]:
+    """Runs whose holder did not renew: PENDING; PAUSED if that was asked for, or if nobody gets on with it."""
     if limit <= 0:
         return []
     lost: list[Held] = []
-    for run_id, namespace, workflow_type, lease, nonce in writer.database.rows("expired_leases", (now, limit)):
+    back: list[str] = []
+    for run_id, namespace, workflow_type, lease, nonce, lost_leases, pause in writer.database.rows(
+        "expired_leases", (now, limit)
+    ):
         lost.append(Held(RunKey(namespace, run_id), Lease(lease, nonce)))
-        types[TypeKey(namespace, workflow_type)] = None
         writer.fences.forget(run_id)
-    if lost:
-        ids = write_json([one.run.run_id for one in lost])
-        writer.database.run("end_leases", {"run_ids": ids, "now": now})
+        quarantined = lost_leases + 1 >= claim_cap
+        if quarantined or pause:
+            problem = write_error(_quarantine(run_id, lost_leases + 1)) if quarantined else None
+            writer.database.run("end_lease_paused", {"run_id": run_id, "problem": problem})
+        else:
+            back.append(run_id)
+            types[TypeKey(namespace, workflow_type)] = None
+    if back:
+        writer.database.run("end_leases", {"run_ids": write_json(back), "now": now})
     return lost
+
+
+def _quarantine(run_id: str, times: int) -> ErrorDetail:
+    return ErrorDetail(
+        code=ErrorCode.PRECONDITION_FAILED,
+        kind=ErrorKind.LOST,
+        message=f"the worker that ran this was lost {times} times without progress; it is paused so that it harms nobody. "
+        f"Look at what it does, then resume it: kagzi resume {run_id}",
+        subject="run",
+        subject_id=run_id,
+    )
 
 
 def note_beats(writer: Writer, beats: Sequence[WorkerBeat]) -> None:
@@ -111,4 +119,4 @@ def look(database: Database) -> Horizon:
     assert row is not None  # it has no condition
     due = [at for at in row[1:5] if at is not None]
     pending = tuple(TypeKey(*pair) for pair in _decode_pairs(row[5]))
-    return Horizon(row[0], min(due, default=None), pending)
+    return Horizon(row[0], min(due, default=None), pending, bool(row[6]))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...core.commands import BeginSleep, BeginStep, StartRun
+from ...core.commands import BeginSleep, BeginStep, RecordPatch, StartRun
 from ...core.records import Payload
 from ...core.seams import Dice
 from ...core.states import KindCode, StepCode
@@ -18,7 +18,7 @@ StepRow = list[Any]
 # Places in a row of `insert_steps` that a result in the same wave fills in.
 STATUS, SEQ, OUTPUT, OUTPUT_META, FINISHED_AT = 4, 7, 14, 15, 22
 
-_FUNCTION, _SLEEP = int(KindCode.FUNCTION), int(KindCode.SLEEP)
+_FUNCTION, _SLEEP, _PATCH = int(KindCode.FUNCTION), int(KindCode.SLEEP), int(KindCode.PATCH)
 _RUNNING, _COMPLETED = int(StepCode.RUNNING), int(StepCode.COMPLETED)
 _NAMES = {KindCode.INPUT: "$input", KindCode.CONTEXT: "$context", KindCode.OUTPUT: "$output"}
 
@@ -122,6 +122,15 @@ class Wave:
         self._step_rows.append(row)
         self.touched[fence.run_id] = fence
 
+    def add_patch(self, command: RecordPatch, fence: Fence, seq: int) -> None:
+        """A patch marker that is new: begun and complete at once."""
+        now = self.now
+        row: StepRow = [fence.run_id, command.step_id, command.name, _PATCH, _COMPLETED, 1, seq, seq]
+        row += (fence.lease, fence.nonce, None, 0, None, None, b"true", None, None)
+        row += ("", "", 0, now, now, now, fence.worker_id)
+        self._step_rows.append(row)
+        self.touched[fence.run_id] = fence
+
     def add_completion(self, fence: Fence, step_id: str, attempt: int, seq: int, output: Payload) -> None:
         """A result of a step that was begun in an earlier wave."""
         meta = write_mapping(output.metadata) if output.metadata else None
@@ -176,10 +185,14 @@ class Wave:
     def _advance(self) -> None:
         """Write the seqs of the runs touched; and their leases, where half is gone."""
         plain: list[tuple[str, int, int, int]] = []
+        got_on: list[str] = []
         renewed: list[tuple[str, int, int, int]] = []
         renew_before, until = self.terms.renew_before, self.terms.until
         for fence in self.touched.values():
             row = (fence.run_id, fence.lease, fence.nonce, fence.seq)
+            if fence.lost_leases < 0:
+                fence.lost_leases = 0
+                got_on.append(fence.run_id)
             if fence.lease_until >= renew_before:
                 plain.append(row)
             else:
@@ -192,3 +205,5 @@ class Wave:
             given = {"rows": write_json(renewed), "until": until}
             if self.database.run("advance_and_renew_runs", given) != len(renewed):
                 raise NotAsPlanned
+        if got_on:
+            self.database.run("forget_lost_leases", (write_json(got_on),))

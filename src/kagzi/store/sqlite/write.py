@@ -10,18 +10,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.commands import (
+    BeatStep,
     BeginSleep,
     BeginStep,
     CancelRun,
     Command,
     CompleteRun,
     CompleteStep,
+    ContinueAsNew,
+    DecideRace,
     FailRun,
     FailStep,
     FinishSleep,
     Park,
+    PauseDiverged,
+    RecordPatch,
     ReleaseRun,
+    SetStatus,
+    StartChild,
     StartRun,
+    WaitSignal,
 )
 from ...core.errors import ErrorCode
 from ...core.limits import STEPS_PER_RUN
@@ -29,7 +37,7 @@ from ...core.outcomes import Begun, DeadlinePassed, LeaseLost, Outcome, Recorded
 from ...core.states import RunCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
-from . import attempts, closing, sleeps
+from . import attempts, children, closing, control, marks, signals, sleeps, successors
 from .fences import Fence
 from .plain_text import RESERVED_STEPS, refuse_unfit, refused, unfit_field
 from .rows import write_mapping
@@ -74,10 +82,17 @@ def _in_transaction(
     except BaseException:
         writer.namespaces.forget_all()
         for command in batch:
-            writer.fences.forget(command.run.run_id)
+            _forget(writer, command)
         writer.database.rollback()
         raise
     return outcomes
+
+
+def _forget(writer: Writer, command: Command) -> None:
+    """What was learnt from a command that is undone."""
+    writer.fences.forget(command.run.run_id)
+    if isinstance(command, StartChild):
+        writer.fences.forget(command.start.run.run_id)
 
 
 # --- together: planned from memory ------------------------------------------------------------------------------------
@@ -110,6 +125,8 @@ def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
 
 def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
     step_id = command.step_id
+    if fence.cancelling and not command.cleanup:
+        return None
     if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
         return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
@@ -147,12 +164,25 @@ def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None
     step_id = command.step_id
     if fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
         return None
+    if fence.cancelling and not command.cleanup:
+        return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
     return sleeps.set_timer(wave, command, fence)
 
 
-def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome:
+def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | None:
+    step_id = command.step_id
+    if fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or "\0" in step_id or "\0" in command.name:
+        return None
+    seq = fence.next_result()
+    wave.add_patch(command, fence, seq)
+    return Recorded(seq, wave.now)
+
+
+def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome | None:
+    if fence.related:
+        return None
     seq = fence.next_result()
     wave.add_end(fence, seq, command.output)
     return RunClosed(seq, wave.now, RunStatus.COMPLETED)
@@ -162,6 +192,7 @@ _PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
     BeginStep: _plan_begin,
     CompleteStep: _plan_complete,
     BeginSleep: _plan_sleep,
+    RecordPatch: _plan_patch,
     CompleteRun: _plan_end,
 }
 
@@ -178,7 +209,7 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
             wave.flush()
         except (NotAsPlanned, *_ONE_COMMANDS_FAULT) as error:
             wave.database.rollback_to_savepoint()
-            wave.fences.forget(command.run.run_id)
+            _forget(wave.writer, command)
             wave = Wave(wave.writer, wave.now, wave.terms)
             outcome = _refuse_culprit(error)
         else:
@@ -219,6 +250,9 @@ def apply_one(wave: Wave, command: Command) -> Outcome:
             run.deadline_at,
             run.lease_until or 0,
             run.worker_id or "",
+            run.watched or run.has_children,
+            run.cancel_requested_at is not None,
+            run.lost_leases,
         )
         wave.fences.put(fence)
     return _HANDLERS[type(command)](wave, command, fence, run)
@@ -233,11 +267,19 @@ _HANDLERS: dict[type, _Handler] = {
     FailStep: lambda wave, command, fence, _run: attempts.fail_step(wave, command, fence),
     BeginSleep: lambda wave, command, fence, _run: sleeps.begin_sleep(wave, command, fence),
     FinishSleep: lambda wave, command, fence, _run: sleeps.finish_sleep(wave, command, fence),
+    WaitSignal: lambda wave, command, fence, _run: signals.wait_signal(wave, command, fence),
+    StartChild: lambda wave, command, fence, _run: children.start_child(wave, command, fence),
+    DecideRace: lambda wave, command, fence, _run: marks.decide_race(wave, command, fence),
+    RecordPatch: lambda wave, command, fence, _run: marks.record_patch(wave, command, fence),
+    SetStatus: lambda wave, command, fence, _run: marks.set_status(wave, command, fence),
+    BeatStep: lambda wave, command, fence, _run: marks.beat_step(wave, command, fence),
     Park: closing.park,
     CompleteRun: closing.complete_run,
     FailRun: closing.fail_run,
     CancelRun: closing.cancel_run,
     ReleaseRun: closing.release_run,
+    ContinueAsNew: successors.continue_as_new,
+    PauseDiverged: control.pause_diverged,
 }
 _REPEATS: dict[type, _Repeat] = {
     BeginStep: lambda wave, command, _run: attempts.repeat_begin(wave, command),
@@ -245,9 +287,17 @@ _REPEATS: dict[type, _Repeat] = {
     FailStep: lambda wave, command, _run: attempts.repeat_fail(wave, command),
     BeginSleep: lambda wave, command, _run: sleeps.repeat_sleep(wave, command),
     FinishSleep: lambda wave, command, _run: sleeps.repeat_sleep(wave, command),
+    WaitSignal: lambda wave, command, _run: signals.repeat_wait(wave, command),
+    StartChild: lambda wave, command, _run: children.repeat_start(wave, command),
+    DecideRace: lambda wave, command, _run: marks.repeat_race(wave, command),
+    RecordPatch: lambda wave, command, _run: marks.repeat_patch(wave, command),
+    SetStatus: lambda _wave, _command, _run: None,
+    BeatStep: lambda _wave, _command, _run: None,
     Park: closing.repeat_park,
     CompleteRun: closing.repeat_end,
     FailRun: closing.repeat_end,
     CancelRun: closing.repeat_end,
     ReleaseRun: closing.repeat_release,
+    ContinueAsNew: closing.repeat_end,
+    PauseDiverged: control.repeat_diverged,
 }

@@ -34,7 +34,7 @@ WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.n
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
 -- name: release_leases
--- Handed back: PENDING at once, uncounted. Answers the types woken, and those whose row somebody holds.
+-- Handed back: PENDING at once, uncounted (PAUSED if that was asked for). Answers the types woken, and those whose row somebody holds.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, n)
@@ -43,11 +43,14 @@ WITH g AS MATERIALIZED (
     WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2
     FOR UPDATE OF r SKIP LOCKED
 ), released AS (
-    UPDATE runs AS r SET status = 1, ready_at = $1::bigint, lease_until = NULL, seq = r.seq + 1
+    UPDATE runs AS r
+    SET status = CASE WHEN r.pause_requested THEN 7 ELSE 1 END,
+        ready_at = CASE WHEN r.pause_requested THEN NULL ELSE $1::bigint END,
+        pause_requested = false, lease_until = NULL, seq = r.seq + 1
     FROM mine WHERE r.run_id = mine.run_id
-    RETURNING r.namespace, r.workflow_type
+    RETURNING r.namespace, r.workflow_type, r.status
 )
-SELECT NULL::bigint AS n, namespace, workflow_type FROM released
+SELECT NULL::bigint AS n, namespace, workflow_type FROM released WHERE status + 0 = 1
 UNION
 SELECT g.n, r.namespace, r.workflow_type FROM g JOIN runs AS r ON r.run_id = g.run_id
 WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = 2

@@ -1,11 +1,15 @@
 -- name: get_run
 -- A run by its id, with what it was given and what it gave.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
+    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
+FROM runs AS r
 WHERE r.run_id = $2::uuid AND r.namespace = $1::text;
 
 -- name: get_latest_run
 -- The open run of a workflow id, else the one that was created last.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM (
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
+    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
+FROM (
     (SELECT * FROM runs WHERE namespace = $1::text AND workflow_id = $2::text AND status IN (1, 2, 3, 7))
     UNION ALL
     (SELECT * FROM runs WHERE namespace = $1 AND workflow_id = $2 AND status IN (4, 5, 6)
@@ -19,7 +23,9 @@ SELECT kind, output, output_meta FROM steps WHERE run_id = $1::uuid AND step_id 
 
 -- name: list_runs_older
 -- A page of runs, newest first; the cursor is the last row seen.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
+    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
+FROM runs AS r
 WHERE r.namespace = $1::text AND r.created_at >= 0
     AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
     AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
@@ -39,7 +45,9 @@ LIMIT $13::bigint;
 
 -- name: list_labelled_runs_older
 -- The same with labels, an unconditional condition: only so may the planner go by the labels or by time, as suits.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
+    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
+FROM runs AS r
 WHERE r.namespace = $1::text AND r.created_at >= 0
     AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
     AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
@@ -68,7 +76,9 @@ LIMIT $13::bigint;
 
 -- name: list_runs_newer
 -- The same towards the newer, nearest first: the reader turns the page around.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
+    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
+FROM runs AS r
 WHERE r.namespace = $1::text AND r.created_at >= 0
     AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
     AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
@@ -88,7 +98,9 @@ LIMIT $13::bigint;
 
 -- name: list_labelled_runs_newer
 -- Towards the newer.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id FROM runs AS r
+SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
+    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
+FROM runs AS r
 WHERE r.namespace = $1::text AND r.created_at >= 0
     AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
     AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
@@ -164,25 +176,13 @@ SELECT count(*) AS runs FROM (
     LIMIT $11::bigint
 ) AS counted;
 
+-- name: open_waits
+-- What a run waits for, nearest first.
+SELECT step_id FROM steps WHERE run_id = $1::uuid AND due_at IS NOT NULL ORDER BY due_at, begun_seq LIMIT $2::bigint;
+
 -- name: ends_of
--- How runs ended, for those who wait: status, output, error.
-SELECT g.n, r.status, r.error, s.output, s.output_meta
+-- How runs ended, for those who wait: status, output, error, and where one goes on.
+SELECT g.n, r.status, r.error, r.continued_as::text AS continued_as, s.output, s.output_meta
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS g (run_id, namespace, n)
 JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace
 LEFT JOIN steps AS s ON r.status = 4 AND s.run_id = r.run_id AND s.step_id = '$output';
-
--- name: lock_run
--- Cancellation decides under the lock: the first end wins.
-SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs
-WHERE run_id = $2::uuid AND namespace = $1::text FOR UPDATE;
-
--- name: cancel_run
--- The first request counts; what slept is woken, so that a worker can clean up; what was never claimed has nothing to clean up.
-UPDATE runs
-SET cancel_requested_at = coalesce(cancel_requested_at, $2::bigint), cancel_by = coalesce(cancel_by, $3::bigint),
-    cancel_reason = coalesce(cancel_reason, $4::text), status = $5::smallint, error = coalesce($6::text::json, error),
-    finished_at = CASE WHEN $5 = 6 THEN $2 END,
-    ready_at = CASE WHEN $5 = 1 THEN coalesce(ready_at, $2) END,
-    due_at = NULL, wait_reason = NULL, seq = seq + CASE WHEN $5 = 6 THEN 1 ELSE 0 END
-WHERE run_id = $1::uuid
-RETURNING cancel_reason;

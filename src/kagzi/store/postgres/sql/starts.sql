@@ -13,12 +13,17 @@ WITH g AS MATERIALIZED (
 ), made AS (
     INSERT INTO runs (
         run_id, namespace, workflow_id, workflow_type, request_id, version, priority, status, wait_reason, ready_at,
-        due_at, deadline_at, lease, worker_id, nonce, lease_until, retry, labels, created_at, started_at, claimed_at
+        due_at, deadline_at, lease, worker_id, nonce, lease_until, retry, labels, created_at, started_at, claimed_at,
+        watched, parent_run_id, parent_step_id, on_close
     )
     SELECT g.run_id, g.namespace, g.workflow_id, g.workflow_type, g.request_id, g.version, g.priority, g.status,
         g.wait_reason, g.ready_at, g.due_at, g.deadline_at, g.lease, g.worker_id, g.nonce, g.lease_until, g.retry::json,
-        g.labels::json, $1::bigint, CASE WHEN g.lease > 0 THEN $1 END, CASE WHEN g.lease > 0 THEN $1 END
-    FROM g JOIN namespaces AS n ON n.namespace = g.namespace AND n.enabled AND (n.open_runs_limit IS NULL OR $20::bool)
+        g.labels::json, $1::bigint, CASE WHEN g.lease > 0 THEN $1 END, CASE WHEN g.lease > 0 THEN $1 END,
+        p.run_id IS NOT NULL, p.parent_run_id, p.parent_step_id, p.on_close
+    FROM g
+    LEFT JOIN unnest($29::uuid[], $30::uuid[], $31::text[], $32::smallint[])
+        AS p (run_id, parent_run_id, parent_step_id, on_close) ON p.run_id = g.run_id
+    JOIN namespaces AS n ON n.namespace = g.namespace AND n.enabled AND (n.open_runs_limit IS NULL OR $20::bool)
     ORDER BY g.namespace COLLATE "C", g.workflow_id COLLATE "C", g.request_id COLLATE "C"
     ON CONFLICT DO NOTHING
     RETURNING run_id, namespace
@@ -32,6 +37,12 @@ WITH g AS MATERIALIZED (
     INSERT INTO run_labels (namespace, key, value, run_id)
     SELECT made.namespace, l.key, l.value, made.run_id
     FROM unnest($26::uuid[], $27::text[], $28::text[]) AS l (run_id, key, value)
+    JOIN made USING (run_id)
+), signalled AS (
+    INSERT INTO signals (run_id, number, received_at, name, request_id, payload, payload_meta)
+    SELECT made.run_id, 1, $1, s.name, s.request_id, s.payload, s.metadata::json
+    FROM unnest($33::uuid[], $34::text[], $35::text[], $36::bytea[], $37::text[])
+        AS s (run_id, name, request_id, payload, metadata)
     JOIN made USING (run_id)
 )
 SELECT array_agg(run_id::text) AS run_ids FROM made;
@@ -66,8 +77,9 @@ SELECT count(*) AS runs FROM (
 ) AS counted;
 
 -- name: terminate_run
--- Make room for a start that replaces the run: it ends now, without its worker being asked.
+-- It ends now, without its worker being asked.
 UPDATE runs SET status = 6, finished_at = $2::bigint, error = $3::text::json, seq = seq + 1, lease_until = NULL,
-    ready_at = NULL, due_at = NULL, wait_reason = NULL
+    ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = false, diverged = false,
+    cascade_due = cascade_due OR has_children
 WHERE run_id = $1::uuid AND status + 0 IN (1, 2, 3, 7)
 RETURNING run_id::text AS run_id;

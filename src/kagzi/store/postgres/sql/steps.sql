@@ -4,7 +4,9 @@ SELECT r.run_id::text AS run_id, s.step_id, s.name, s.kind, s.status, s.attempt,
     s.started_at, s.finished_at, s.timeout_ms, s.retry_at, s.wake_at, s.parent_step_id, s.parallel_group_id,
     s.worker_id, s.retry, s.error, s.child_run_id::text AS child_run_id,
     CASE WHEN $6::bool THEN s.input END AS input, CASE WHEN $6 THEN s.input_meta END AS input_meta,
-    CASE WHEN $6 THEN s.output END AS output, CASE WHEN $6 THEN s.output_meta END AS output_meta
+    CASE WHEN $6 THEN s.output END AS output, CASE WHEN $6 THEN s.output_meta END AS output_meta,
+    CASE WHEN $6 THEN s.details END AS details, CASE WHEN $6 THEN s.details_meta END AS details_meta,
+    r.retry_request_id IS NOT NULL AS reopened
 FROM runs AS r
 LEFT JOIN LATERAL (
     SELECT * FROM steps
@@ -17,11 +19,13 @@ ORDER BY s.begun_seq;
 
 -- name: get_step
 -- One step with everything.
-SELECT s.*, s.run_id::text AS run_id, s.child_run_id::text AS child_run_id FROM runs AS r
+SELECT s.*, s.run_id::text AS run_id, s.child_run_id::text AS child_run_id,
+    r.retry_request_id IS NOT NULL AS reopened
+FROM runs AS r
 JOIN steps AS s ON s.run_id = r.run_id
 WHERE r.run_id = $2::uuid AND r.namespace = $1::text AND s.step_id = $3::text AND s.kind < 100;
 
 -- name: step_attempts
--- The failed attempts of these steps, in order.
+-- The failed attempts of these steps, in order; those made before the run was tried again come first.
 SELECT step_id, attempt, started_at, finished_at, error, worker_id FROM step_attempts
-WHERE run_id = $1::uuid AND step_id = ANY ($2::text[]) ORDER BY step_id, attempt;
+WHERE run_id = $1::uuid AND step_id = ANY ($2::text[]) ORDER BY step_id, forgotten = 0, forgotten, attempt;

@@ -15,7 +15,7 @@ WITH due AS MATERIALIZED (
     SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT $2
 )
 SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
-    r.cancel_by, r.cancel_reason, r.lease_until
+    r.cancel_by, r.cancel_reason, r.lease_until, r.watched, r.has_children, r.lost_leases, r.pause_requested
 FROM nearest JOIN runs AS r ON r.run_id = nearest.run_id
 WHERE (r.status + 0 = 3 AND r.due_at <= $1) OR (r.status + 0 = 2 AND r.lease_until <= $1)
     OR (r.status + 0 IN (1, 2, 3, 7) AND (r.deadline_at <= $1 OR r.cancel_by <= $1))
@@ -23,27 +23,65 @@ ORDER BY r.run_id
 FOR UPDATE OF r SKIP LOCKED;
 
 -- name: fire_runs
--- Runs locked before: wake sleepers, whose due sleeps complete in the order of their times; end runs; end leases.
+-- Runs locked before: wake sleepers, whose due sleeps complete and whose due waits for a signal fail, in the order of their
+-- times; end runs; end leases; pause what lost too many. closings.py says the same of a wait that failed.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::int[]) AS g (run_id, status, error, lost)
 ), due AS MATERIALIZED (
-    SELECT s.run_id, s.step_id, row_number() OVER (PARTITION BY s.run_id ORDER BY s.due_at, s.begun_seq) AS place
+    SELECT s.run_id, s.step_id, row_number() OVER (PARTITION BY s.run_id ORDER BY s.due_at, s.begun_seq) AS place,
+        CASE WHEN s.kind = 3 THEN json_build_object(
+            'code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', s.step_id,
+            'message', 'signal ''' || s.name || ''' did not come before ' || to_char(
+                timestamp 'epoch' + s.wake_at * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+            )
+        ) END AS error
     FROM g JOIN steps AS s ON s.run_id = g.run_id
-    WHERE g.status = 1 AND g.lost = 0 AND s.due_at <= $1::bigint AND s.kind = 2
+    WHERE g.status = 1 AND g.lost = 0 AND s.due_at <= $1::bigint AND s.kind IN (2, 3)
 ), changed AS (
     UPDATE runs AS r
     SET status = g.status, seq = r.seq + 1 + coalesce(d.count, 0),
         result_seq = CASE WHEN d.count > 0 THEN r.seq + d.count ELSE r.result_seq END,
-        ready_at = CASE WHEN g.status = 1 THEN $1 END, finished_at = CASE WHEN g.status <> 1 THEN $1 END,
-        error = coalesce(g.error::json, r.error), lost_leases = r.lost_leases + g.lost,
-        lease_until = NULL, due_at = NULL, wait_reason = NULL
+        ready_at = CASE WHEN g.status = 1 THEN $1 END, finished_at = CASE WHEN g.status IN (5, 6) THEN $1 END,
+        error = CASE WHEN g.status IN (5, 6) THEN g.error::json ELSE r.error END,
+        problem = CASE WHEN g.status = 7 THEN g.error::json ELSE r.problem END,
+        lost_leases = CASE WHEN d.count > 0 THEN 0 ELSE r.lost_leases + g.lost END,
+        cascade_due = r.cascade_due OR (g.status IN (5, 6) AND r.has_children), pause_requested = false,
+        diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL
     FROM g LEFT JOIN (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
     WHERE r.run_id = g.run_id
     RETURNING r.run_id, r.seq - 1 - coalesce(d.count, 0) AS base
 )
-UPDATE steps AS s SET status = 3, seq = c.base + due.place, finished_at = $1, due_at = NULL
+UPDATE steps AS s
+SET status = CASE WHEN due.error IS NULL THEN 3 ELSE 4 END, error = due.error, seq = c.base + due.place,
+    finished_at = $1, due_at = NULL
 FROM due JOIN changed AS c ON c.run_id = due.run_id
 WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
+
+-- name: resolve_due_waits
+-- The same for runs that were PENDING when their times came, and are claimed now: they learn of it with their history.
+WITH due AS MATERIALIZED (
+    SELECT s.run_id, s.step_id, row_number() OVER (PARTITION BY s.run_id ORDER BY s.due_at, s.begun_seq) AS place,
+        CASE WHEN s.kind = 3 THEN json_build_object(
+            'code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', s.step_id,
+            'message', 'signal ''' || s.name || ''' did not come before ' || to_char(
+                timestamp 'epoch' + s.wake_at * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+            )
+        ) END AS error
+    FROM unnest($2::uuid[]) AS g (run_id) JOIN steps AS s ON s.run_id = g.run_id
+    WHERE s.due_at <= $1::bigint AND s.kind IN (2, 3)
+), changed AS (
+    UPDATE runs AS r SET seq = r.seq + d.count, result_seq = r.seq + d.count
+    FROM (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d
+    WHERE r.run_id = d.run_id
+    RETURNING r.run_id, r.seq, r.seq - d.count AS base
+), resolved AS (
+    UPDATE steps AS s
+    SET status = CASE WHEN due.error IS NULL THEN 3 ELSE 4 END, error = due.error, seq = c.base + due.place,
+        finished_at = $1, due_at = NULL
+    FROM due JOIN changed AS c ON c.run_id = due.run_id
+    WHERE s.run_id = due.run_id AND s.step_id = due.step_id
+)
+SELECT run_id::text AS run_id, seq FROM changed;
 
 -- name: look
 -- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index. How
@@ -72,5 +110,6 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
         (SELECT min(cancel_by) FROM runs WHERE cancel_by IS NOT NULL AND finished_at IS NULL),
         (SELECT min(lease_until) FROM runs WHERE lease_until IS NOT NULL)
     ) AS next_due_at,
+    EXISTS (SELECT 1 FROM runs WHERE cascade_due) AS cascade,
     (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
     (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types;

@@ -1,7 +1,8 @@
 -- name: wave
 -- The hot one: fence each run by updating its row (a join or FOR SHARE is no fence), then record its steps, in one round trip.
 -- `status + 0` and IS NOT DISTINCT FROM keep other indexes than that of run_id out of a plan that may have been made on
--- empty tables. Groups come sorted by run_id, which is the order of locking.
+-- empty tables. Groups come sorted by run_id, which is the order of locking. What concerns other runs (the end of a child or
+-- of a parent) and what a cancelled run begins is not for this path.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(
         $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bool[]
@@ -13,10 +14,13 @@ WITH g AS MATERIALIZED (
         steps = r.steps + coalesce(g.begins, 0),
         status = CASE WHEN g.ends THEN 4 ELSE 2 END,
         finished_at = CASE WHEN g.ends THEN $1::bigint END,
+        lost_leases = CASE WHEN g.result > 0 THEN 0 ELSE r.lost_leases END,
+        pause_requested = r.pause_requested AND g.ends IS NULL,
         lease_until = CASE WHEN g.ends THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
     FROM g
     WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
         AND r.status + 0 = 2 AND (r.deadline_at > $1) IS NOT FALSE AND r.steps + coalesce(g.begins, 0) <= $13::int
+        AND (g.begins IS NULL OR r.cancel_requested_at IS NULL) AND (g.ends IS NULL OR NOT (r.watched OR r.has_children))
     RETURNING g.n, g.rows, r.run_id, r.seq - g.taken AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
     INSERT INTO steps AS s (
@@ -61,10 +65,11 @@ FROM held;
 -- A wave of one step that begins and completes: the same rules without arrays, since a lone run waits for this round trip.
 WITH held AS (
     UPDATE runs AS r
-    SET seq = r.seq + 2, result_seq = r.seq + 2, steps = r.steps + 1,
+    SET seq = r.seq + 2, result_seq = r.seq + 2, steps = r.steps + 1, lost_leases = 0,
         lease_until = CASE WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
     WHERE r.run_id = $4::uuid AND r.namespace IS NOT DISTINCT FROM $5::text AND r.lease = $6::bigint AND r.nonce = $7::bigint
         AND r.status + 0 = 2 AND (r.deadline_at > $1::bigint) IS NOT FALSE AND r.steps + 1 <= $8::int
+        AND r.cancel_requested_at IS NULL
     RETURNING r.run_id, r.seq - 2 AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
     INSERT INTO steps AS s (
@@ -111,7 +116,8 @@ WITH g AS MATERIALIZED (
 SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lease AS run_lease, r.nonce AS run_nonce,
     r.seq AS run_seq, r.result_seq, r.step_count, r.attempt AS run_attempt, r.lease_until, r.claimed_at, r.ready_at,
     r.due_at AS run_due_at, r.wait_reason, r.deadline_at, r.finished_at AS run_finished_at, r.cancel_requested_at,
-    r.worker_id AS run_worker_id, r.retry AS run_retry,
+    r.worker_id AS run_worker_id, r.retry AS run_retry, r.watched, r.has_children, r.cascade_due, r.pause_requested,
+    r.workflow_id, r.continued_as::text AS continued_as,
     s.step_id, s.name, s.kind, s.status, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.created_at, s.started_at,
     s.finished_at, s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id,
     s.parallel_group_id, s.output, s.output_meta, s.error, s.child_run_id::text AS child_run_id, s.details, s.details_meta,
@@ -120,23 +126,43 @@ SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lea
 FROM r
 LEFT JOIN wanted AS w ON w.n = r.n
 LEFT JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
-LEFT JOIN step_attempts AS a ON a.run_id = w.run_id AND a.step_id = w.step_id AND a.attempt = w.attempt;
+LEFT JOIN step_attempts AS a ON a.run_id = w.run_id AND a.step_id = w.step_id AND a.forgotten = 0
+    AND a.attempt = w.attempt;
+
+-- name: unbound_signals
+-- The oldest signals that nobody has waited for yet, as many of each name as are asked for.
+SELECT g.n, s.number, s.name, s.payload, s.payload_meta
+FROM unnest($1::int[], $2::uuid[], $3::text[], $4::bigint[]) AS g (n, run_id, name, wanted)
+CROSS JOIN LATERAL (
+    SELECT * FROM signals
+    WHERE signals.run_id = g.run_id AND signals.name = g.name AND signals.step_id IS NULL
+    ORDER BY signals.number LIMIT g.wanted
+) AS s
+ORDER BY g.n, s.number;
 
 -- name: settle
 -- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version number.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(
         $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::int[],
-        $12::int[], $13::smallint[], $14::smallint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::text[]
+        $12::int[], $13::smallint[], $14::smallint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::text[],
+        $19::text[], $20::bool[], $21::bool[], $22::bool[], $23::bool[], $24::bool[], $25::uuid[], $26::text[],
+        $27::double precision[], $28::text[]
     ) WITH ORDINALITY AS g (
         run_id, namespace, lease, nonce, read_seq, seq, result_seq, steps, attempt, status, wait_reason, due_at,
-        ready_at, finished_at, error, n
+        ready_at, finished_at, error, problem, progressed, has_children, cascade_due, pause_requested, diverged,
+        continued_as, status_text, progress, tried_build, n
     )
 ), held AS (
     UPDATE runs AS r
     SET seq = g.seq, result_seq = g.result_seq, steps = g.steps, attempt = g.attempt, status = g.status,
         wait_reason = g.wait_reason, due_at = g.due_at, ready_at = g.ready_at, finished_at = g.finished_at,
-        error = g.error::json,
+        error = g.error::json, problem = coalesce(g.problem::json, r.problem), has_children = g.has_children,
+        cascade_due = g.cascade_due, pause_requested = g.pause_requested, diverged = g.diverged,
+        continued_as = g.continued_as, status_text = coalesce(g.status_text, r.status_text),
+        progress = CASE WHEN g.status_text IS NULL THEN r.progress ELSE g.progress END,
+        tried_builds = CASE WHEN g.tried_build IS NULL THEN r.tried_builds ELSE array_append(r.tried_builds, g.tried_build) END,
+        lost_leases = CASE WHEN g.progressed THEN 0 ELSE r.lost_leases END,
         lease_until = CASE
             WHEN g.status <> 2 THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until
         END
@@ -147,22 +173,22 @@ WITH g AS MATERIALIZED (
 ), written AS (
     INSERT INTO steps AS s (
         run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
-        due_at, retry_at, wake_at, timeout_ms, once, worker_id, parent_step_id, parallel_group_id, retry, error,
-        input, input_meta, output, output_meta
+        due_at, retry_at, wake_at, timeout_ms, once, worker_id, parent_step_id, parallel_group_id, child_run_id,
+        retry, error, input, input_meta, output, output_meta, details, details_meta
     )
     SELECT h.run_id, b.step_id, b.name, b.kind, b.status, b.attempt, b.begun_seq, b.seq, b.lease, b.nonce, b.created_at,
         b.started_at, b.finished_at, b.due_at, b.retry_at, b.wake_at, b.timeout_ms, b.once, b.worker_id,
-        b.parent_step_id, b.parallel_group_id, b.retry::json, b.error::json, b.input, b.input_meta::json, b.output,
-        b.output_meta::json
+        b.parent_step_id, b.parallel_group_id, b.child_run_id, b.retry::json, b.error::json, b.input,
+        b.input_meta::json, b.output, b.output_meta::json, b.details, b.details_meta::json
     FROM unnest(
-        $19::int[], $20::text[], $21::text[], $22::smallint[], $23::smallint[], $24::int[], $25::bigint[], $26::bigint[],
-        $27::bigint[], $28::bigint[], $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[],
-        $34::bigint[], $35::bigint[], $36::bool[], $37::text[], $38::text[], $39::text[], $40::text[], $41::text[],
-        $42::bytea[], $43::text[], $44::bytea[], $45::text[]
+        $29::int[], $30::text[], $31::text[], $32::smallint[], $33::smallint[], $34::int[], $35::bigint[],
+        $36::bigint[], $37::bigint[], $38::bigint[], $39::bigint[], $40::bigint[], $41::bigint[], $42::bigint[],
+        $43::bigint[], $44::bigint[], $45::bigint[], $46::bool[], $47::text[], $48::text[], $49::text[], $50::uuid[],
+        $51::text[], $52::text[], $53::bytea[], $54::text[], $55::bytea[], $56::text[], $57::bytea[], $58::text[]
     ) AS b (
         n, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
-        due_at, retry_at, wake_at, timeout_ms, once, worker_id, parent_step_id, parallel_group_id, retry, error, input,
-        input_meta, output, output_meta
+        due_at, retry_at, wake_at, timeout_ms, once, worker_id, parent_step_id, parallel_group_id, child_run_id,
+        retry, error, input, input_meta, output, output_meta, details, details_meta
     )
     JOIN held AS h ON h.n = b.n
     ON CONFLICT (run_id, step_id) DO UPDATE
@@ -170,20 +196,26 @@ WITH g AS MATERIALIZED (
         lease = excluded.lease, nonce = excluded.nonce, started_at = excluded.started_at,
         finished_at = excluded.finished_at, due_at = excluded.due_at, retry_at = excluded.retry_at,
         worker_id = excluded.worker_id, error = excluded.error,
-        output = coalesce(excluded.output, s.output), output_meta = coalesce(excluded.output_meta, s.output_meta)
+        output = coalesce(excluded.output, s.output), output_meta = coalesce(excluded.output_meta, s.output_meta),
+        details = excluded.details, details_meta = excluded.details_meta
 ), archived AS (
     INSERT INTO step_attempts (
         run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error
     )
-    SELECT h.run_id, a.step_id, a.attempt, a.begun_seq, a.seq, a.lease, a.nonce, a.started_at, a.finished_at,
-        a.retry_at, a.worker_id, a.error::json
+    SELECT h.run_id, a.step_id, a.attempt, a.begun_seq, a.seq, a.lease, a.nonce, a.started_at, a.finished_at, a.retry_at,
+        a.worker_id, a.error::json
     FROM unnest(
-        $46::int[], $47::text[], $48::int[], $49::bigint[], $50::bigint[], $51::bigint[], $52::bigint[], $53::bigint[],
-        $54::bigint[], $55::bigint[], $56::text[], $57::text[]
+        $59::int[], $60::text[], $61::int[], $62::bigint[], $63::bigint[], $64::bigint[], $65::bigint[],
+        $66::bigint[], $67::bigint[], $68::bigint[], $69::text[], $70::text[]
     ) AS a (
         n, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error
     )
     JOIN held AS h ON h.n = a.n
+), bound AS (
+    UPDATE signals AS s SET step_id = b.step_id
+    FROM unnest($71::int[], $72::bigint[], $73::text[]) AS b (n, number, step_id)
+    JOIN held AS h ON h.n = b.n
+    WHERE s.run_id = h.run_id AND s.number = b.number
 )
 SELECT array_agg(n) AS groups FROM held;
 

@@ -1,12 +1,13 @@
 -- name: run_state
 -- One run, for commands that are looked at alone.
 SELECT namespace, status, lease, nonce, seq, deadline_at, lease_until, worker_id, due_at, ready_at, finished_at,
-       attempt, retry, cancel_requested_at, cancel_lease, retried_lease
+       attempt, retry, cancel_requested_at, cancel_lease, retried_lease, watched, has_children, lost_leases, pause_requested,
+       continued_as
 FROM runs WHERE run_id = ?;
 
 -- name: step_state
 -- One step, with all that a repeat or a retry is decided by.
-SELECT kind, status, attempt, begun_seq, seq, lease, nonce, retry, wake_at, retry_at, finished_at, error, started_at, worker_id, once
+SELECT kind, status, attempt, begun_seq, seq, lease, nonce, retry, wake_at, retry_at, finished_at, error, started_at, worker_id, once, child_run_id
 FROM steps WHERE run_id = ? AND step_id = ?;
 
 -- name: history_step
@@ -47,8 +48,3 @@ VALUES (:run_id, :step_id, :attempt, :begun_seq, :seq, :lease, :nonce, :started_
 -- The row waits for its next attempt.
 UPDATE steps SET status = 1, attempt = attempt + 1, retry_at = :retry_at
 WHERE run_id = :run_id AND step_id = :step_id AND status = 2 AND attempt = :attempt;
-
--- name: finish_sleep
--- A sleep whose time has come.
-UPDATE steps SET status = 3, seq = :seq, finished_at = :now, lease = :lease, nonce = :nonce
-WHERE run_id = :run_id AND step_id = :step_id AND kind = 2 AND status = 2;

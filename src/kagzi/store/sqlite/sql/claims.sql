@@ -16,7 +16,8 @@ WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 1;
 -- name: leased_runs
 -- What the workers need to know about the runs just leased.
 SELECT json_group_array(json_array(run_id, namespace, lease, seq, workflow_id, workflow_type, version, attempt, json(labels),
-                                   created_at, deadline_at, cancel_requested_at, cancel_reason, parent_run_id))
+                                   created_at, deadline_at, cancel_requested_at, cancel_reason, parent_run_id,
+                                   watched OR has_children, lost_leases))
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
 
 -- name: inputs_of

@@ -1,12 +1,28 @@
--- name: due_sleeps
--- Sleeps of one run whose time has come, in the order in which they complete.
-SELECT step_id FROM steps INDEXED BY steps_sleeps
-WHERE run_id = ? AND kind = 2 AND status = 2 AND wake_at <= ? ORDER BY wake_at, begun_seq;
+-- name: due_waits
+-- Sleeps and limited waits of one run whose time has come, in the order in which they end.
+SELECT step_id FROM steps INDEXED BY steps_timed
+WHERE run_id = ? AND status = 2 AND wake_at <= ? ORDER BY wake_at, begun_seq;
 
 -- name: next_waits
--- When the first open sleep of a run ends, and when its first retry is due.
-SELECT (SELECT min(wake_at) FROM steps INDEXED BY steps_sleeps WHERE run_id = :run_id AND kind = 2 AND status = 2),
-       (SELECT min(retry_at) FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1);
+-- When the first sleep or limited wait of a run is over, and which of the two it is; when its first retry is due; whether it
+-- waits for a signal (3) or a child (4) without limit.
+SELECT (SELECT json_array(wake_at, kind) FROM steps INDEXED BY steps_timed
+        WHERE run_id = :run_id AND status = 2 AND wake_at IS NOT NULL ORDER BY wake_at, begun_seq LIMIT 1),
+       (SELECT min(retry_at) FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1),
+       (SELECT kind FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND wake_at IS NULL
+        ORDER BY kind LIMIT 1);
+
+-- name: part_timeout_error
+-- What a wait for a signal fails with, as JSON of an ErrorDetail.
+json_object('code', 'timeout', 'kind', 'timeout', 'message', 'signal ''' || name || ''' did not come by '
+            || strftime('%Y-%m-%dT%H:%M:%S', wake_at / 1000000, 'unixepoch') || printf('.%06d', wake_at % 1000000) || '+00:00',
+            'type', 'TimeoutError', 'subject', 'signal', 'subject_id', name)
+
+-- name: end_wait
+-- A sleep is over, or a wait for a signal has taken too long.
+UPDATE steps SET status = CASE kind WHEN 2 THEN 3 ELSE 4 END, error = CASE kind WHEN 2 THEN NULL ELSE {timeout_error} END,
+                 seq = :seq, finished_at = :now, lease = :lease, nonce = :nonce
+WHERE run_id = :run_id AND step_id = :step_id AND kind IN (2, 3) AND status = 2;
 
 -- name: last_result
 -- The highest seq of a result, to know whether the worker has seen all.
@@ -14,11 +30,11 @@ SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < 100;
 
 -- name: results_after
 -- Results the worker has not seen, in their order.
-SELECT {history_columns} FROM steps WHERE run_id = ? AND kind < 100 AND seq > ? ORDER BY seq;
+SELECT {history_columns} FROM steps WHERE run_id = ? AND kind < 100 AND status <> 5 AND seq > ? ORDER BY seq;
 
 -- name: park_run
--- Slot and lease are free; the clock wakes it.
-UPDATE runs SET status = 3, wait_reason = :wait_reason, due_at = :due_at, seq = :seq, worker_id = NULL, lease_until = NULL
+-- Slot and lease are free; the clock, a signal or a child wakes it. PAUSED if that was asked for.
+UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 3 END, pause_requested = 0, wait_reason = :wait_reason, due_at = :due_at, seq = :seq, worker_id = NULL, lease_until = NULL
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 
 -- name: close_run
@@ -29,10 +45,11 @@ WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 -- name: retry_run
 -- The run's own policy gives it another try; its results stay.
 UPDATE runs SET status = :status, wait_reason = :wait_reason, due_at = :due_at, ready_at = :ready_at, attempt = attempt + 1,
-                retried_lease = lease, seq = :seq, worker_id = NULL, lease_until = NULL
+                retried_lease = lease, pause_requested = 0, seq = :seq, worker_id = NULL, lease_until = NULL
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 
 -- name: give_back_run
--- The holder hands it back: not counted against it.
-UPDATE runs SET status = 1, ready_at = :now, seq = :seq, worker_id = NULL, lease_until = NULL
+-- The holder hands it back: not counted against it. PAUSED if that was asked for.
+UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 1 END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
+                pause_requested = 0, seq = :seq, worker_id = NULL, lease_until = NULL
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;

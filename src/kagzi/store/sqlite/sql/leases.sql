@@ -21,16 +21,18 @@ WHERE runs.run_id = given.run_id AND runs.namespace = given.namespace AND runs.l
 RETURNING runs.run_id;
 
 -- name: release_leases
--- Handed back, not counted.
-UPDATE runs SET status = 1, ready_at = :now, worker_id = NULL, lease_until = NULL
+-- Handed back, not counted. PAUSED if that was asked for.
+UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 1 END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
+                pause_requested = 0, worker_id = NULL, lease_until = NULL
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
              json_extract(value, '$[2]') AS lease, json_extract(value, '$[3]') AS nonce FROM json_each(:rows)) AS given
 WHERE runs.run_id = given.run_id AND runs.namespace = given.namespace AND runs.lease = given.lease AND runs.nonce = given.nonce
   AND runs.status + 0 = 2
-RETURNING runs.run_id, runs.namespace, runs.workflow_type;
+RETURNING runs.run_id, runs.namespace, runs.workflow_type, runs.status;
 
 -- name: release_of_worker
 -- Everything a leaving worker holds.
-UPDATE runs SET status = 1, ready_at = :now, worker_id = NULL, lease_until = NULL
+UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 1 END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
+                pause_requested = 0, worker_id = NULL, lease_until = NULL
 WHERE worker_id = :worker_id AND namespace = :namespace AND status = 2
-RETURNING run_id, namespace, workflow_type;
+RETURNING run_id, namespace, workflow_type, status;

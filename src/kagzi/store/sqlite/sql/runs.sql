@@ -2,7 +2,8 @@
 -- A run as people see it, without payloads.
 r.run_id, r.namespace, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.attempt, r.priority, r.labels,
 r.created_at, r.started_at, r.finished_at, r.due_at, r.deadline_at, r.worker_id, r.seq, r.retry, r.cancel_requested_at,
-r.cancel_reason, r.error, r.problem, r.parent_run_id, r.parent_step_id, r.lost_leases
+r.cancel_reason, r.error, r.problem, r.parent_run_id, r.parent_step_id, r.lost_leases, r.status_text, r.progress, r.forked_from,
+r.continued_as, r.pause_requested
 
 -- name: part_history_columns
 -- A step as replay sees it.
@@ -32,7 +33,7 @@ CROSS JOIN runs AS r ON r.run_id = latest {payload_joins};
 
 -- name: ends_of
 -- How runs stand; the output of those that completed.
-SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta
+SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as
 FROM runs AS r LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
 WHERE r.run_id IN (SELECT value FROM json_each(?));
 
@@ -89,15 +90,27 @@ SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :limit)
 
 -- name: run_to_cancel
 -- What a cancel depends on.
-SELECT namespace, workflow_type, status, lease, nonce, worker_id, cancel_requested_at FROM runs WHERE run_id = ?;
+SELECT namespace, workflow_type, status, lease, nonce, worker_id, has_children FROM runs WHERE run_id = ?;
 
 -- name: request_cancel
--- The first request counts: reason and limit stay. A sleeper wakes, so that a worker can clean up.
+-- The first request counts: reason and limit stay. Who sleeps or is paused wakes, so that a worker can clean up.
 UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now), cancel_reason = coalesce(cancel_reason, :reason),
                 cancel_by = coalesce(cancel_by, :cancel_by), cancel_lease = coalesce(cancel_lease, lease),
-                status = CASE WHEN status = 3 THEN 1 ELSE status END,
-                nonce = CASE WHEN status = 3 THEN 0 ELSE nonce END,
-                ready_at = CASE WHEN status = 3 THEN :now ELSE ready_at END,
-                due_at = CASE WHEN status = 3 THEN NULL ELSE due_at END,
-                wait_reason = CASE WHEN status = 3 THEN NULL ELSE wait_reason END
+                cascade_due = max(cascade_due, has_children), pause_requested = 0,
+                status = CASE WHEN status IN (3, 7) THEN 1 ELSE status END,
+                nonce = CASE WHEN status IN (3, 7) THEN 0 ELSE nonce END,
+                ready_at = CASE WHEN status IN (3, 7) THEN :now ELSE ready_at END,
+                due_at = NULL, wait_reason = NULL, problem = NULL
 WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: waits_of
+-- What a sleeping run waits for, the nearest first.
+SELECT step_id FROM (
+    SELECT step_id, wake_at AS at, begun_seq FROM steps INDEXED BY steps_timed
+    WHERE run_id = :run_id AND status = 2 AND wake_at IS NOT NULL
+    UNION ALL
+    SELECT step_id, retry_at, begun_seq FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1
+    UNION ALL
+    SELECT step_id, NULL, begun_seq FROM steps INDEXED BY steps_waiting
+    WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND wake_at IS NULL)
+ORDER BY at IS NULL, at, begun_seq LIMIT 1000;

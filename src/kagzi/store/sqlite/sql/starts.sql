@@ -27,5 +27,5 @@ SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_by_status WHERE namespa
 -- name: end_run
 -- End a run without its worker (terminate, deadline, cancel). Nonce 0: its holder is refused from now on.
 UPDATE runs SET status = :status, error = :error, finished_at = :now, seq = seq + 1, nonce = 0, worker_id = NULL,
-                lease_until = NULL, ready_at = NULL, due_at = NULL, wait_reason = NULL
+                lease_until = NULL, ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = 0
 WHERE run_id = :run_id AND finished_at IS NULL;

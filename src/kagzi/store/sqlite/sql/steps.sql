@@ -9,19 +9,19 @@ SELECT 1 FROM runs WHERE run_id = ? AND namespace = ?;
 
 -- name: list_steps
 -- In the order in which they were begun.
-SELECT {step_columns}, NULL, NULL, NULL, NULL FROM steps INDEXED BY steps_begun
+SELECT {step_columns}, NULL, NULL, NULL, NULL, NULL, NULL FROM steps INDEXED BY steps_begun
 WHERE run_id = :run_id AND begun_seq > :after AND kind < 100 AND (:name IS NULL OR name = :name) ORDER BY begun_seq LIMIT :limit;
 
 -- name: list_steps_with_payloads
 -- The same with input and output.
-SELECT {step_columns}, input, input_meta, output, output_meta FROM steps INDEXED BY steps_begun
+SELECT {step_columns}, input, input_meta, output, output_meta, details, details_meta FROM steps INDEXED BY steps_begun
 WHERE run_id = :run_id AND begun_seq > :after AND kind < 100 AND (:name IS NULL OR name = :name) ORDER BY begun_seq LIMIT :limit;
 
 -- name: get_step
 -- One step with payloads.
-SELECT {step_columns}, input, input_meta, output, output_meta FROM steps WHERE run_id = ? AND step_id = ? AND kind < 100;
+SELECT {step_columns}, input, input_meta, output, output_meta, details, details_meta FROM steps WHERE run_id = ? AND step_id = ? AND kind < 100;
 
 -- name: attempts_of
 -- Earlier attempts of these steps.
 SELECT step_id, attempt, started_at, finished_at, error, worker_id FROM step_attempts
-WHERE run_id = ? AND step_id IN (SELECT value FROM json_each(?)) ORDER BY step_id, attempt;
+WHERE run_id = ? AND step_id IN (SELECT value FROM json_each(?)) ORDER BY step_id, begun_seq;

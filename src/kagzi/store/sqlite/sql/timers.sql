@@ -15,32 +15,42 @@ FROM (SELECT run_id, namespace, workflow_type FROM runs INDEXED BY runs_due
       WHERE status = 3 AND due_at <= ? ORDER BY due_at LIMIT ?);
 
 -- name: wake_runs
--- PENDING, with as many seqs taken as sleeps will complete.
+-- PENDING, with as many seqs taken as waits will end. A wait that ends is progress: leases lost before it do not count.
 UPDATE runs SET status = 1, ready_at = :now, due_at = NULL, wait_reason = NULL, nonce = 0,
-                seq = seq + (SELECT count(*) FROM steps AS s INDEXED BY steps_sleeps
-                             WHERE s.run_id = runs.run_id AND s.kind = 2 AND s.status = 2 AND s.wake_at <= :now)
+                lost_leases = CASE WHEN lost_leases > 0 AND EXISTS (
+                    SELECT 1 FROM steps AS s INDEXED BY steps_timed
+                    WHERE s.run_id = runs.run_id AND s.status = 2 AND s.wake_at <= :now) THEN 0 ELSE lost_leases END,
+                seq = seq + (SELECT count(*) FROM steps AS s INDEXED BY steps_timed
+                             WHERE s.run_id = runs.run_id AND s.status = 2 AND s.wake_at <= :now)
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 3;
 
--- name: complete_due_sleeps
--- Sleeps of woken runs complete in the order of their wake times, with the seqs that wake_runs took for them.
-UPDATE steps SET status = 3, seq = due.seq, finished_at = :now
+-- name: end_due_waits
+-- Sleeps of woken runs complete, limited waits fail, in the order of their times, with the seqs that wake_runs took for them.
+UPDATE steps SET status = CASE kind WHEN 2 THEN 3 ELSE 4 END, error = CASE kind WHEN 2 THEN NULL ELSE {timeout_error} END,
+                 seq = due.seq, finished_at = :now
 FROM (SELECT s.run_id, s.step_id,
              r.seq - count(*) OVER (PARTITION BY s.run_id)
                    + row_number() OVER (PARTITION BY s.run_id ORDER BY s.wake_at, s.begun_seq) AS seq
       FROM json_each(:run_ids) AS woken
-      CROSS JOIN steps AS s INDEXED BY steps_sleeps ON s.run_id = woken.value AND s.kind = 2 AND s.status = 2 AND s.wake_at <= :now
+      CROSS JOIN steps AS s INDEXED BY steps_timed ON s.run_id = woken.value AND s.status = 2 AND s.wake_at <= :now
       CROSS JOIN runs AS r ON r.run_id = s.run_id) AS due
 WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
 
 -- name: expired_leases
 -- Holders that did not renew.
-SELECT run_id, namespace, workflow_type, lease, nonce FROM runs INDEXED BY runs_lease
+SELECT run_id, namespace, workflow_type, lease, nonce, lost_leases, pause_requested FROM runs INDEXED BY runs_lease
 WHERE status = 2 AND lease_until <= ? ORDER BY lease_until LIMIT ?;
 
 -- name: end_leases
 -- Back to PENDING, counted as lost. Nonce 0: nothing the holder repeats is taken for its own.
 UPDATE runs SET status = 1, ready_at = :now, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 2;
+
+-- name: end_lease_paused
+-- The same for a run that was to be paused, or is quarantined (it has a problem then).
+UPDATE runs SET status = 7, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1, pause_requested = 0,
+                problem = :problem
+WHERE run_id = :run_id AND status + 0 = 2;
 
 -- name: look
 -- What is ahead, in one statement: the store's clock (it ticks in milliseconds; the middle of the tick), the next due time,
@@ -60,7 +70,8 @@ SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 100
        (SELECT min(lease_until) FROM runs INDEXED BY runs_lease WHERE status = 2),
        (SELECT min(deadline_at) FROM runs INDEXED BY runs_deadline WHERE finished_at IS NULL AND deadline_at IS NOT NULL),
        (SELECT min(cancel_by) FROM runs INDEXED BY runs_cancel_by WHERE finished_at IS NULL AND cancel_by IS NOT NULL),
-       (SELECT json_group_array(json(pair)) FROM pending WHERE pair IS NOT NULL);
+       (SELECT json_group_array(json(pair)) FROM pending WHERE pair IS NOT NULL),
+       EXISTS (SELECT 1 FROM runs INDEXED BY runs_cascade WHERE cascade_due = 1);
 
 -- name: note_beats
 -- JSON rows of (worker_id, active, completed, failed, at).

@@ -47,7 +47,12 @@ FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') 
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
 WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = 2;
 
+-- name: forget_lost_leases
+-- A result came: the run gets on, and leases lost before it do not count.
+UPDATE runs SET lost_leases = 0 WHERE run_id IN (SELECT value FROM json_each(?));
+
 -- name: fences_of
 -- What the writer keeps in memory about held runs, for those it does not know (after a restart).
-SELECT run_id, namespace, lease, nonce, seq, deadline_at, lease_until, worker_id
+SELECT run_id, namespace, lease, nonce, seq, deadline_at, lease_until, worker_id, watched OR has_children,
+       cancel_requested_at IS NOT NULL, lost_leases
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = 2;

@@ -1,0 +1,52 @@
+"""`kagzi count`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from .console import put, put_json
+from .exits import Exit
+from .filters import filter_options, run_filter
+from .options import address_options, json_option
+
+if TYPE_CHECKING:
+    from ..v1 import workflow_pb2
+
+
+@click.command()
+@filter_options
+@json_option
+@address_options
+def count(
+    *,
+    statuses: Sequence[str],
+    workflows: Sequence[str],
+    labels: Sequence[tuple[str, str]],
+    since: timedelta | None,
+    parent: str,
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    """Count runs."""
+    where = run_filter(statuses, workflows, dict(labels), since, parent)
+    answer = asyncio.run(_count(where, address, namespace))
+    if as_json:
+        put_json({"count": answer.count, "capped": answer.capped})
+    else:
+        put(f"{answer.count}{'+' if answer.capped else ''}")
+    return Exit.OK
+
+
+async def _count(
+    where: workflow_pb2.WorkflowFilter, address: str | None, namespace: str | None
+) -> workflow_pb2.CountWorkflowsResponse:
+    from .connection import connected
+
+    async with connected(address, namespace) as server:
+        return await server.count(where)

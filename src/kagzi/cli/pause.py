@@ -1,0 +1,75 @@
+"""`kagzi pause` and `kagzi resume`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from .console import put_json, say
+from .exits import Exit
+from .options import address_options, json_option
+
+if TYPE_CHECKING:
+    from .connection import ServerConnection
+
+ENDED = ("completed", "failed", "cancelled")
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--reason", default="", help="Kept with the run.")
+@json_option
+@address_options
+def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+    """Let a run begin no more steps, until it is resumed.
+
+    RUN is a run id, the beginning of one, or a workflow id (its latest run).
+    A step that runs is finished and recorded; signals and timers wait.
+    """
+    run_id, status = asyncio.run(_change(run, address, namespace, lambda server, run_id: server.pause(run_id, reason)))
+    if as_json:
+        put_json({"run_id": run_id, "status": status})
+    elif status in ENDED:
+        say(f"{run_id} has {status}: nothing to pause")
+    elif status == "paused":
+        say(f"{run_id} is paused. Let it go on: kagzi resume {run_id}")
+    else:
+        say(f"{run_id} is {status} and pauses as soon as its worker has let go of it")
+    return Exit.OK
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@json_option
+@address_options
+def resume(run: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+    """Let a paused run go on.
+
+    RUN is a run id, the beginning of one, or a workflow id (its latest run).
+    Also one that was paused because of a problem: see kagzi explain RUN.
+    """
+    run_id, status = asyncio.run(_change(run, address, namespace, lambda server, run_id: server.resume(run_id)))
+    if as_json:
+        put_json({"run_id": run_id, "status": status})
+    elif status in ENDED:
+        say(f"{run_id} has {status}: nothing to resume")
+    else:
+        say(f"{run_id} is {status}")
+    return Exit.OK
+
+
+async def _change(
+    run: str,
+    address: str | None,
+    namespace: str | None,
+    change: Callable[[ServerConnection, str], Awaitable[int]],
+) -> tuple[str, str]:
+    from .connection import connected
+    from .views import run_status
+
+    async with connected(address, namespace) as server:
+        found = await server.find_run(run)
+        return found.run_id, str(run_status(await change(server, found.run_id)))

@@ -1,0 +1,169 @@
+"""ctx.child and ctx.start_child: runs that are steps of this one."""
+
+import asyncio
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from ..core.errors import AlreadyExists, ChildError, ErrorCode
+from ..core.records import Payload
+from ..core.times import us_from_timedelta
+from ..v1 import common_pb2 as common
+from ..v1 import worker_pb2 as pb
+from ..wire.common import read_error
+from .codec import read_payload, write_payload
+from .failures import STEP_ATTRIBUTE
+from .ledger import ABANDONED, CHILD
+from .ports import Answer
+from .races import withdraw
+from .runner import Run
+from .step_calls import place_in, scope_of
+from .wait_calls import may_begin
+from .workflow import Workflow
+
+O_co = TypeVar("O_co", covariant=True)
+OnClose = Literal["cancel", "abandon"]
+
+
+class ChildOptions(NamedTuple):
+    workflow: Workflow[Any, Any]
+    input: Payload | None
+    id: str = ""
+    timeout_us: int | None = None
+    on_close: OnClose = "cancel"
+    attach: bool = False
+
+
+class ChildHandle(Generic[O_co]):
+    """A child that was started. It goes on whether or not its result is awaited."""
+
+    def __init__(self, run: Run, step_id: str, run_id: str, workflow: Workflow[Any, O_co], end: Any) -> None:
+        self.run_id = run_id
+        self._run = run
+        self._step_id = step_id
+        self._workflow = workflow
+        self._end: asyncio.Future[pb.HistoryStep] = end
+
+    async def result(self) -> O_co:
+        """What the child returns. Raises ChildError if it failed or was cancelled."""
+        if not self._end.done():
+            self._run.quiet.start()
+            await self._run.wait(asyncio.shield(self._end))
+        value: O_co = _value(self._run, self._end.result(), self._workflow)
+        return value
+
+    def __repr__(self) -> str:
+        return f"<ChildHandle {self._workflow.name!r} {self.run_id}>"
+
+
+def child_input(run: Run, workflow: Workflow[Any, Any], value: Any) -> Payload | None:
+    if value is ...:
+        return None
+    what = f"input of workflow {workflow.name!r}"
+    return write_payload(workflow.input_codec, value, what=what, hook=run.services.hook)
+
+
+async def execute_child(run: Run, step_id: str, options: ChildOptions) -> Any:
+    """What the child returns. If whoever awaits it is cancelled, so is the child."""
+    step = run.take(step_id, CHILD)
+    if step is not None and step.seq and run.delivery.reach_alone(step):
+        return _value(run, step, options.workflow)
+    try:
+        return await (await _started(run, step_id, options, step)).result()
+    except asyncio.CancelledError:
+        if step_id in run.open_steps:
+            withdraw(run, step_id)
+            run.waits.drop(step_id)
+            run.open_steps.pop(step_id, None)
+        raise
+
+
+async def execute_start_child(run: Run, step_id: str, options: ChildOptions) -> ChildHandle[Any]:
+    return await _started(run, step_id, options, run.take(step_id, CHILD))
+
+
+async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.HistoryStep | None) -> ChildHandle[Any]:
+    if step is None:
+        await may_begin(run, step_id)
+        run.open_steps[step_id] = scope_of(run)
+        try:
+            answer = await _start(run, step_id, options)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                withdraw(run, step_id)
+            run.open_steps.pop(step_id, None)
+            raise
+        child_run_id = "" if answer.detail is None else answer.detail.child.child_run_id
+        end = run.waits.child(step_id, answer.seq)
+    else:
+        run.open_steps[step_id] = scope_of(run)
+        child_run_id = step.child_run_id
+        end = _recorded_end(run, step)
+        if len(run.tasks) > 1:
+            await run.delivery.turn(step.begun_seq, step.at_us or run.now_us or 0)
+    end.add_done_callback(lambda _: run.open_steps.pop(step_id, None))
+    if step is not None and step.seq and _is_conflict(step):
+        _value(run, step, options.workflow)
+    return ChildHandle(run, step_id, child_run_id, options.workflow, end)
+
+
+def _recorded_end(run: Run, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":
+    """The end of a child that this run has recorded as started: when it is its turn, or when it comes."""
+    if not step.seq:
+        return run.waits.child(step.step_id, step.begun_seq)
+    future: asyncio.Future[pb.HistoryStep] = run.loop.create_future()
+    if step.status != ABANDONED:
+        run.delivery.push(step.seq, step.at_us, future, step)
+        future.add_done_callback(lambda _: run.delivery.reached())
+    return future
+
+
+async def _start(run: Run, step_id: str, options: ChildOptions) -> Answer:
+    operation, future = run.ask(step_id)
+    letter = operation.start_child
+    letter.step_id = step_id
+    workflow, start = options.workflow, letter.start
+    if workflow.name != step_id:
+        letter.name = workflow.name
+    start.workflow_type = workflow.name
+    start.workflow_id = options.id
+    if options.input is not None:
+        start.input.data = options.input.data
+        if options.input.metadata:
+            start.input.metadata.update(options.input.metadata)
+    timeout_us = options.timeout_us
+    if timeout_us is None and workflow.timeout is not None:
+        timeout_us = us_from_timedelta(workflow.timeout)
+    if timeout_us is not None:
+        start.timeout.FromMicroseconds(timeout_us)
+    letter.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
+    letter.attach = options.attach
+    place_in(letter, scope_of(run))
+    answer: Answer = await run.wait(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        raise run.refused(answer.detail.refused)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "exhausted":
+        raise _error(step_id, answer.detail.exhausted.error)
+    return answer
+
+
+def _is_conflict(step: pb.HistoryStep) -> bool:
+    return step.status == pb.STEP_STATUS_FAILED and step.error.code == common.ERROR_CODE_CONFLICT
+
+
+def _value(run: Run, step: pb.HistoryStep, workflow: Workflow[Any, Any]) -> Any:
+    if step.status != pb.STEP_STATUS_COMPLETED:
+        raise _error(step.step_id, step.error)
+    payload = Payload(step.output.data or b"null", dict(step.output.metadata))
+    what = f"output of child {step.step_id!r}"
+    return read_payload(workflow.output_codec, payload, what=what, hook=run.services.hook)
+
+
+def _error(step_id: str, letter: common.ErrorDetail) -> Exception:
+    detail = read_error(letter)
+    error: Exception
+    if detail.code is ErrorCode.CONFLICT:
+        error = AlreadyExists(detail.message, subject=detail.subject, subject_id=detail.subject_id)
+    else:
+        status = "cancelled" if detail.code is ErrorCode.CANCELLED else "failed"
+        error = ChildError.of(detail.subject_id, status, detail.cause or detail)
+    setattr(error, STEP_ATTRIBUTE, step_id)
+    return error

@@ -1,0 +1,97 @@
+"""The code does not fit the history: the run is paused with a problem that says where, and is offered to other builds."""
+
+import asyncio
+import inspect
+import logging
+from functools import partial
+from pathlib import PurePath
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..core.errors import Diverged, ErrorDetail
+from ..v1 import worker_pb2 as pb
+from ..wire.common import write_error
+from ..wire.enums import STEP_KIND_FROM_WIRE
+from .failures import describe
+from .ports import Answer
+
+if TYPE_CHECKING:
+    from .runner import Run
+
+logger = logging.getLogger("kagzi.worker")
+
+_SDK_DIRECTORY = PurePath(__file__).parent
+_ASYNCIO_DIRECTORY = PurePath(asyncio.__file__).parent
+_REMEDY = (
+    'Keep the recorded calls as they were and put new ones behind `if ctx.changed("id")`, or deploy the code that fits.'
+)
+
+
+def other_kind(run: "Run", error: Diverged, step_id: str) -> Diverged:
+    return Diverged(f"{error.message} The call is at {where(run)}.", metadata={"step_id": step_id})
+
+
+def out_of_order(run: "Run", step_id: str, recorded: pb.HistoryStep) -> Diverged:
+    """`step_id` is about to be executed for the first time, although this result of its scope was not asked for."""
+    return Diverged(
+        f"step {step_id!r} at {where(run)} is new to this run, but its history goes on with "
+        f"{_kind(recorded)} {recorded.step_id!r}, which the code has not reached. {_REMEDY}",
+        metadata={"step_id": step_id, "recorded": recorded.step_id},
+    )
+
+
+def never_reached(run: "Run", recorded: pb.HistoryStep) -> Diverged:
+    """The function ended, but this result was never asked for."""
+    return Diverged(
+        f"the code at {_function(run)} ended without reaching {_kind(recorded)} {recorded.step_id!r}, which this run has recorded. "
+        f"{_REMEDY}",
+        metadata={"step_id": recorded.step_id},
+    )
+
+
+def _kind(step: pb.HistoryStep) -> str:
+    return f"the recorded {STEP_KIND_FROM_WIRE.get(step.kind, 'step')}"
+
+
+def where(run: "Run") -> str:
+    """`file.py:12`, of the innermost running code that is neither Kagzi's nor asyncio's."""
+    frame: FrameType | None = inspect.currentframe()
+    while frame is not None:
+        parent = PurePath(frame.f_code.co_filename).parent
+        if parent not in (_SDK_DIRECTORY, _ASYNCIO_DIRECTORY):
+            if frame.f_code.co_filename.endswith(".py") and _belongs_to_user(frame):
+                return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            break
+        frame = frame.f_back
+    return _function(run)
+
+
+def _belongs_to_user(frame: FrameType) -> bool:
+    """A task that awaits a ctx call directly has no code of the user on its stack, only what runs the event loop."""
+    return bool(frame.f_code.co_flags & 0x80) or frame.f_code.co_name == "<genexpr>"  # CO_COROUTINE
+
+
+def _function(run: "Run") -> str:
+    code = getattr(run.workflow.fn, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(run.workflow.fn)
+
+
+def problem_of(error: Diverged) -> ErrorDetail:
+    return msgspec.structs.replace(
+        describe(error), non_retryable=True, subject="step", subject_id=error.metadata.get("step_id", "")
+    )
+
+
+def send_diverged(run: "Run", error: Diverged) -> None:
+    logger.error("run %s is paused: %s", run.run_id, error.message)
+    letter = run.port.send(partial(_answered, run)).diverged
+    letter.problem.CopyFrom(write_error(problem_of(error)))
+    letter.build_id = run.services.build_id
+
+
+def _answered(run: "Run", answer: Answer) -> None:
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        logger.error("run %s could not be paused: %s", run.run_id, answer.detail.refused.message)
+    run.close()

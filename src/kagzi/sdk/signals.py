@@ -1,0 +1,43 @@
+"""What can be sent to a run, and what `race` with names answers."""
+
+import builtins
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from .codec import Codec, codec_for
+from .signatures import check_name
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Signal(Generic[T]):
+    """A typed message that can be sent to a run: `approved = Signal("approved", Approval)`.
+
+    `name` is what the run waits for, `type` what is sent: checked when it is sent, read again where it is waited for.
+    """
+
+    __slots__ = ("_codec", "name", "type")
+
+    def __init__(self, name: str, type: builtins.type[T]) -> None:
+        self.name = check_name(name, what="name")
+        self.type: builtins.type[T] = type
+        self._codec: Codec[Any] | None = None
+
+    @property
+    def codec(self) -> Codec[Any]:
+        """How its values are written and read. Raises InvalidArgument for a type that has no JSON form."""
+        if self._codec is None:
+            self._codec = codec_for(self.type)
+        return self._codec
+
+    def __repr__(self) -> str:
+        return f"Signal({self.name!r}, {getattr(self.type, '__name__', self.type)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Won(Generic[T_co]):
+    """The branch of `ctx.race(name=...)` that finished first, and what it gave."""
+
+    name: str
+    value: T_co

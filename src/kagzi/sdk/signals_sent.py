@@ -1,0 +1,23 @@
+"""A signal on its way: checked and written where it is sent."""
+
+from typing import Any, cast
+
+from ..core.commands import SignalGiven
+from ..core.errors import InvalidArgument
+from .codec import ANY, write_payload
+from .signals import Signal
+from .signatures import check_name
+
+
+def signal_given(signal: Signal[Any] | str, value: Any, *, request_id: str) -> SignalGiven:
+    """Raises InvalidArgument if the value does not fit the signal's type: better here than in the run that waits for it."""
+    if isinstance(signal, Signal):
+        payload = write_payload(signal.codec, value, what=f"signal {signal.name!r}", hook=None)
+        signal.codec.decode(payload.data, what=f"signal {signal.name!r}")
+        return SignalGiven(name=signal.name, payload=payload, request_id=request_id)
+    if not isinstance(cast("object", signal), str):
+        raise InvalidArgument(
+            f'signal={signal!r} is neither a Signal nor its name. Write Signal("approved", bool).', field="signal"
+        )
+    payload = write_payload(ANY, value, what=f"signal {signal!r}", hook=None)
+    return SignalGiven(name=check_name(signal, what="signal"), payload=payload, request_id=request_id)

@@ -1,0 +1,171 @@
+"""Commands that concern more than one run: child starts, ends that somebody waits for, runs that go on as another.
+
+One transaction: lock the runs and their parents in the order of their ids, read, decide by the same rules as the careful
+path, write, make the children, tell the parents.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild
+from ...core.outcomes import Busy, Outcome, RunClosed, Stirred
+from ...core.states import RunCode
+from . import transitions
+from .batch import WorkerGroup, Writing
+from .connections import Row
+from .kinship import End, MovedError, lock_family, tell_each_parent, tell_parents
+from .rows import write_strings
+from .starts import insert_runs
+from .state import Kin, Relative, RunState
+from .state_rows import read_states, write_states
+
+_ROUNDS = 5
+_ENDS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
+
+
+async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
+    """Fill in the outcome of every command of these groups, which come in the order of their run ids."""
+    decided: list[tuple[int, Outcome]] = [(index, Busy()) for _, commands in groups for index, _ in commands]
+    for _ in range(_ROUNDS):
+        try:
+            async with writing.session.transaction():
+                decided = await _settle(writing, groups)
+            break
+        except MovedError:
+            continue
+    for index, outcome in decided:
+        writing.outcomes[index] = outcome
+
+
+async def _settle(writing: Writing, groups: Sequence[WorkerGroup]) -> list[tuple[int, Outcome]]:
+    session = writing.session
+    starts = [command for _, commands in groups for _, command in commands if isinstance(command, StartChild)]
+    ending = {run.run_id for run, commands in groups if any(isinstance(command, _ENDS) for _, command in commands)}
+    targets = await _attached(writing, starts)
+    locked = await lock_family(session, {run.run_id for run, _ in groups} | targets, ending)
+    kin = await _kin(writing, starts) if starts else {}
+    if any(command.attach and not _is_locked(command, kin, locked) for command in starts):
+        raise MovedError
+    states = await read_states(session, groups)
+    decided: list[tuple[int, Outcome]] = []
+    for number, (run, commands) in enumerate(groups, start=1):
+        state = states.get(number)
+        if state is not None:
+            state.kin = kin.get(run.namespace)
+        for index, command in commands:
+            decided.append((index, transitions.decide(state, command, writing.now, writing.dice)))
+    changed = [state for state in states.values() if state.changed]
+    if changed and len(await write_states(writing, changed)) < len(changed):
+        raise MovedError
+    for relatives in kin.values():
+        await _make(writing, relatives)
+    for state in changed:
+        if state.successor is not None:
+            await _continue(writing, state.successor, paused=state.successor_paused)
+    return await _tell(writing, groups, changed, decided)
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+async def _tell(
+    writing: Writing, groups: Sequence[WorkerGroup], changed: Sequence[RunState], decided: list[tuple[int, Outcome]]
+) -> list[tuple[int, Outcome]]:
+    """Parents learn of their children. Who has to be told of it is said with the end of the last child of each."""
+    ends: list[End] = [
+        (state.run.run_id, RunCode(state.status), state.error)
+        for state in changed
+        if state.ended and state.watched and state.successor is None
+    ]
+    stirred: dict[str, list[Stirred]] = {}
+    for parent, child in await tell_each_parent(writing.session, ends, writing.now):
+        stirred.setdefault(child, []).append(parent)
+    if not stirred:
+        return decided
+    run_of = {index: run.run_id for run, commands in groups for index, _ in commands}
+    return [
+        (index, msgspec.structs.replace(outcome, stirred=tuple(stirred.get(run_of[index], ()))))
+        if isinstance(outcome, RunClosed)
+        else (index, outcome)
+        for index, outcome in decided
+    ]
+
+
+async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -> None:
+    given = command.input
+    new = (command.new_run_id, command.version, given.data, write_strings(given.metadata), paused)
+    await writing.session.read("continue_run", writing.now, command.run.run_id, *new)
+
+
+# --- child starts -----------------------------------------------------------------------------------------------------
+
+
+async def _attached(writing: Writing, starts: Sequence[StartChild]) -> set[str]:
+    """The open runs that some of these starts will wait for instead of starting one."""
+    attaching = [command for command in starts if command.attach]
+    rows = await _find(writing, attaching) if attaching else ()
+    return {row["open_run_id"] for row in rows if row["open_run_id"] is not None}
+
+
+def _is_locked(command: StartChild, kin: dict[str, Kin], locked: dict[str, Row]) -> bool:
+    found = kin[command.run.namespace].active.get(command.start.workflow_id)
+    return found is None or found.run_id in locked
+
+
+async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]:
+    return await writing.session.read(
+        "find_children",
+        [command.run.namespace for command in starts],
+        [command.run.run_id for command in starts],
+        [command.step_id for command in starts],
+        [command.start.workflow_id for command in starts],
+        [command.start.request_id for command in starts],
+    )
+
+
+async def _kin(writing: Writing, starts: Sequence[StartChild]) -> dict[str, Kin]:
+    """Whom the starts meet, by namespace; and how many runs may be started there."""
+    session = writing.session
+    kin: dict[str, Kin] = {}
+    for row in await _find(writing, starts):
+        number: int = row["n"]
+        command = starts[number - 1]
+        relatives = kin.setdefault(command.run.namespace, Kin(enabled=row["enabled"] is not False))
+        relatives.limit = row["open_runs_limit"]
+        if row["child_run_id"] is not None:
+            key = (command.run.run_id, command.step_id)
+            relatives.recorded[key] = Relative(row["child_run_id"], row["child_type"], row["child_status"])
+        if row["request_run_id"] is not None:
+            found = Relative(row["request_run_id"], row["request_type"], row["request_status"])
+            relatives.by_request[command.start.request_id] = found
+        if row["open_run_id"] is not None:
+            found = Relative(row["open_run_id"], row["open_type"], row["open_status"])
+            relatives.active[command.start.workflow_id] = found
+    limited = sorted(namespace for namespace, relatives in kin.items() if relatives.limit is not None)
+    for row in await session.read("lock_namespaces", limited) if limited else ():
+        relatives = kin[row["namespace"]]
+        relatives.limit = row["open_runs_limit"]
+        if relatives.limit is not None:
+            [counted] = await session.read("count_open_runs", row["namespace"], relatives.limit)
+            relatives.room = relatives.limit - counted["runs"]
+    return kin
+
+
+async def _make(writing: Writing, kin: Kin) -> None:
+    """Insert the children that were decided on, and the links to runs that were there."""
+    if kin.born:
+        starts = [command.start for command in kin.born]
+        parents = [(c.start.run.run_id, c.run.run_id, c.step_id, 1 if c.on_close == "cancel" else 2) for c in kin.born]
+        made = await insert_runs(writing.session, starts, writing.now, limited=True, parents=parents)
+        if len(made) < len(starts):
+            raise MovedError
+    if kin.links:
+        await writing.session.read("link_children", *zip(*kin.links, strict=True))
+        linked = {link[0] for link in kin.links}
+        ended: list[End] = [
+            (found.run_id, RunCode(found.status), None)
+            for found in kin.recorded.values()
+            if found.run_id in linked and RunCode.COMPLETED <= found.status <= RunCode.CANCELLED
+        ]
+        await tell_parents(writing.session, ended, writing.now)

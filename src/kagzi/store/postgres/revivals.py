@@ -1,0 +1,131 @@
+"""Runs that are gone over again: a failed one that is tried again from a step, and a fork of any run."""
+
+from collections.abc import Mapping
+
+from ...core.commands import StartRun
+from ...core.errors import ErrorDetail
+from ...core.outcomes import Existing, Outcome, Refused, Started
+from ...core.records import Payload, RunKey
+from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
+from ...core.times import Timestamp
+from ..protocol import Changed, Fork
+from .connections import Row, Session, columns
+from .controls import with_run
+from .kinship import End, MovedError, tell_parents
+from .refusals import conflict, namespace_full, precondition_failed
+from .rows import read_error, read_labels, read_payload, read_policy, write_strings
+from .starts import insert_runs, taken
+from .state import NEVER
+
+
+async def retry_run(
+    session: Session, run: RunKey, from_step: str, request_id: str, now: Timestamp
+) -> Changed | Refused | None:
+    return await with_run(session, run, lambda row: _retry(session, row, from_step, request_id, now))
+
+
+async def _retry(session: Session, row: Row, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused:
+    run_id: str = row["run_id"]
+    status = RUN_STATUS_OF_CODE[row["status"]]
+    [failed] = await session.read("failed_run", run_id)
+    if failed["retry_request_id"] == request_id:
+        return Changed(status, row["workflow_type"], changed=False)
+    if status is not RunStatus.FAILED:
+        message = f"run {run_id} is {status.value}: only a failed run can be tried again"
+        return precondition_failed(message, subject="run", subject_id=run_id)
+    if failed["open_run_id"] is not None:
+        message = f"workflow_id {row['workflow_id']!r} has another open run now, {failed['open_run_id']}"
+        return conflict(message, subject_id=row["workflow_id"])
+    error = read_error(failed["error"]) or ErrorDetail()
+    places = await session.read("step_place" if from_step else "step_to_blame", run_id, from_step or error.subject_id)
+    if from_step and not places:
+        return precondition_failed(f"run {run_id} has no step {from_step!r}", subject_id=from_step)
+    # No step to blame: every result is kept, and only what was cancelled with the run is forgotten.
+    step_id, after = (
+        (places[0]["step_id"], places[0]["seq"] or places[0]["begun_seq"]) if places else ("", failed["seq"])
+    )
+    [forgotten] = await session.read("forget_steps", run_id, step_id, after, failed["seq"] + 1, NEVER)
+    await session.read("reopen_run", run_id, now, request_id, forgotten["moved"])
+    await _catch_up(session, run_id, now)
+    return Changed(RunStatus.PENDING, row["workflow_type"], changed=True)
+
+
+async def _catch_up(session: Session, run_id: str, now: Timestamp) -> None:
+    """Children that ended before this run waited for them give it their results now."""
+    ended: list[End] = [
+        (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
+        for child in await session.read("ended_children", run_id)
+    ]
+    await tell_parents(session, ended, now)
+
+
+async def fork_run(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+    return await with_run(session, fork.source, lambda _: _fork(session, fork, now))
+
+
+async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused:
+    source = fork.source.run_id
+    places = await session.read("step_place", source, fork.from_step)
+    if not places:
+        return precondition_failed(f"run {source} has no step {fork.from_step!r}", subject_id=fork.from_step)
+    before: int = places[0]["begun_seq"]
+    if refused := await _unknown_outputs(session, fork, before):
+        return refused
+    command = _start_of(fork, (await session.read("fork_source", source))[0])
+    if (answer := await _hindrance(session, command)) is not None:
+        return answer
+    if not await insert_runs(session, [command], now, limited=True):
+        raise MovedError
+    outputs = [(step_id, given.data, write_strings(given.metadata)) for step_id, given in fork.outputs.items()]
+    new: str = command.run.run_id
+    await session.read("copy_results", source, new, before, *columns(outputs, 3), NEVER)
+    links = [(row["child_run_id"], new, row["step_id"]) for row in await session.read("open_children", new)]
+    if links:
+        await session.read("link_children", *zip(*links, strict=True))
+        await _catch_up(session, new, now)
+    return Started(new, command.workflow_id, RunStatus.PENDING, now)
+
+
+async def _unknown_outputs(session: Session, fork: Fork, before: int) -> Refused | None:
+    outputs: Mapping[str, Payload] = fork.outputs
+    if not outputs:
+        return None
+    known = {row["step_id"] for row in await session.read("fork_results", fork.source.run_id, list(outputs), before)}
+    unknown = sorted(set(outputs) - known)
+    if not unknown:
+        return None
+    message = (
+        f"outputs names {unknown[0]!r}, which has no result before step {fork.from_step!r} of run {fork.source.run_id}"
+    )
+    return precondition_failed(message, subject_id=unknown[0])
+
+
+def _start_of(fork: Fork, source: Row) -> StartRun:
+    return StartRun(
+        run=RunKey(fork.source.namespace, fork.new_run_id),
+        workflow_id=fork.workflow_id,
+        workflow_type=source["workflow_type"],
+        request_id=fork.request_id,
+        input=read_payload(source["input"], source["input_meta"]),
+        context=read_payload(source["context"], source["context_meta"]),
+        version=fork.version or source["version"],
+        labels=read_labels(source["labels"]),
+        priority=source["priority"],
+        retry=read_policy(source["retry"]),
+        on_conflict="fail",
+    )
+
+
+async def _hindrance(session: Session, command: StartRun) -> Existing | Refused | None:
+    """Why no run is made: the request was made before, the id is taken, or the namespace takes none."""
+    namespace = command.run.namespace
+    [row] = await session.read("find_starts", [namespace], [command.workflow_id], [command.request_id], [False])
+    outcome: Outcome | None = taken(row, command, replace=False)
+    if isinstance(outcome, (Existing, Refused)):
+        return outcome
+    limit: int | None = row["open_runs_limit"]
+    if limit is None:
+        return None
+    await session.read("lock_namespaces", [namespace])
+    [counted] = await session.read("count_open_runs", namespace, limit)
+    return namespace_full(namespace, limit) if counted["runs"] >= limit else None

@@ -1,0 +1,76 @@
+"""Signals: bound to the step that waits longest, or kept in order until somebody waits."""
+
+from ...core.commands import SignalGiven
+from ...core.errors import Unavailable
+from ...core.ids import is_uuid
+from ...core.limits import SIGNALS_BUFFERED
+from ...core.outcomes import Refused
+from ...core.records import RunKey
+from ...core.states import RUN_STATUS_OF_CODE, RunCode
+from ...core.times import Timestamp
+from ..protocol import Signalled
+from .connections import CONTENTION, Session
+from .kinship import stirred
+from .refusals import precondition_failed, resource_exhausted
+from .rows import write_strings
+
+_TRIES = 3
+
+
+async def signal_run(
+    session: Session, namespace: str, *, run_id: str, workflow_id: str, signal: SignalGiven, now: Timestamp
+) -> Signalled | Refused | None:
+    if run_id and not is_uuid(run_id):
+        return None
+    for _ in range(_TRIES):
+        try:
+            async with session.transaction():
+                return await give_signal(session, RunKey(namespace, run_id), signal, now, workflow_id=workflow_id)
+        except CONTENTION:
+            continue
+    raise Unavailable(f"run {run_id or workflow_id} is locked by somebody else: try again")
+
+
+async def give_signal(
+    session: Session, run: RunKey, signal: SignalGiven, now: Timestamp, *, workflow_id: str = ""
+) -> Signalled | Refused | None:
+    """In the caller's transaction. Without a run id: the open run with that workflow id."""
+    rows = await session.read("lock_signalled_run", run.namespace, run.run_id or None, workflow_id)
+    if not rows:
+        return None
+    [row] = rows
+    run = RunKey(run.namespace, row["run_id"])
+    [found] = await session.read("look_for_signal", run.run_id, signal.request_id, signal.name, SIGNALS_BUFFERED)
+    if found["known"] is not None:
+        return Signalled(run, found["known"])
+    status = RUN_STATUS_OF_CODE[row["status"]]
+    if status.ended:
+        message = f"run {run.run_id} is {status.value}: it takes no signals any more"
+        return precondition_failed(message, subject="run", subject_id=run.run_id)
+    if found["step_id"] is None and found["unbound"] >= SIGNALS_BUFFERED:
+        return _full(run)
+    payload = signal.payload
+    await session.read(
+        "give_signal",
+        run.run_id,
+        now,
+        signal.name,
+        signal.request_id,
+        payload.data,
+        write_strings(payload.metadata),
+        found["step_id"],
+    )
+    if found["step_id"] is None:
+        return Signalled(run, delivered=False)
+    told = (stirred(row, row["status"]),) if row["status"] in (RunCode.RUNNING, RunCode.SLEEPING) else ()
+    return Signalled(run, delivered=True, stirred=told)
+
+
+def _full(run: RunKey) -> Refused:
+    return resource_exhausted(
+        f"run {run.run_id} has {SIGNALS_BUFFERED} signals it has not waited for, the limit (SIGNALS_BUFFERED). "
+        "Let it consume some, or send fewer.",
+        limit="SIGNALS_BUFFERED",
+        subject="run",
+        subject_id=run.run_id,
+    )

@@ -1,0 +1,80 @@
+-- name: cancel_run
+-- The first request counts; what slept or was paused is woken, so that a worker can clean up; what was never claimed has
+-- nothing to clean up. Its seq says so to whoever has read it and is about to write.
+UPDATE runs
+SET cancel_requested_at = coalesce(cancel_requested_at, $2::bigint), cancel_by = coalesce(cancel_by, $3::bigint),
+    cancel_reason = coalesce(cancel_reason, $4::text), status = $5::smallint, error = coalesce($6::text::json, error),
+    finished_at = CASE WHEN $5 = 6 THEN $2 END,
+    ready_at = CASE WHEN $5 = 1 THEN coalesce(ready_at, $2) END,
+    problem = CASE WHEN $5 = 1 THEN NULL ELSE problem END, diverged = false, pause_requested = false,
+    cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, seq = seq + 1
+WHERE run_id = $1::uuid
+RETURNING cancel_reason;
+
+-- name: pause_run
+-- Whoever holds it is asked; otherwise it is PAUSED at once. A start that was to come later still is.
+UPDATE runs
+SET pause_requested = status = 2, pause_reason = $2::text, seq = seq + 1,
+    paused_due_at = CASE WHEN lease = 0 THEN due_at END,
+    status = CASE WHEN status = 2 THEN 2 ELSE 7 END, ready_at = NULL, due_at = NULL, wait_reason = NULL
+WHERE run_id = $1::uuid
+RETURNING status;
+
+-- name: resume_run
+-- PENDING, with nothing held against it; or the request to pause is taken back.
+UPDATE runs
+SET pause_requested = false, pause_reason = NULL, seq = seq + 1, paused_due_at = NULL,
+    problem = CASE WHEN status = 7 THEN NULL ELSE problem END, diverged = false,
+    lost_leases = CASE WHEN status = 7 THEN 0 ELSE lost_leases END, tried_builds = NULL,
+    status = CASE WHEN status = 2 THEN 2 WHEN paused_due_at > $2::bigint THEN 3 ELSE 1 END,
+    ready_at = CASE WHEN status = 2 OR paused_due_at > $2 THEN NULL ELSE $2 END,
+    due_at = CASE WHEN status = 7 AND paused_due_at > $2 THEN paused_due_at END,
+    wait_reason = CASE WHEN status = 7 AND paused_due_at > $2 THEN 1 END
+WHERE run_id = $1::uuid
+RETURNING status;
+
+-- name: resume_diverged
+-- Paused because other code did not fit, and not yet tried by this build.
+WITH fitting AS MATERIALIZED (
+    SELECT r.run_id FROM runs AS r
+    JOIN unnest($2::text[], $3::text[]) AS served (workflow_type, version)
+        ON served.workflow_type = r.workflow_type AND served.version = r.version
+    WHERE r.diverged AND r.namespace = $1::text AND NOT (coalesce(r.tried_builds, '{}') @> ARRAY[$4::text])
+    ORDER BY r.run_id FOR UPDATE OF r
+)
+UPDATE runs AS r
+SET status = 1, ready_at = $5::bigint, problem = NULL, diverged = false, lost_leases = 0, seq = r.seq + 1
+FROM fitting WHERE r.run_id = fitting.run_id
+RETURNING r.namespace, r.workflow_type;
+
+-- name: lock_cascading
+-- Parents some of whose children may have to be cancelled.
+SELECT run_id::text AS run_id FROM runs WHERE cascade_due ORDER BY run_id LIMIT $1::bigint FOR UPDATE SKIP LOCKED;
+
+-- name: children_to_cancel
+-- Open children that go with their parent: it has ended, or was to be cancelled after they were started, or a race it decided
+-- was lost by the step they belong to.
+WITH p AS MATERIALIZED (
+    SELECT run_id, finished_at, cancel_requested_at FROM runs WHERE run_id = ANY ($1::uuid[])
+), c AS MATERIALIZED (
+    SELECT p.run_id AS parent, p.finished_at IS NOT NULL OR p.cancel_requested_at >= c.created_at AS goes, c.run_id,
+        c.parent_step_id
+    FROM p CROSS JOIN LATERAL (
+        SELECT run_id, parent_step_id, created_at FROM runs
+        WHERE parent_run_id = p.run_id AND on_close = 1 AND finished_at IS NULL AND cancel_requested_at IS NULL OFFSET 0
+    ) AS c
+)
+SELECT c.run_id::text AS run_id FROM c
+LEFT JOIN steps AS s ON s.run_id = c.parent AND s.step_id = c.parent_step_id
+WHERE c.goes OR (s.status = 5 AND s.child_run_id = c.run_id)
+ORDER BY c.run_id LIMIT $2::bigint;
+
+-- name: lock_children
+-- Those that nobody else holds.
+SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children,
+    parent_run_id::text AS parent_run_id
+FROM runs WHERE run_id = ANY ($1::uuid[]) ORDER BY run_id FOR UPDATE SKIP LOCKED;
+
+-- name: end_cascade
+-- Nothing is left to be cancelled.
+UPDATE runs SET cascade_due = false WHERE run_id = ANY ($1::uuid[]);

@@ -1,0 +1,136 @@
+-- name: lock_family
+-- These runs and, for those of the second list, everybody whose step waits for their end, in the order of their ids: who
+-- locks several runs locks them so.
+SELECT run_id::text AS run_id, namespace, workflow_id, workflow_type, status, lease, nonce, worker_id, has_children,
+    cancel_requested_at, pause_requested
+FROM runs
+WHERE run_id = ANY (ARRAY(
+    SELECT given.run_id FROM unnest($1::uuid[]) AS given (run_id)
+    UNION
+    SELECT r.parent_run_id FROM runs AS r WHERE r.run_id = ANY ($2::uuid[]) AND r.watched
+    UNION
+    SELECT l.parent_run_id FROM child_links AS l WHERE l.child_run_id = ANY ($2)
+))
+ORDER BY run_id
+FOR UPDATE;
+
+-- name: lock_parents
+-- The same for runs that are locked already, without waiting: answers the runs of which somebody could not be locked.
+WITH watchers AS MATERIALIZED (
+    SELECT r.run_id AS child, r.parent_run_id AS parent FROM runs AS r
+    WHERE r.run_id = ANY ($1::uuid[]) AND r.watched
+    UNION
+    SELECT l.child_run_id, l.parent_run_id FROM child_links AS l WHERE l.child_run_id = ANY ($1)
+), locked AS MATERIALIZED (
+    SELECT run_id FROM runs WHERE run_id = ANY (ARRAY(SELECT parent FROM watchers)) ORDER BY run_id
+    FOR UPDATE SKIP LOCKED
+)
+SELECT DISTINCT watchers.child::text AS run_id FROM watchers
+JOIN runs AS p ON p.run_id = watchers.parent
+WHERE watchers.parent NOT IN (SELECT run_id FROM locked);
+
+-- name: find_children
+-- What a child start meets: the child it made before, whoever has its request id or its workflow id, and the namespace.
+SELECT g.n, n.enabled, n.open_runs_limit,
+    k.run_id::text AS child_run_id, k.workflow_type AS child_type, k.status AS child_status,
+    q.run_id::text AS request_run_id, q.workflow_type AS request_type, q.status AS request_status,
+    o.run_id::text AS open_run_id, o.workflow_type AS open_type, o.status AS open_status
+FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+    AS g (namespace, parent_run_id, step_id, workflow_id, request_id, n)
+LEFT JOIN namespaces AS n ON n.namespace = g.namespace
+LEFT JOIN steps AS s ON s.run_id = g.parent_run_id AND s.step_id = g.step_id
+LEFT JOIN runs AS k ON k.run_id = s.child_run_id
+LEFT JOIN runs AS q ON q.namespace = g.namespace AND q.request_id = g.request_id
+LEFT JOIN runs AS o ON o.namespace = g.namespace AND o.workflow_id = g.workflow_id AND o.status IN (1, 2, 3, 7)
+ORDER BY g.n;
+
+-- name: link_children
+-- Attached: these runs are watched by one more step. Their seq says that something about them has changed.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[]) AS g (child_run_id, parent_run_id, parent_step_id)
+), linked AS (
+    INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id)
+    SELECT child_run_id, parent_run_id, parent_step_id FROM g
+    ON CONFLICT DO NOTHING
+)
+UPDATE runs AS r SET watched = true, seq = r.seq + 1
+FROM (SELECT DISTINCT child_run_id FROM g) AS c WHERE r.run_id = c.child_run_id;
+
+-- name: tell_parents
+-- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once.
+-- What the parents are like is read by a later statement than the one that locked them.
+WITH g AS MATERIALIZED (
+    SELECT * FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS g (run_id, error, n)
+), watchers AS MATERIALIZED (
+    SELECT g.n, g.run_id AS child, g.error, r.parent_run_id AS parent, r.parent_step_id AS step_id
+    FROM g JOIN runs AS r ON r.run_id = g.run_id
+    WHERE r.watched
+    UNION
+    SELECT g.n, g.run_id, g.error, l.parent_run_id, l.parent_step_id
+    FROM g JOIN child_links AS l ON l.child_run_id = g.run_id
+), waiting AS MATERIALIZED (
+    SELECT w.*, p.status, row_number() OVER (PARTITION BY w.parent ORDER BY w.n, s.begun_seq) AS place,
+        count(*) OVER (PARTITION BY w.parent) AS total
+    FROM watchers AS w
+    JOIN runs AS p ON p.run_id = w.parent AND p.status + 0 IN (1, 2, 3, 7)
+    JOIN steps AS s ON s.run_id = w.parent AND s.step_id = w.step_id
+    WHERE s.kind = 4 AND s.status = 2 AND s.child_run_id = w.child
+), parents AS (
+    UPDATE runs AS p
+    SET seq = p.seq + w.total, result_seq = p.seq + w.total, lost_leases = 0,
+        status = CASE WHEN p.status = 3 THEN 1 ELSE p.status END,
+        ready_at = CASE WHEN p.status = 3 THEN $1::bigint ELSE p.ready_at END, due_at = NULL, wait_reason = NULL
+    FROM (SELECT DISTINCT parent, status, total FROM waiting) AS w
+    WHERE p.run_id = w.parent AND p.status + 0 IN (1, 2, 3, 7)
+    RETURNING p.run_id, p.seq - w.total AS base, p.namespace, p.workflow_type, p.lease, p.nonce, p.worker_id,
+        w.status AS was
+), told AS (
+    UPDATE steps AS s
+    SET status = CASE WHEN w.error IS NULL THEN 3 ELSE 4 END, seq = p.base + w.place, finished_at = $1, due_at = NULL,
+        error = w.error::json, output = o.output, output_meta = o.output_meta
+    FROM waiting AS w
+    JOIN parents AS p ON p.run_id = w.parent
+    LEFT JOIN steps AS o ON o.run_id = w.child AND o.step_id = '$output'
+    WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.status = 2
+)
+SELECT run_id::text AS run_id, namespace, workflow_type, lease, nonce, worker_id, was,
+    (SELECT max(w.n) FROM waiting AS w WHERE w.parent = parents.run_id) AS last
+FROM parents ORDER BY run_id;
+
+-- name: continue_run
+-- A run that has just ended goes on as another: it takes the id, what describes it, its place in its parent, whoever waits for
+-- it, and the signals nobody has consumed.
+WITH old AS MATERIALIZED (
+    SELECT * FROM runs WHERE run_id = $2::uuid
+), made AS (
+    INSERT INTO runs (
+        run_id, namespace, workflow_id, workflow_type, request_id, version, priority, status, ready_at, deadline_at,
+        retry, labels, created_at, parent_run_id, parent_step_id, on_close, watched, concurrency_key
+    )
+    SELECT $3::uuid, namespace, workflow_id, workflow_type, $2::text || '/continued', $4::text, priority,
+        CASE WHEN $7::bool THEN 7 ELSE 1 END, CASE WHEN $7 THEN NULL ELSE $1::bigint END,
+        deadline_at, retry, labels, $1, parent_run_id, parent_step_id, on_close, watched,
+        concurrency_key
+    FROM old
+), payloads AS (
+    INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)
+    SELECT $3, '$input', '$input', 100, 3, 0, $1, $1, $5::bytea, $6::text::json
+    UNION ALL
+    SELECT $3, step_id, name, kind, 3, 0, $1, $1, output, output_meta FROM steps
+    WHERE run_id = $2 AND step_id = '$context'
+), labelled AS (
+    INSERT INTO run_labels (namespace, key, value, run_id)
+    SELECT old.namespace, l.key, l.value, $3 FROM old CROSS JOIN LATERAL json_each_text(old.labels) AS l (key, value)
+), unconsumed AS (
+    UPDATE signals SET run_id = $3 WHERE run_id = $2 AND step_id IS NULL
+), watchers AS MATERIALIZED (
+    SELECT parent_run_id AS parent, parent_step_id AS step_id FROM old WHERE watched AND parent_run_id IS NOT NULL
+    UNION
+    SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = $2
+), links AS (
+    UPDATE child_links SET child_run_id = $3 WHERE child_run_id = $2
+), parents AS (
+    UPDATE runs AS p SET seq = p.seq + 1 FROM (SELECT DISTINCT parent FROM watchers) AS w WHERE p.run_id = w.parent
+)
+UPDATE steps AS s SET child_run_id = $3 FROM watchers AS w
+WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.kind = 4 AND s.status = 2 AND s.child_run_id = $2;

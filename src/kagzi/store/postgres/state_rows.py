@@ -1,0 +1,266 @@
+"""Runs in memory (state.py) from rows, and into rows: what the careful paths read and write."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ...core.commands import (
+    BeatStep,
+    BeginSleep,
+    BeginStep,
+    CompleteStep,
+    DecideRace,
+    FailStep,
+    FinishSleep,
+    Park,
+    RecordPatch,
+    StartChild,
+    WaitSignal,
+)
+from ...core.limits import STEPS_PER_RUN
+from ...core.records import Lease, Payload, RunKey
+from .batch import WorkerGroup, Writing
+from .connections import Row, Rows, Session, columns
+from .rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
+from .state import AttemptState, RunState, SignalState, StepState
+
+_STEP_COLUMNS = 30
+_ATTEMPT_COLUMNS = 12
+_SIGNAL_COLUMNS = 3
+
+_WITH_ATTEMPT = (BeginStep, CompleteStep, FailStep, BeatStep)
+_WITHOUT_ATTEMPT = (BeginSleep, FinishSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
+_BEGINNING = (BeginStep, BeginSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
+
+
+async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[int, RunState]:
+    """By the number of the group (1, 2, ...): the run and the steps that matter to its commands."""
+    heads: list[tuple[str, str, int | None, int]] = []
+    named: list[tuple[int, str, int]] = []
+    for number, (run, commands) in enumerate(groups, start=1):
+        known_seq: int | None = None
+        begins = 0
+        for _, command in commands:
+            if isinstance(command, Park):
+                known_seq = command.known_seq if known_seq is None else min(known_seq, command.known_seq)
+            elif isinstance(command, _WITH_ATTEMPT):
+                named.append((number, command.step_id, command.attempt))
+            elif isinstance(command, _WITHOUT_ATTEMPT):
+                named.append((number, command.step_id, 0))
+            if isinstance(command, DecideRace):
+                named += [(number, loser, 0) for loser in command.losers]
+            begins += isinstance(command, _BEGINNING)
+        heads.append((run.run_id, run.namespace, known_seq, begins))
+    rows = await session.read("read_for_write", *zip(*heads, strict=True), *columns(named, 3), STEPS_PER_RUN)
+    states = _states(rows)
+    await _read_signals(session, groups, states)
+    return states
+
+
+async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> None:
+    """Signals that came before anybody waited for them. One that comes after this raises the run's seq."""
+    wanted = Counter(
+        (number, run.run_id, command.signal_name)
+        for number, (run, commands) in enumerate(groups, start=1)
+        for _, command in commands
+        if isinstance(command, WaitSignal)
+    )
+    if not wanted:
+        return
+    asked = [(*key, count) for key, count in wanted.items()]
+    for row in await session.read("unbound_signals", *zip(*asked, strict=True)):
+        payload = require_payload(row["payload"], row["payload_meta"])
+        if (state := states.get(row["n"])) is not None:
+            state.signals.append(SignalState(number=row["number"], name=row["name"], payload=payload))
+
+
+def _states(rows: Rows) -> dict[int, RunState]:
+    states: dict[int, RunState] = {}
+    for row in rows:
+        state = states.get(row["n"])
+        if state is None:
+            state = states[row["n"]] = _run_state(row)
+        if row["step_id"] is not None and row["step_id"] not in state.steps:
+            state.steps[row["step_id"]] = _step_state(row)
+        if row["a_attempt"] is not None:
+            attempt = _attempt_state(row)
+            state.attempts[attempt.step_id, attempt.attempt] = attempt
+    return states
+
+
+async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]:
+    """The numbers (1, 2, ...) of the runs that were as they had been read, and are written."""
+    numbered = list(enumerate(states, start=1))
+    steps = [_step_row(number, step) for number, state in numbered for step in state.steps.values() if step.changed]
+    attempts = [_attempt_row(number, attempt) for number, state in numbered for attempt in state.new_attempts]
+    signals = [
+        (number, signal.number, signal.step_id)
+        for number, state in numbered
+        for signal in state.signals
+        if signal.step_id
+    ]
+    [row] = await writing.session.write(
+        "settle",
+        writing.now,
+        writing.terms.until,
+        writing.terms.renew_before,
+        *zip(*[_run_row(state) for state in states], strict=True),
+        *columns(steps, _STEP_COLUMNS),
+        *columns(attempts, _ATTEMPT_COLUMNS),
+        *columns(signals, _SIGNAL_COLUMNS),
+    )
+    taken: list[int] = row["groups"] or []
+    return set(taken)
+
+
+def _run_state(row: Row) -> RunState:
+    return RunState(
+        run=RunKey(row["namespace"], row["run_id"]),
+        status=row["run_status"],
+        lease=Lease(row["run_lease"], row["run_nonce"]),
+        read_seq=row["run_seq"],
+        seq=row["run_seq"],
+        result_seq=row["result_seq"],
+        step_count=row["step_count"],
+        attempt=row["run_attempt"],
+        lease_until=row["lease_until"],
+        claimed_at=row["claimed_at"],
+        ready_at=row["ready_at"],
+        due_at=row["run_due_at"],
+        wait_reason=row["wait_reason"],
+        deadline_at=row["deadline_at"],
+        finished_at=row["run_finished_at"],
+        cancel_requested_at=row["cancel_requested_at"],
+        worker_id=row["run_worker_id"],
+        retry=read_policy(row["run_retry"]),
+        read_result_seq=row["result_seq"],
+        watched=row["watched"],
+        has_children=row["has_children"],
+        cascade_due=row["cascade_due"],
+        pause_requested=row["pause_requested"],
+        workflow_id=row["workflow_id"],
+        continued_as=row["continued_as"],
+    )
+
+
+def _step_state(row: Row) -> StepState:
+    return StepState(
+        step_id=row["step_id"],
+        name=row["name"],
+        kind=row["kind"],
+        status=row["status"],
+        begun_seq=row["begun_seq"],
+        lease=Lease(row["lease"], row["nonce"]),
+        created_at=row["created_at"],
+        attempt=row["attempt"],
+        seq=row["seq"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        retry_at=row["retry_at"],
+        wake_at=row["wake_at"],
+        retry=read_policy(row["retry"]),
+        timeout_ms=row["timeout_ms"],
+        once=row["once"],
+        worker_id=row["worker_id"],
+        parent_step_id=row["parent_step_id"] or "",
+        parallel_group_id=row["parallel_group_id"] or "",
+        output=read_payload(row["output"], row["output_meta"]),
+        error=read_error(row["error"]),
+        child_run_id=row["child_run_id"],
+        details=read_payload(row["details"], row["details_meta"]),
+    )
+
+
+def _attempt_state(row: Row) -> AttemptState:
+    return AttemptState(
+        step_id=row["step_id"],
+        attempt=row["a_attempt"],
+        begun_seq=row["a_begun_seq"],
+        seq=row["a_seq"],
+        lease=Lease(row["a_lease"], row["a_nonce"]),
+        started_at=row["a_started_at"],
+        finished_at=row["a_finished_at"],
+        retry_at=row["a_retry_at"],
+    )
+
+
+def _run_row(state: RunState) -> tuple[object, ...]:
+    return (
+        state.run.run_id,
+        state.run.namespace,
+        state.lease.counter,
+        state.lease.nonce,
+        state.read_seq,
+        state.seq,
+        state.result_seq,
+        state.step_count,
+        state.attempt,
+        state.status,
+        state.wait_reason,
+        state.due_at,
+        state.ready_at,
+        state.finished_at,
+        write_error(state.error),
+        write_error(state.problem),
+        state.progressed,
+        state.has_children,
+        state.cascade_due,
+        state.pause_requested,
+        state.diverged,
+        state.continued_as,
+        state.status_text,
+        state.progress,
+        state.tried_build,
+    )
+
+
+def _step_row(number: int, step: StepState) -> tuple[object, ...]:
+    return (
+        number,
+        step.step_id,
+        step.name,
+        step.kind,
+        step.status,
+        step.attempt,
+        step.begun_seq,
+        step.seq,
+        step.lease.counter,
+        step.lease.nonce,
+        step.created_at,
+        step.started_at,
+        step.finished_at,
+        step.due_at,
+        step.retry_at,
+        step.wake_at,
+        step.timeout_ms,
+        step.once,
+        step.worker_id,
+        step.parent_step_id or None,
+        step.parallel_group_id or None,
+        step.child_run_id,
+        write_policy(step.retry),
+        write_error(step.error),
+        *_payload_columns(step.input),
+        *_payload_columns(step.output),
+        *_payload_columns(step.details),
+    )
+
+
+def _attempt_row(number: int, attempt: AttemptState) -> tuple[object, ...]:
+    return (
+        number,
+        attempt.step_id,
+        attempt.attempt,
+        attempt.begun_seq,
+        attempt.seq,
+        attempt.lease.counter,
+        attempt.lease.nonce,
+        attempt.started_at,
+        attempt.finished_at,
+        attempt.retry_at,
+        attempt.worker_id,
+        write_error(attempt.error),
+    )
+
+
+def _payload_columns(payload: Payload | None) -> tuple[bytes | None, str | None]:
+    return (None, None) if payload is None else (payload.data, write_strings(payload.metadata))

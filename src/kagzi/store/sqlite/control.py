@@ -1,0 +1,110 @@
+"""What people, and new builds, do to runs: pause, resume, terminate."""
+
+from collections.abc import Sequence
+
+from ...core.commands import PauseDiverged
+from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.outcomes import Outcome, RunClosed
+from ...core.records import Held, Lease, RunKey, Served
+from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
+from ...core.times import Timestamp
+from ..protocol import Changed, TypeKey
+from .closing import RunState
+from .connection import Row
+from .ends import Told, end
+from .fences import Fence
+from .plain_text import require_plain
+from .rows import write_error, write_json
+from .wave import Wave, Writer
+
+
+def _find(writer: Writer, run: RunKey) -> Row | None:
+    row = writer.database.row("run_to_change", (run.run_id,))
+    return None if row is None or row[0] != run.namespace else row
+
+
+def _held(run: RunKey, row: Row) -> Held | None:
+    return Held(run, Lease(row[3], row[4])) if row[2] == RunCode.RUNNING else None
+
+
+def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    """See Store.pause_run. A run that is being cancelled goes on to its end."""
+    require_plain(reason=reason)
+    if (row := _find(writer, run)) is None:
+        return None
+    _, workflow_type, code, _, _, worker_id, pause_requested, cancel_requested_at = row
+    status = RUN_STATUS_OF_CODE[code]
+    if status.ended or status is RunStatus.PAUSED or cancel_requested_at is not None:
+        return Changed(status, workflow_type, changed=False)
+    writer.database.run("pause_run", (run.run_id,))
+    if status is not RunStatus.RUNNING:
+        return Changed(RunStatus.PAUSED, workflow_type, changed=True)
+    if pause_requested:
+        return Changed(status, workflow_type, changed=False)
+    return Changed(status, workflow_type, changed=True, holder=_held(run, row), worker_id=worker_id)
+
+
+def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> Changed | None:
+    """See Store.resume_run."""
+    if (row := _find(writer, run)) is None:
+        return None
+    _, workflow_type, code, _, _, _, pause_requested, _ = row
+    status = RUN_STATUS_OF_CODE[code]
+    if status is RunStatus.PAUSED:
+        resumed = writer.database.row("resume_run", {"run_id": run.run_id, "now": now})
+        assert resumed is not None  # it was PAUSED a moment ago, in this transaction
+        return Changed(RUN_STATUS_OF_CODE[resumed[0]], workflow_type, changed=True)
+    if status is RunStatus.RUNNING and pause_requested:
+        writer.database.run("take_back_pause", (run.run_id,))
+        return Changed(status, workflow_type, changed=True)
+    return Changed(status, workflow_type, changed=False)
+
+
+def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    """See Store.terminate_run."""
+    require_plain(reason=reason)
+    if (row := _find(writer, run)) is None:
+        return None
+    status = RUN_STATUS_OF_CODE[row[2]]
+    if status.ended:
+        return Changed(status, row[1], changed=False)
+    error = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.TERMINATED, message=reason or "the run was terminated")
+    told = Told()
+    end(writer, run, RunStatus.CANCELLED, error, now, told)
+    return Changed(
+        RunStatus.CANCELLED,
+        row[1],
+        changed=True,
+        holder=_held(run, row),
+        worker_id=row[5],
+        stirred=told.stirred,
+        has_children=told.has_children,
+        error=error,
+    )
+
+
+# --- divergence -------------------------------------------------------------------------------------------------------
+
+
+def pause_diverged(wave: Wave, command: PauseDiverged, fence: Fence, run: RunState) -> Outcome:
+    seq = fence.next_seq()
+    given = {"run_id": fence.run_id, "lease": fence.lease, "nonce": fence.nonce, "seq": seq}
+    wave.let_go(fence)
+    wave.database.run("pause_diverged", given | {"problem": write_error(command.problem), "build_id": command.build_id})
+    return RunClosed(seq, wave.now, RunStatus.PAUSED)
+
+
+def repeat_diverged(wave: Wave, command: PauseDiverged, run: RunState) -> Outcome | None:
+    if run.status == RunCode.PAUSED and run.is_of(command.lease):
+        return RunClosed(run.seq, wave.now, RunStatus.PAUSED)
+    return None
+
+
+def resume_diverged(
+    writer: Writer, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
+) -> tuple[TypeKey, ...]:
+    """See Store.resume_diverged."""
+    pairs = write_json([(one.workflow_type, one.version) for one in served])
+    given = {"namespace": namespace, "served": pairs, "build_id": build_id, "now": now}
+    rows = writer.database.rows("resume_diverged", given)
+    return tuple(dict.fromkeys(TypeKey(namespace, workflow_type) for (workflow_type,) in rows))

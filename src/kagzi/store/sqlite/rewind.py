@@ -1,0 +1,194 @@
+"""Back to a chosen step: an explicit retry reopens a failed run, a fork begins another one with the same past."""
+
+from ...core.commands import StartRun
+from ...core.errors import ErrorCode
+from ...core.outcomes import Existing, Refused, Started
+from ...core.records import Payload, RunKey
+from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
+from ...core.times import Timestamp
+from ..protocol import Changed, Fork, LeaseTerms
+from .connection import Row
+from .ends import give_result
+from .plain_text import refused, require_plain
+from .rows import read_error, read_mapping, read_payload, read_retry, write_json, write_mapping
+from .starts import start_one
+from .wave import Wave, Writer
+
+_NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
+
+
+def _no_step(run_id: str, step_id: str) -> Refused:
+    return refused(
+        ErrorCode.PRECONDITION_FAILED, f"run {run_id} has no step {step_id!r}.", subject="step", subject_id=step_id
+    )
+
+
+# --- retry ------------------------------------------------------------------------------------------------------------
+
+
+def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+    """See Store.retry_run."""
+    require_plain(from_step=from_step, request_id=request_id)
+    row = writer.database.row("run_to_rewind", (run.run_id,))
+    if row is None or row[0] != run.namespace:
+        return None
+    status = RUN_STATUS_OF_CODE[row[4]]
+    if request_id and row[10] == request_id:
+        return Changed(status, row[2], changed=False)
+    if (refusal := _not_to_be_retried(writer, run, row, status)) is not None:
+        return refusal
+    if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
+        return _no_step(run.run_id, from_step)
+    writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
+    _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
+    _hear_of_children(writer, run, now)
+    return Changed(RunStatus.PENDING, row[2], changed=True)
+
+
+def _not_to_be_retried(writer: Writer, run: RunKey, row: Row, status: RunStatus) -> Refused | None:
+    if status is not RunStatus.FAILED:
+        return refused(
+            ErrorCode.PRECONDITION_FAILED,
+            f"run {run.run_id} is {status.value}: only a failed run can be retried.",
+            subject="run",
+            subject_id=run.run_id,
+        )
+    active = writer.database.row("active_run", (run.namespace, row[1]))
+    if active is None:
+        return None
+    return refused(
+        ErrorCode.CONFLICT,
+        f"workflow_id {row[1]!r} belongs to another active run now, {active[0]}. Wait for its end, or terminate it.",
+        subject="workflow_id",
+        subject_id=row[1],
+        run_id=active[0],
+    )
+
+
+def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
+    """The step that the error is about, or whose child it is about; empty if the function failed by itself."""
+    error = read_error(row[6])
+    if error is None or not error.subject_id:
+        return ""
+    found = writer.database.row("step_to_blame", {"run_id": run.run_id, "subject_id": error.subject_id})
+    return "" if found is None else found[0]
+
+
+def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
+    """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
+    lost: list[Row] = writer.database.rows("lost_children", (run.run_id,))
+    forgotten = {row[0]: row[1] for row in lost}
+    reopened: list[str] = []
+    step = writer.database.row("step_state", (run.run_id, step_id)) if step_id else None
+    if step is not None and step[0] < KindCode.INPUT:
+        after = step[4] or step[3]  # its result; or its begin, if it has none
+        given = {"run_id": run.run_id, "step_id": step_id, "after": after}
+        for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", given):
+            failed_child = kind == KindCode.CHILD and status != StepCode.COMPLETED  # another one is started
+            if found_id == step_id or begun_seq > after or failed_child:
+                forgotten[found_id] = child_run_id
+            elif found_id not in forgotten:
+                reopened.append(found_id)
+    if forgotten or reopened:
+        _take_back(writer, run, forgotten, reopened, now)
+
+
+def _take_back(
+    writer: Writer, run: RunKey, forgotten: dict[str, str | None], reopened: list[str], now: Timestamp
+) -> None:
+    given = {"run_id": run.run_id, "step_ids": write_json([*forgotten, *reopened]), "now": now}
+    writer.database.run("keep_failures", given)
+    unbound = writer.database.run("unbind_signals", given)
+    writer.database.run("forget_steps", given | {"step_ids": write_json(list(forgotten))})
+    writer.database.run("reopen_steps", given | {"step_ids": write_json(reopened)})
+    children = [child for child in forgotten.values() if child is not None]
+    if children:
+        writer.database.run("disown_children", {"run_id": run.run_id, "children": write_json(children)})
+        writer.database.run("cascade_due", (run.run_id,))
+    if unbound:
+        _bind_again(writer, run, now)
+
+
+def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
+    """Signals that were taken and come again find those who still wait."""
+    for step_id, name in writer.database.rows("open_waits", (run.run_id,)):
+        signal = writer.database.row("next_signal", (run.run_id, name))
+        seq = None if signal is None else writer.database.row("stir_run", {"run_id": run.run_id, "now": now})
+        if signal is not None and seq is not None:
+            number, data, meta = signal
+            writer.database.run("bind_signal", (step_id, run.run_id, number))
+            result = {"run_id": run.run_id, "step_id": step_id, "output": data, "output_meta": meta}
+            writer.database.run("give_signal", result | {"seq": seq[0], "now": now})
+
+
+def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
+    """Children that ended while nobody listened for this run."""
+    for child_run_id, step_id in writer.database.rows("ended_children", (run.run_id,)):
+        give_result(writer, run, step_id, child_run_id, now)
+
+
+# --- fork -------------------------------------------------------------------------------------------------------------
+
+
+def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+    """See Store.fork_run."""
+    metadata = [text for payload in fork.outputs.values() for pair in (payload.metadata or {}).items() for text in pair]
+    require_plain(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
+    source = fork.source
+    row = writer.database.row("run_to_rewind", (source.run_id,))
+    if row is None or row[0] != source.namespace:
+        return None
+    begun = writer.database.row("first_begun", (source.run_id, fork.from_step))
+    if begun is None:
+        return _no_step(source.run_id, fork.from_step)
+    for step_id in fork.outputs:
+        step = writer.database.row("step_state", (source.run_id, step_id))
+        if step is None or step[1] not in (3, 4) or not 0 < step[4] < begun[0] or step[0] >= KindCode.INPUT:
+            return refused(
+                ErrorCode.PRECONDITION_FAILED,
+                f"outputs: step {step_id!r} had no result before {fork.from_step!r} was begun.",
+                subject="field",
+                subject_id="outputs",
+            )
+    started = start_one(Wave(writer, now, _NO_TERMS), _start_of(writer, fork, row))
+    if isinstance(started, Started):
+        _copy(writer, fork, begun[0], now)
+    assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
+    return started
+
+
+def _start_of(writer: Writer, fork: Fork, row: Row) -> StartRun:
+    return StartRun(
+        run=RunKey(fork.source.namespace, fork.new_run_id),
+        workflow_id=fork.workflow_id,
+        workflow_type=row[2],
+        request_id=fork.request_id,
+        input=_payload(writer, fork.source.run_id, "$input"),
+        context=_payload(writer, fork.source.run_id, "$context"),
+        version=fork.version or row[3],
+        labels=read_mapping(row[8]),
+        priority=row[7],
+        retry=read_retry(row[9]),
+        on_conflict="fail",
+    )
+
+
+def _payload(writer: Writer, run_id: str, step_id: str) -> Payload | None:
+    row = writer.database.row("payload_of", (run_id, step_id))
+    return None if row is None else read_payload(row[0], row[1])
+
+
+def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
+    run = RunKey(fork.source.namespace, fork.new_run_id)
+    ids = {"run_id": fork.source.run_id, "new_run_id": run.run_id}
+    writer.database.run("fork_steps", ids | {"before": before, "from_step": fork.from_step, "now": now})
+    writer.database.run("fork_attempts", ids)
+    for step_id, payload in fork.outputs.items():
+        output = {"output": payload.data, "output_meta": write_mapping(payload.metadata)}
+        writer.database.run("replace_output", {"run_id": run.run_id, "step_id": step_id} | output)
+    writer.database.run("mark_fork", (fork.source.run_id, before, run.run_id))
+    for step_id, child_run_id in writer.database.rows("open_children", (run.run_id,)):
+        writer.database.run("watch_run", (child_run_id,))
+        writer.database.run("link_child", (child_run_id, run.run_id, step_id))
+        writer.fences.forget(child_run_id)
+    _hear_of_children(writer, run, now)

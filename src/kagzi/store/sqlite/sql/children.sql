@@ -1,0 +1,64 @@
+-- name: adopt_run
+-- A run just created is a child: its end is told to the step that started it.
+UPDATE runs SET parent_run_id = ?, parent_step_id = ?, on_close = ?, watched = 1 WHERE run_id = ?;
+
+-- name: has_children
+-- Noted on the parent: its end, or its cancellation, may concern them.
+UPDATE runs SET has_children = 1 WHERE run_id = ?;
+
+-- name: child_of_request
+-- What a repeated start made, and for whom.
+SELECT run_id, status, parent_run_id, parent_step_id FROM runs WHERE namespace = ? AND request_id = ?;
+
+-- name: link_child
+-- A step waits for the end of a run it did not start.
+INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: watch_run
+-- Somebody waits for its end.
+UPDATE runs SET watched = 1 WHERE run_id = ?;
+
+-- name: ended_run
+-- A run that has just ended, and whom that concerns.
+SELECT namespace, status, error, watched, has_children, parent_run_id, parent_step_id FROM runs WHERE run_id = ?;
+
+-- name: links_of
+-- Steps that wait for a run they did not start.
+SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = ? ORDER BY parent_run_id, parent_step_id;
+
+-- name: unlink
+-- They know now.
+DELETE FROM child_links WHERE child_run_id = ?;
+
+-- name: waiting_parent
+-- A step that still waits for this child, and the run it belongs to, unless that has ended.
+SELECT r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.worker_id FROM steps AS s CROSS JOIN runs AS r ON r.run_id = s.run_id
+WHERE s.run_id = ? AND s.step_id = ? AND s.kind = 4 AND s.status = 2 AND s.child_run_id = ? AND r.finished_at IS NULL;
+
+-- name: give_child_result
+-- A copy of the child's output, or how it failed.
+UPDATE steps SET status = iif(:error IS NULL, 3, 4), seq = :seq, error = :error, finished_at = :now,
+                 (output, output_meta) = (SELECT o.output, o.output_meta FROM steps AS o
+                                          WHERE o.run_id = :child_run_id AND o.step_id = '$output' AND :error IS NULL)
+WHERE run_id = :run_id AND step_id = :step_id AND status = 2;
+
+-- name: cascade_due
+-- Its children may have to be cancelled; found again by index after a crash.
+UPDATE runs SET cascade_due = 1 WHERE run_id = ?;
+
+-- name: cascade_done
+-- None is left.
+UPDATE runs SET cascade_due = 0 WHERE run_id = ?;
+
+-- name: cascades
+-- Runs whose children are to be looked at.
+SELECT run_id, namespace, finished_at IS NOT NULL, cancel_requested_at IS NOT NULL FROM runs INDEXED BY runs_cascade
+WHERE cascade_due = 1 ORDER BY run_id LIMIT ?;
+
+-- name: children_to_cancel
+-- Open children that follow their parent; if that goes on, only those whose step was abandoned or is forgotten.
+SELECT c.run_id FROM runs AS c INDEXED BY runs_by_parent
+WHERE c.namespace = :namespace AND c.parent_run_id = :run_id AND c.finished_at IS NULL AND c.cancel_requested_at IS NULL
+  AND c.on_close = 1 AND (:all OR NOT EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :run_id AND s.step_id = c.parent_step_id
+                                             AND s.child_run_id = c.run_id AND s.status <> 5))
+ORDER BY c.created_at, c.run_id LIMIT :limit;

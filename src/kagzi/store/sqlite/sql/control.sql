@@ -1,0 +1,41 @@
+-- name: run_to_change
+-- What pause, resume, terminate and retry depend on.
+SELECT namespace, workflow_type, status, lease, nonce, worker_id, pause_requested, cancel_requested_at FROM runs WHERE run_id = ?;
+
+-- name: pause_run
+-- Who waits is PAUSED; a sleeper keeps the time of a delayed start. Who is held is asked.
+UPDATE runs SET status = CASE WHEN status = 2 THEN 2 ELSE 7 END, pause_requested = (status = 2), ready_at = NULL
+WHERE run_id = ? AND status IN (1, 2, 3);
+
+-- name: resume_run
+-- PENDING, with a clean sheet; but a start, or the run's own retry, whose time has not come goes on waiting for it.
+UPDATE runs SET status = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), 3, 1),
+                ready_at = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), NULL, :now),
+                wait_reason = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), wait_reason, NULL),
+                due_at = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), due_at, NULL),
+                nonce = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), nonce, 0),
+                problem = NULL, tried_builds = NULL, lost_leases = 0, pause_requested = 0
+WHERE run_id = :run_id AND status + 0 = 7
+RETURNING status;
+
+-- name: take_back_pause
+-- Nobody is to be paused after all.
+UPDATE runs SET pause_requested = 0 WHERE run_id = ? AND status + 0 = 2;
+
+-- name: pause_diverged
+-- The code does not fit the history: other builds may try.
+UPDATE runs SET status = 7, problem = :problem, seq = :seq, worker_id = NULL, lease_until = NULL, pause_requested = 0,
+                tried_builds = json_insert(coalesce(tried_builds, '[]'), '$[#]', :build_id)
+WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
+
+-- name: resume_diverged
+-- Paused because other code did not fit, and not tried by this build. JSON rows of (type, version).
+UPDATE runs SET status = 1, ready_at = :now, nonce = 0, wait_reason = NULL, due_at = NULL, problem = NULL
+WHERE run_id IN (
+    SELECT r.run_id FROM runs AS r INDEXED BY runs_by_status
+    WHERE r.namespace = :namespace AND r.status = 7 AND r.tried_builds IS NOT NULL
+      AND json_extract(r.problem, '$.kind') = 'nondeterminism'
+      AND NOT EXISTS (SELECT 1 FROM json_each(r.tried_builds) AS tried WHERE tried.value = :build_id)
+      AND EXISTS (SELECT 1 FROM json_each(:served) AS served WHERE json_extract(served.value, '$[0]') = r.workflow_type
+                  AND (r.version IS NULL OR json_extract(served.value, '$[1]') = r.version)))
+RETURNING workflow_type;

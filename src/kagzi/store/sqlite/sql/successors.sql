@@ -1,0 +1,43 @@
+-- name: hand_over_run
+-- COMPLETED, and gone on as another.
+UPDATE runs SET status = 4, continued_as = :new_run_id, seq = :seq, finished_at = :now, worker_id = NULL, lease_until = NULL,
+                pause_requested = 0, watched = 0
+WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
+
+-- name: insert_successor
+-- It takes what belongs to the chain, and nothing of the history.
+INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, priority, ready_at, deadline_at, retry, labels,
+                  parent_run_id, parent_step_id, concurrency_key, created_at, watched, on_close)
+SELECT :new_run_id, namespace, workflow_id, workflow_type, :version, 1, priority, :now, deadline_at, retry, labels,
+       parent_run_id, parent_step_id, concurrency_key, :now, :watched, on_close
+FROM runs WHERE run_id = :run_id;
+
+-- name: copy_labels
+-- Lists by label find it.
+INSERT INTO run_labels (namespace, key, value, created_at, run_id)
+SELECT r.namespace, given.key, given.value, :now, r.run_id FROM runs AS r CROSS JOIN json_each(r.labels) AS given
+WHERE r.run_id = :run_id AND r.labels IS NOT NULL;
+
+-- name: copy_context
+-- What travels with the run, unlike its input.
+INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, output, output_meta, created_at, finished_at)
+SELECT :new_run_id, step_id, name, kind, status, 0, output, output_meta, :now, :now FROM steps
+WHERE run_id = :run_id AND step_id = '$context';
+
+-- name: move_signals
+-- Those that no step has taken.
+UPDATE signals SET run_id = :new_run_id WHERE run_id = :run_id AND step_id IS NULL;
+
+-- name: waiting_steps_of
+-- Steps that wait for a run, whether they started it or not.
+SELECT parent_run_id, parent_step_id FROM runs WHERE run_id = :run_id AND parent_run_id IS NOT NULL
+UNION ALL SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = :run_id;
+
+-- name: follow_child
+-- The step waits for the successor now.
+UPDATE steps SET child_run_id = :new_run_id WHERE run_id = :parent_run_id AND step_id = :step_id AND kind = 4 AND status = 2
+  AND child_run_id = :run_id;
+
+-- name: move_links
+-- Likewise for those that attached.
+UPDATE child_links SET child_run_id = :new_run_id WHERE child_run_id = :run_id;

@@ -1,0 +1,62 @@
+-- name: insert_wait
+-- A step of another kind than a function: a wait, or what is decided as soon as it is recorded.
+INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, output, output_meta, error, wake_at, child_run_id,
+                   parent_step_id, parallel_group_id, created_at, started_at, finished_at, worker_id)
+VALUES (:run_id, :step_id, :name, :kind, :status, :begun_seq, :seq, :lease, :nonce, :output, :output_meta, :error, :wake_at,
+        :child_run_id, :parent_step_id, :parallel_group_id, :now, :now, :finished_at, :worker_id);
+
+-- name: next_signal
+-- The oldest of that name that no step has taken.
+SELECT number, payload, meta FROM signals INDEXED BY signals_waiting
+WHERE run_id = ? AND name = ? AND step_id IS NULL ORDER BY number LIMIT 1;
+
+-- name: bind_signal
+-- One signal, one step.
+UPDATE signals SET step_id = ? WHERE run_id = ? AND number = ? AND step_id IS NULL;
+
+-- name: signalled_run
+-- Whom a signal is for.
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs WHERE run_id = ?;
+
+-- name: run_of_workflow_for_signal
+-- By workflow_id the open run; the last one, if it has ended, may have had this signal before.
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs INDEXED BY runs_by_workflow_id
+WHERE namespace = ? AND workflow_id = ? ORDER BY finished_at IS NOT NULL, created_at DESC, run_id DESC LIMIT 1;
+
+-- name: signal_of_request
+-- A repeat, and whether a step has taken the first.
+SELECT step_id IS NOT NULL FROM signals WHERE run_id = ? AND request_id = ?;
+
+-- name: last_signal
+-- Its number: the next is one more.
+SELECT coalesce(max(number), 0) FROM signals WHERE run_id = ?;
+
+-- name: count_signals
+-- Those that wait; only asked for runs that were given many.
+SELECT count(*) FROM (SELECT 1 FROM signals INDEXED BY signals_waiting WHERE run_id = ? AND step_id IS NULL LIMIT ?);
+
+-- name: insert_signal
+-- Kept as it came, bound or not.
+INSERT INTO signals (run_id, number, name, payload, meta, request_id, received_at, step_id)
+VALUES (:run_id, :number, :name, :payload, :meta, :request_id, :now, :step_id);
+
+-- name: waiting_step
+-- The oldest step of a run that waits for a signal of that name.
+SELECT step_id FROM steps INDEXED BY steps_waiting
+WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 3 AND name = ? ORDER BY begun_seq LIMIT 1;
+
+-- name: give_signal
+-- The payload is the step's result.
+UPDATE steps SET status = 3, seq = :seq, output = :output, output_meta = :output_meta, finished_at = :now
+WHERE run_id = :run_id AND step_id = :step_id AND status = 2;
+
+-- name: stir_run
+-- A result came from outside: its seq; and a sleeper is PENDING. Nonce 0: a repeat of its last lease is not taken for its own.
+UPDATE runs SET seq = seq + 1, lost_leases = 0,
+                status = CASE WHEN status = 3 THEN 1 ELSE status END,
+                nonce = CASE WHEN status = 3 THEN 0 ELSE nonce END,
+                ready_at = CASE WHEN status = 3 THEN :now ELSE ready_at END,
+                due_at = CASE WHEN status = 3 THEN NULL ELSE due_at END,
+                wait_reason = CASE WHEN status = 3 THEN NULL ELSE wait_reason END
+WHERE run_id = :run_id AND finished_at IS NULL
+RETURNING seq;

@@ -1,0 +1,159 @@
+"""signal, pause, resume, terminate, retry, fork, explain, count: by people and by scripts."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Installation
+from tests.cli.test_runs import get, start
+
+PATIENCE_S = 30.0
+
+
+def until(installation: Installation, name: str, wanted: Callable[[Any], bool]) -> Any:
+    """The run, once it is as wanted. Each look is a process of its own, so nothing spins."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        view = get(installation, name)
+        if wanted(view):
+            return view
+        assert time.monotonic() < end, view
+
+
+def has_status(status: str) -> Callable[[Any], bool]:
+    return lambda view: view["status"] == status
+
+
+def test_a_run_that_waits_says_for_what_and_gets_its_signal(installation: Installation) -> None:
+    start(installation, "approval", "40", "--id", "approved")
+    view = until(installation, "approved", has_status("sleeping"))
+    assert (view["wait_reason"], view["waits"]) == ("signal", ["decision"])
+    assert (view["status_text"], view["progress"]) == ("waiting for a human: 40 EUR", 0.5)
+    people = installation.run("get", "approved").stdout
+    assert "waiting for a human: 40 EUR (50%)" in people
+    assert "waits for" in people
+    why = installation.run("explain", "approved")
+    assert why.returncode == 0
+    assert "decision" in why.stdout
+    sent = installation.run("signal", "approved", "decision", "approved:=true", "by=ada")
+    assert (sent.returncode, sent.stdout) == (0, "")
+    assert "was waiting for 'decision'" in sent.stderr
+    assert until(installation, "approved", has_status("completed"))["output"] == "ada"
+    late = installation.run("signal", "approved", "decision", "by=eve")
+    assert late.returncode == 5
+
+
+def test_an_early_signal_is_kept_and_sent_twice_is_one(installation: Installation) -> None:
+    run_id = start(installation, "approval", "1", "--id", "early", "--delay", "1h")
+    for _ in range(2):
+        sent = installation.run("signal", "early", "decision", "by=bob", "--request-id", "click-1", "--json")
+        assert json.loads(sent.stdout) == {"run_id": run_id, "signal": "decision", "delivered": False}
+    assert "is kept until" in installation.run("signal", "early", "other").stderr
+
+
+def test_pause_and_resume(installation: Installation) -> None:
+    run_id = start(installation, "sleeps", "1h", "--id", "paused")
+    until(installation, "paused", has_status("sleeping"))
+    done = installation.run("pause", "paused", "--reason", "lunch")
+    assert "is paused" in done.stderr
+    assert f"kagzi resume {run_id}" in done.stderr
+    assert get(installation, "paused")["status"] == "paused"
+    assert "paused" in installation.run("explain", "paused").stdout
+    resumed = json.loads(installation.run("resume", "paused", "--json").stdout)
+    assert resumed["run_id"] == run_id
+    assert resumed["status"] in ("pending", "sleeping", "running")
+
+
+def test_terminate(installation: Installation) -> None:
+    run_id = start(installation, "sleeps", "1h", "--id", "terminated")
+    until(installation, "terminated", has_status("sleeping"))
+    assert "is cancelled" in installation.run("terminate", "terminated", "--reason", "enough").stderr
+    view = get(installation, "terminated")
+    assert (view["status"], view["error"]["kind"]) == ("cancelled", "terminated")
+    installation.run("start", "nothing", "--id", "over", "--wait")
+    assert "had already completed" in installation.run("terminate", "over").stderr
+    assert "completed: nothing to pause" in installation.run("pause", "over").stderr
+    assert "terminated" in installation.run("explain", run_id).stdout
+
+
+def test_retry_reopens_a_failed_run_where_it_failed(installation: Installation, tmp_path: Path) -> None:
+    path = tmp_path / "late.txt"
+    assert installation.run("start", "reads", str(path), "--id", "late", "--wait").returncode == 1
+    path.write_text("hello")
+    done = installation.run("retry", "late")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "kagzi get" in done.stderr
+    view = until(installation, "late", has_status("completed"))
+    assert view["output"] == "it says hello"
+    again = installation.run("retry", "late")
+    assert again.returncode == 5  # it has not failed
+
+
+def test_fork_goes_on_from_the_middle_with_another_result(installation: Installation, tmp_path: Path) -> None:
+    path = tmp_path / "there.txt"
+    path.write_text("hello")
+    source = start(installation, "reads", str(path), "--id", "source")
+    until(installation, "source", has_status("completed"))
+    forked = installation.run("fork", source, "--from-step", "read", "--output", "prefix=it shouts ", "--id", "other")
+    assert forked.returncode == 0, forked.stderr
+    view = until(installation, "other", has_status("completed"))
+    assert view["run_id"] == forked.stdout.strip()
+    assert (view["output"], view["forked_from"]) == ("it shouts hello", source)
+    assert installation.run("fork", source).returncode == 2  # from where?
+    nowhere = installation.run("fork", source, "--from-step", "no-such")
+    assert nowhere.returncode in (3, 5)
+    assert "has no step 'no-such'" in nowhere.stderr
+
+
+def test_parent_and_children_are_linked_both_ways(installation: Installation) -> None:
+    run_id = start(installation, "family", '["a", "b", "c"]', "--id", "family")
+    view = until(installation, "family", has_status("completed"))
+    assert (view["output"], len(view["children"])) == (["a", "b", "c"], 3)
+    assert all(get(installation, child)["parent_run_id"] == run_id for child in view["children"])
+    listed = json.loads(installation.run("list", "--parent", run_id, "--json").stdout)
+    assert {each["run_id"] for each in listed} == set(view["children"])
+    steps = get(installation, "family", "--steps")["steps"]
+    assert {step["child_run_id"] for step in steps if step["kind"] == "child"} == set(view["children"])
+    assert installation.run("count", "--parent", run_id).stdout == "3\n"
+
+
+def test_count(installation: Installation) -> None:
+    for number in range(3):
+        start(installation, "nothing", "--label", "batch=counted", "--id", f"counted-{number}")
+    assert installation.run("count", "--label", "batch=counted").stdout == "3\n"
+    assert json.loads(installation.run("count", "--workflow", "no-such", "--json").stdout) == {
+        "count": 0,
+        "capped": False,
+    }
+
+
+def test_explain_says_that_nobody_serves_a_workflow(installation: Installation) -> None:
+    run_id = start(installation, "unheard-of", "1")
+    view = json.loads(installation.run("explain", run_id, "--json").stdout)
+    assert set(view) == {"run_id", "sentence", "reason", "facts", "remedy"}
+    assert "unheard-of" in view["sentence"]
+    people = installation.run("explain", run_id)
+    assert people.stdout == f"{view['sentence']}\n"
+    assert "try:" in people.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("signal", "nowhere", "x"),
+        ("terminate", "nowhere"),
+        ("pause", "nowhere"),
+        ("resume", "nowhere"),
+        ("retry", "nowhere"),
+        ("fork", "nowhere", "--from-step", "x"),
+        ("explain", "nowhere"),
+    ],
+)
+def test_what_is_not_there_is_exit_code_3(installation: Installation, command: tuple[str, ...]) -> None:
+    done = installation.run(*command)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "run nowhere not found" in done.stderr

@@ -1,0 +1,245 @@
+"""One sentence says why a run is where it is, a word says it to programs, and where something can be done it is said what."""
+
+from typing import Any
+
+import pytest
+
+from kagzi.core.commands import (
+    BeginSleep,
+    BeginStep,
+    FailRun,
+    FailStep,
+    Park,
+    PauseDiverged,
+    StartChild,
+    StartRun,
+    WaitSignal,
+)
+from kagzi.core.errors import ErrorDetail, ErrorKind
+from kagzi.core.records import ClaimedRun, RunKey
+from kagzi.core.retry import RetryPolicy
+from kagzi.engine import Engine, Explanation, Session
+from tests.engine.parties import RecordingOutlet, complete, held, start, worker
+
+
+class Scene:
+    """A worker with one run in its hands."""
+
+    def __init__(self, engine: Engine, outlet: RecordingOutlet, session: Session, run: ClaimedRun) -> None:
+        self.engine = engine
+        self.outlet = outlet
+        self.session = session
+        self.run = run
+        self._operations = 0
+
+    @property
+    def held(self) -> dict[str, Any]:
+        return {"run": self.run.run, "lease": self.run.lease}
+
+    async def do(self, *commands: Any) -> None:
+        for command in commands:
+            self._operations += 1
+            await self.session.submit([(self._operations, command)])
+            answer = await self.outlet.answer_to(self._operations)
+            assert not hasattr(answer, "error"), answer
+
+    async def park(self, *waits: str) -> None:
+        await self.do(Park(**self.held, waits=waits, known_seq=99))
+
+    async def explain(self) -> Explanation:
+        return await self.engine.explanations.explain("default", run_id=self.run.run.run_id)
+
+
+@pytest.fixture
+async def scene(engine: Engine) -> Scene:
+    outlet = RecordingOutlet()
+    session = await engine.sessions.open(worker("hello", slots=1), (), outlet)
+    await engine.runs.start(start())
+    (run,) = await outlet.tasks_given(1)
+    session.received([held(run)])
+    return Scene(engine, outlet, session, run)
+
+
+# --- waiting for a worker -------------------------------------------------------------------------------------------------
+
+
+async def test_no_worker_serves_the_type(engine: Engine) -> None:
+    started = await engine.runs.start(start("lonely"))
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.reason == "no_worker"
+    assert explained.sentence == "It waits for a worker: none is connected that serves lonely."
+    assert "lonely" in explained.remedy
+    assert explained.facts["status"] == "pending"
+
+
+async def test_no_worker_serves_the_version(engine: Engine, scene: Scene) -> None:
+    started = await engine.runs.start(start(version="9"))
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.reason == "no_worker_for_version"
+    assert "version 9 of hello" in explained.sentence
+    assert explained.facts["versions_served"] == "1"
+
+
+async def test_every_slot_is_taken(engine: Engine, scene: Scene) -> None:
+    started = await engine.runs.start(start(workflow_id="second"))
+    explained = await engine.explanations.explain("default", workflow_id="second")
+    assert explained.reason == "waiting_for_slot"
+    assert explained.facts["run_id"] == started.run_id
+    assert "of 1 slots" in explained.sentence
+
+
+async def test_a_delayed_start(engine: Engine) -> None:
+    started = await engine.runs.start(start(delay_us=60_000_000))
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.reason == "delayed_start"
+    assert "to start at 20" in explained.sentence
+
+
+# --- in a worker's hands ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
+    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge"))
+    explained = await scene.explain()
+    assert explained.reason == "running"
+    assert scene.session.worker_id in explained.sentence
+    assert "in step charge (attempt 1)" in explained.sentence
+    assert explained.facts["steps"] == "charge"
+
+
+async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
+    run_id = scene.run.run.run_id
+    await scene.engine.control.pause("default", run_id=run_id)
+    assert (await scene.explain()).reason == "pause_requested"
+    await scene.engine.control.cancel("default", run_id=run_id, reason="too dear")
+    explained = await scene.explain()
+    assert explained.reason == "cancel_requested"
+    assert "too dear" in explained.sentence
+
+
+# --- waiting for something ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_sleep(scene: Scene) -> None:
+    await scene.do(BeginSleep(**scene.held, step_id="nap", name="nap", duration_us=60_000_000))
+    await scene.park("nap")
+    explained = await scene.explain()
+    assert explained.reason == "sleeping"
+    assert explained.sentence.startswith("It sleeps until 20")
+    assert explained.sentence.endswith("in step nap.")
+
+
+async def test_a_signal_and_how_to_send_it(scene: Scene) -> None:
+    await scene.do(WaitSignal(**scene.held, step_id="approved#2", signal_name="approved"))
+    await scene.park("approved#2")
+    explained = await scene.explain()
+    assert explained.reason == "waiting_for_signal"
+    assert explained.sentence == "It waits for the signal 'approved' in step approved#2."
+    assert explained.remedy == f"Send it: kagzi signal {scene.run.run.run_id} approved VALUE"
+
+
+async def test_several_waits_at_once(scene: Scene) -> None:
+    await scene.do(
+        WaitSignal(**scene.held, step_id="approved", signal_name="approved"),
+        BeginSleep(**scene.held, step_id="nap", name="nap", duration_us=60_000_000),
+    )
+    await scene.park("approved", "nap")
+    explained = await scene.explain()
+    assert explained.reason == "sleeping"  # the nearest
+    assert explained.sentence.endswith(", and for 1 other thing.")
+    assert explained.facts["waits"] == "nap, approved"
+
+
+async def test_a_child(scene: Scene) -> None:
+    begun = StartRun(run=RunKey("default", ""), workflow_id="", workflow_type="bill", request_id="", on_conflict="fail")
+    await scene.do(StartChild(**scene.held, step_id="bill", name="bill", start=begun))
+    await scene.park("bill")
+    explained = await scene.explain()
+    assert explained.reason == "waiting_for_child"
+    assert explained.facts["child_run_id"] in explained.sentence
+    assert explained.facts["child_run_id"] in explained.remedy
+
+
+async def test_a_retry_of_a_step_with_its_last_failure(scene: Scene) -> None:
+    policy = RetryPolicy(
+        maximum_attempts=5, initial_interval_ms=60_000, backoff_coefficient=1.0, maximum_interval_ms=60_000, jitter=0.0
+    )
+    await scene.do(
+        BeginStep(**scene.held, step_id="call", name="call", retry=policy),
+        FailStep(**scene.held, step_id="call", attempt=1, error=ErrorDetail(type="OSError", message="no route")),
+    )
+    await scene.park("call")
+    explained = await scene.explain()
+    assert explained.reason == "waiting_for_retry"
+    assert "retry step call: attempt 2 of 5 at 20" in explained.sentence
+    assert "OSError: no route" in explained.sentence
+
+
+async def test_a_retry_of_the_whole_run(engine: Engine) -> None:
+    outlet = RecordingOutlet()
+    session = await engine.sessions.open(worker("hello"), (), outlet)
+    policy = RetryPolicy(
+        maximum_attempts=3, initial_interval_ms=60_000, backoff_coefficient=1.0, maximum_interval_ms=60_000, jitter=0.0
+    )
+    await engine.runs.start(start(retry=policy))
+    (run,) = await outlet.tasks_given(1)
+    await session.submit([(1, FailRun(run=run.run, lease=run.lease, error=ErrorDetail(type="OSError", message="no")))])
+    await outlet.answer_to(1)
+    explained = await engine.explanations.explain("default", run_id=run.run.run_id)
+    assert explained.reason == "waiting_for_run_retry"
+    assert "attempt 2 of 3 at 20" in explained.sentence
+
+
+# --- paused and ended ---------------------------------------------------------------------------------------------------------
+
+
+async def test_paused_by_somebody(engine: Engine) -> None:
+    started = await engine.runs.start(start())
+    await engine.control.pause("default", run_id=started.run_id)
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.reason == "paused"
+    assert f"kagzi resume {started.run_id}" in explained.remedy
+
+
+async def test_paused_because_the_code_does_not_fit(scene: Scene) -> None:
+    problem = ErrorDetail(
+        kind=ErrorKind.NONDETERMINISM, message="step pay is new at order.py:12", subject="step", subject_id="pay"
+    )
+    await scene.do(PauseDiverged(**scene.held, problem=problem, build_id="b1"))
+    explained = await scene.explain()
+    assert explained.reason == "diverged"
+    assert "order.py:12" in explained.sentence
+    assert explained.facts["step"] == "pay"
+    assert "another build id" in explained.remedy
+
+
+async def test_completed(scene: Scene) -> None:
+    await scene.do(complete(scene.run))
+    explained = await scene.explain()
+    assert (explained.reason, explained.sentence[:17]) == ("completed", "It completed at 2")
+
+
+async def test_failed_in_a_step(scene: Scene) -> None:
+    error = ErrorDetail(type="StepError", message="card declined", subject="step", subject_id="pay")
+    await scene.do(FailRun(**scene.held, error=error))
+    explained = await scene.explain()
+    assert explained.reason == "failed"
+    assert "in step pay: StepError: card declined." in explained.sentence
+    assert f"kagzi retry {scene.run.run.run_id}" in explained.remedy
+
+
+async def test_cancelled_and_terminated(engine: Engine) -> None:
+    first, second = await engine.runs.start(start()), await engine.runs.start(start())
+    await engine.control.cancel("default", run_id=first.run_id, reason="changed my mind")
+    await engine.control.terminate("default", run_id=second.run_id)
+    cancelled = await engine.explanations.explain("default", run_id=first.run_id)
+    terminated = await engine.explanations.explain("default", run_id=second.run_id)
+    assert (cancelled.reason, terminated.reason) == ("cancelled", "terminated")
+    assert "changed my mind" in cancelled.sentence
+
+
+async def test_past_its_deadline(engine: Engine) -> None:
+    started = await engine.runs.start(start(timeout_us=30_000))
+    await engine.runs.wait("default", run_id=started.run_id, timeout_ms=10_000)
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.reason == "timed_out"

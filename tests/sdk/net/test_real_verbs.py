@@ -1,0 +1,248 @@
+"""What a client can do with runs, against a real server and worker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kagzi import (
+    Context,
+    ErrorKind,
+    InvalidArgument,
+    Kagzi,
+    NotFound,
+    PreconditionFailed,
+    Retry,
+    RunError,
+    RunStatus,
+    Signal,
+    Worker,
+    workflow,
+)
+from tests.sdk.net.test_real_server import serving
+
+WAIT_S = 30.0
+
+go = Signal("go", int)
+broken = True
+
+
+@workflow
+async def waits(ctx: Context, n: int) -> int:
+    return n + await ctx.wait_for(go)
+
+
+@workflow
+async def adds_up(ctx: Context, n: int) -> int:
+    total = 0
+    for _ in range(n):
+        total += await ctx.wait_for(go)
+    return total
+
+
+def fragile(price: int) -> int:
+    if broken:
+        raise ValueError("out of order")
+    return price * 2
+
+
+@workflow
+async def buys(ctx: Context, n: int) -> int:
+    price = await ctx.step("price").run(lambda: n)
+    return await ctx.step("pay", retry=Retry.none()).run(fragile, price)
+
+
+@workflow
+async def counts_down(ctx: Context, n: int) -> str:
+    await ctx.step("tick").run(lambda: n)
+    if n:
+        ctx.continue_as_new(n - 1)
+    return "lift-off"
+
+
+@workflow(timeout="200ms")
+async def too_slow(ctx: Context) -> None:
+    await ctx.sleep("for-ever", "1h")
+
+
+class Gate:
+    """A step that says that it runs, and runs until it is let go."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.go = asyncio.Event()
+        self.cancelled = False
+
+    async def body(self) -> None:
+        self.entered.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+
+
+gates: dict[str, Gate] = {}
+
+
+@workflow
+async def gated(ctx: Context, name: str) -> str:
+    await ctx.step("gate").run(gates[name].body)
+    return await ctx.step("after").run(lambda: "through")
+
+
+@workflow
+async def goes_on(ctx: Context, left: int) -> int:
+    value = await ctx.wait_for(go)
+    if left:
+        ctx.continue_as_new(left - 1)
+    return value
+
+
+ALL = [waits, adds_up, buys, counts_down, too_slow, gated, goes_on]
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[str]:
+    async with serving(":memory:") as where:
+        yield where
+
+
+@pytest.fixture
+async def client(address: str) -> AsyncIterator[Kagzi]:
+    async with Worker(address, workflows=ALL), Kagzi.connect(address) as connected:
+        yield connected
+
+
+async def until_waiting(client: Kagzi, id: str) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while await client.get(id).status() is not RunStatus.SLEEPING:
+            pass  # each look is a round trip
+
+
+async def test_signals_in_order_early_and_late(client: Kagzi) -> None:
+    run = await client.start(adds_up, 3, id="sum")
+    await client.signal("sum", go, 1)
+    await until_waiting(client, "sum")
+    await run.signal("go", 2)
+    await client.signal(run.id, go, 3)
+    assert await run.result(timeout="20s") == 6
+    with pytest.raises(PreconditionFailed):
+        await run.signal(go, 4)
+    with pytest.raises(NotFound):
+        await client.signal("nobody", go, 1)
+
+
+async def test_signal_with_start_starts_once(client: Kagzi) -> None:
+    first = await client.signal_with_start(adds_up, 2, go, 20, id="box")
+    second = await client.signal_with_start(adds_up, 2, go, 22, id="box")
+    assert (first.created, second.created, second.id) == (True, False, first.id)
+    assert await first.result(timeout="20s") == 42
+
+
+async def test_a_paused_run_keeps_its_signals_until_it_is_resumed(client: Kagzi) -> None:
+    run = await client.start(waits, 1, id="paused")
+    await until_waiting(client, "paused")
+    await run.pause("lunch")
+    assert await run.status() is RunStatus.PAUSED
+    await run.signal(go, 41)
+    assert await run.status() is RunStatus.PAUSED
+    assert "paused" in str(await run.explain())
+    await run.resume()
+    assert await run.result(timeout="20s") == 42
+
+
+async def test_a_pause_lets_a_running_step_finish_and_no_other_begin(client: Kagzi) -> None:
+    gate = gates["pause"] = Gate()
+    run = await client.start(gated, "pause")
+    async with asyncio.timeout(WAIT_S):
+        await gate.entered.wait()
+        await run.pause()
+        assert (await run.info()).pause_requested
+        gate.go.set()
+        while await run.status() is not RunStatus.PAUSED:
+            pass  # each look is a round trip
+    assert [(step.id, step.output) for step in await run.steps()] == [("gate", b"null")]
+    await run.resume()
+    assert await run.result(timeout="20s") == "through"
+
+
+async def test_a_cancellation_reaches_a_running_step_at_once(client: Kagzi) -> None:
+    gate = gates["cancel"] = Gate()
+    run = await client.start(gated, "cancel")
+    async with asyncio.timeout(WAIT_S):
+        await gate.entered.wait()
+    await run.cancel("enough")
+    with pytest.raises(RunError, match="cancelled"):
+        await run.result(timeout="5s")
+    assert gate.cancelled
+    # Its beginning is announced without waiting: a cancellation may be recorded before it.
+    assert [step.id for step in await run.steps()] in ([], ["gate"])
+
+
+async def test_cancelled_and_terminated_runs(client: Kagzi) -> None:
+    first, second = await client.start_many(client.start(waits, 1, id=each) for each in ("c", "t"))
+    await until_waiting(client, "c")
+    await until_waiting(client, "t")
+    await client.cancel("c", "enough")
+    await client.terminate("t", "now")
+    with pytest.raises(RunError, match="cancelled") as cancelled:
+        await first.result(timeout="20s")
+    with pytest.raises(RunError) as terminated:
+        await second.result(timeout="20s")
+    assert (cancelled.value.kind, terminated.value.kind) == (ErrorKind.CANCELLED, ErrorKind.TERMINATED)
+
+
+async def test_retry_and_fork(client: Kagzi, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = await client.start(buys, 3, id="purchase")
+    with pytest.raises(RunError, match="out of order"):
+        await run.result(timeout="20s")
+    monkeypatch.setitem(globals(), "broken", False)
+    await client.retry("purchase")
+    assert await run.result(timeout="20s") == 6
+    with pytest.raises(PreconditionFailed):
+        await run.retry()
+    forked = await run.fork(from_step="pay", outputs={"price": 50}, id="what-if")
+    assert await forked.result(timeout="20s") == 100
+    assert (await forked.info()).forked_from == run.id
+    assert [step.id for step in await forked.steps()] == ["price", "pay"]
+    with pytest.raises((PreconditionFailed, InvalidArgument, NotFound)):
+        await run.fork(from_step="no-such-step")
+
+
+async def test_a_result_follows_a_run_that_was_continued(client: Kagzi) -> None:
+    run = await client.start(counts_down, 3, id="rocket")
+    assert await run.result(timeout="20s") == "lift-off"
+    assert (await run.info()).continued_as is not None
+    assert await client.get("rocket", counts_down).result(timeout="20s") == "lift-off"
+
+
+async def test_signals_reach_what_a_run_was_continued_as(client: Kagzi) -> None:
+    run = await client.start(goes_on, 2, id="chain")
+    for number in (1, 2, 3):  # by the handle of the first, however far the chain is
+        await run.signal(go, number)
+    assert await run.result(timeout="20s") == 3
+    with pytest.raises(PreconditionFailed):
+        await run.signal(go, 4)
+
+
+async def test_the_timeout_of_a_workflow_ends_it(client: Kagzi) -> None:
+    with pytest.raises(RunError) as caught:
+        await client.run(too_slow, timeout="20s")
+    assert caught.value.kind is ErrorKind.TIMEOUT
+
+
+async def test_count_and_explain(client: Kagzi) -> None:
+    await client.start_many(client.start("unheard-of", n, labels={"batch": "a"}) for n in range(5))
+    assert await client.count(labels={"batch": "a"}) == 5
+    assert await client.count(labels={"batch": "a"}, status="completed") == 0
+    lonely = await client.start("unheard-of", 1, id="lonely")
+    said = await client.explain("lonely")
+    assert "unheard-of" in str(said)
+    assert said.reason
+    assert said.remedy
+    await client.start(waits, 1, id="waiting")
+    await until_waiting(client, "waiting")
+    assert "go" in str(await client.explain("waiting"))
+    await lonely.terminate()
+    assert "terminated" in str(await lonely.explain()) or "cancelled" in str(await lonely.explain())

@@ -1,0 +1,272 @@
+"""Doing several things at once: scopes, fail-fast and collect, limits, races and what becomes of the losers."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kagzi.core.errors import InvalidArgument, StepError
+from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.sdk.context import Context
+from kagzi.sdk.retry import Retry
+from kagzi.sdk.signals import Signal, Won
+from kagzi.sdk.workflow import workflow
+
+from .fake import fake_server
+
+number = Signal("number", int)
+
+
+async def same(value: Any) -> Any:
+    return value
+
+
+async def fails(text: str) -> None:
+    raise ConnectionError(text)
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_branches_have_scopes_and_calls_keep_their_identity() -> None:
+    async def audit(ctx: Context) -> list[int]:
+        return [await ctx.step("open").run(same, 1), await ctx.step("close").run(same, 2)]
+
+    @workflow
+    async def w(ctx: Context) -> list[Any]:
+        a = await ctx.parallel(ctx.step("user").run(same, "u"), audit(ctx))
+        b = await ctx.parallel(audit(ctx) for _ in range(2))
+        return [a, b]
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        assert run.result == [["u", [1, 2]], [[1, 2], [1, 2]]]
+        assert set(run.steps) == {
+            *("user", "parallel[1]/open", "parallel[1]/close"),
+            *("parallel#2[0]/open", "parallel#2[0]/close", "parallel#2[1]/open", "parallel#2[1]/close"),
+        }
+        assert {run.begins[step_id].parallel_group_id for step_id in ("user", "parallel[1]/open")} == {"parallel"}
+        assert run.begins["parallel#2[1]/open"].parallel_group_id == "parallel#2"
+
+
+async def test_three_steps_at_once_take_as_long_as_one() -> None:
+    async def nap() -> None:
+        await asyncio.sleep(0.1)
+
+    @workflow
+    async def w(ctx: Context) -> None:
+        await ctx.parallel(ctx.step(name).run(nap) for name in "abc")
+
+    async with fake_server(w) as server:
+        began = server.loop.time()
+        await server.run(w)
+        assert server.loop.time() - began < 0.15
+
+
+async def test_the_first_error_cancels_the_others_and_closes_what_they_wait_for() -> None:
+    ended: list[str] = []
+
+    async def sleeper(ctx: Context) -> None:
+        try:
+            await ctx.sleep("long", "1 day")
+        finally:
+            ended.append("sleeper")
+
+    @workflow
+    async def w(ctx: Context) -> str:
+        try:
+            await ctx.parallel(
+                sleeper(ctx),
+                ctx.step("fails", retry=Retry.none()).run(fails, "no"),
+                ctx.step("forever").run(forever),
+                ctx.wait_for(number),
+            )
+        except StepError as error:
+            return f"{error.step}, {bool(ended)}, {await ctx.wait_for(number)}"
+        return ""
+
+    async with fake_server(w, kept_runs_max=0) as server:
+        run = server.start(w)
+        server.claim(run)
+        await server.until_left(run)
+        assert run.status is RunStatus.SLEEPING
+        assert run.due_at is None  # the sleep of the lost branch does not wake it
+        server.signal(run, "number", 3)
+        await server.finish(run)
+        assert run.result == "fails, True, 3"
+        closed = {step_id for step_id, step in run.steps.items() if step.status is StepStatus.ABANDONED}
+        assert closed == {"parallel[0]/long", "forever", "number"}
+
+
+async def test_collect_puts_errors_beside_values() -> None:
+    @workflow
+    async def w(ctx: Context) -> list[str]:
+        good, bad = await ctx.parallel(
+            ctx.step("good").run(same, 1), ctx.step("bad", retry=Retry.none()).run(fails, "no"), on_error="collect"
+        )
+        assert isinstance(bad, StepError)
+        return [str(good), bad.step]
+
+    async with fake_server(w) as server:
+        assert (await server.run(w)).result == ["1", "bad"]
+
+
+async def test_map_is_a_step_per_item_with_a_limit_and_keys() -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    async def work(n: int) -> int:
+        running.append(n)
+        most.append(len(running))
+        await asyncio.sleep(0)
+        running.remove(n)
+        return n * n
+
+    @workflow
+    async def w(ctx: Context) -> list[Any]:
+        keyed = await ctx.map("square", [3, 1, 2], work, key=lambda n: n, limit=2)
+        plain = await ctx.map("plain", [3, 1, 2], work)
+        again = await ctx.map("plain", [5], work)
+        return [keyed, plain, again, await ctx.map("none", [], work)]
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        assert run.result == [[9, 1, 4], [9, 1, 4], [25], []]
+        assert max(most[:3]) == 2
+        assert set(run.steps) == {
+            *("square[1]", "square[2]", "square[3]", "plain[0]", "plain[1]", "plain[2]", "plain#2[0]"),
+        }
+        assert run.begins["square[3]"].parallel_group_id == "square"
+
+
+async def test_a_retried_item_does_not_repeat_the_others() -> None:
+    bodies: list[int] = []
+
+    async def flaky(n: int) -> int:
+        bodies.append(n)
+        if n == 2 and bodies.count(2) == 1:
+            raise ConnectionError("once")
+        return n
+
+    @workflow
+    async def w(ctx: Context) -> list[int]:
+        return await ctx.map("flaky", [1, 2, 3], flaky, retry=Retry.fixed(3, "1ms"))
+
+    async with fake_server(w) as server:
+        assert (await server.run(w)).result == [1, 2, 3]
+        assert sorted(bodies) == [1, 2, 2, 3]
+
+
+async def test_a_race_returns_at_once_and_abandons_the_running_loser() -> None:
+    @workflow
+    async def w(ctx: Context) -> list[Any]:
+        value = await ctx.race(ctx.step("forever").run(forever), ctx.sleep("short", "1ms"), ctx.wait_for(number))
+        won = await ctx.race(late=ctx.sleep("day", "1 day"), quick=ctx.step("quick").run(same, 5))
+        assert won == Won("quick", 5)
+        return [value, won.name, await ctx.wait_for(number)]
+
+    async with fake_server(w, kept_runs_max=0) as server:
+        run = server.start(w)
+        server.claim(run)
+        await server.until_left(run)
+        assert run.due_at is None
+        server.signal(run, "number", 8)
+        await server.finish(run)
+        assert run.result == [None, "quick", 8]
+        assert [run.steps[step_id].status for step_id in ("forever", "number", "day")] == [StepStatus.ABANDONED] * 3
+        assert run.steps["race"].kind is StepKind.RACE
+        assert run.steps["race#2"].output is not None
+        assert run.steps["race#2"].output.data == b'"quick"'
+        assert run.begins["quick"].parent_step_id == "race#2"
+
+
+async def test_the_error_of_the_first_is_the_error_of_the_race() -> None:
+    @workflow
+    async def w(ctx: Context) -> str:
+        try:
+            await ctx.race(ctx.step("fails", retry=Retry.none()).run(fails, "no"), ctx.sleep("day", "1 day"))
+        except StepError as error:
+            return error.step
+        return ""
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        assert run.result == "fails"
+        run.status = RunStatus.PENDING
+        await server.finish(run)
+        assert run.result == "fails"
+
+
+async def test_the_winner_is_the_same_on_replay_whoever_is_quicker_then() -> None:
+    order: list[str] = []
+
+    async def ask(who: str) -> str:
+        order.append(who)
+        await asyncio.sleep(0.02 if who == "slow" else 0)
+        return who
+
+    @workflow
+    async def w(ctx: Context) -> list[str]:
+        first = await ctx.race(ctx.step("a").run(ask, "slow"), ctx.step("b").run(ask, "quick"))
+        await ctx.sleep("night", "8h")
+        return [first, await ctx.step("after").run(ask, "after")]
+
+    async with fake_server(w, kept_runs_max=0) as server:
+        run = await server.run(w)
+        assert run.result == ["quick", "after"]
+        assert order == ["slow", "quick", "after"]
+
+
+async def test_races_and_groups_inside_each_other() -> None:
+    async def inner(ctx: Context, n: int) -> Any:
+        return await ctx.race(ctx.step("x").run(same, n), ctx.sleep("s", "1h"))
+
+    @workflow
+    async def w(ctx: Context) -> list[Any]:
+        return await ctx.parallel(ctx.race(inner(ctx, n), ctx.sleep("outer", "2h")) for n in range(2))
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        assert run.result == [0, 1]
+        assert {"race[0]/x", "race#2[0]/x", "race[0]/race", "race", "race#2"} <= set(run.steps)
+
+
+async def test_a_sleeping_branch_does_not_hold_up_a_running_one_nor_the_other_way_round() -> None:
+    @workflow
+    async def w(ctx: Context) -> list[Any]:
+        async def steps() -> int:
+            return sum([await ctx.step("s").run(same, n) for n in range(5)])
+
+        _, total = await ctx.parallel(ctx.sleep("hour", "1h"), steps())
+        return [total]
+
+    async with fake_server(w) as server:
+        run = server.start(w)
+        server.claim(run)
+        await server.until_left(run)
+        assert run.status is RunStatus.SLEEPING
+        assert sum(step.status is StepStatus.COMPLETED for step in run.steps.values()) == 5
+        await server.finish(run)
+        assert run.result == [10]
+
+
+async def test_wrong_arguments_are_named() -> None:
+    @workflow
+    async def w(ctx: Context) -> list[str]:
+        calls: list[Any] = [
+            lambda: ctx.parallel([1]),  # type: ignore[list-item]
+            lambda: ctx.parallel([], on_error="x"),  # type: ignore[call-overload]
+            ctx.race,
+            lambda: ctx.map("m", [1], same, limit=0),
+            lambda: ctx.map("m", [1, 1], same, key=lambda n: n),
+        ]
+        fields: list[str] = []
+        for call in calls:
+            with pytest.raises(InvalidArgument) as caught:
+                await call()
+            fields.append(caught.value.field)
+        return fields
+
+    async with fake_server(w) as server:
+        assert (await server.run(w)).result == ["aws", "on_error", "aws", "limit", "key"]

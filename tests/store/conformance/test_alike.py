@@ -1,0 +1,320 @@
+"""SQLite and PostgreSQL, told the same things, look the same: signals, children, races, pauses and all."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from kagzi.core.errors import ErrorDetail
+from kagzi.core.records import Held, RunKey, RunRecord, StepRecord
+from kagzi.core.states import RunStatus, StepKind, StepStatus
+from tests.support.clock import FakeClock
+from tests.support.seams import CountingIds
+
+from .invariants import check_run, check_waits
+from .places import empty_postgres, memory_place, postgres_place
+from .verbs import (
+    AT_ONCE,
+    CLEANUP_US,
+    LEASE_US,
+    STEADY,
+    Cellar,
+    acknowledge_cancel,
+    ask,
+    beat,
+    begin,
+    complete,
+    complete_run,
+    diverged,
+    fail,
+    fail_run,
+    go_on_as,
+    hand_back,
+    held,
+    park,
+    patch,
+    race,
+    say_status,
+    sleep,
+    wait_signal,
+)
+
+STEPS = ("a", "b", "nap", "approved", "child", "child#2", "race", "none")
+small = st.integers(0, 7)
+ACTS = (
+    *(
+        "start",
+        "claim",
+        "begin",
+        "complete",
+        "fail",
+        "sleep",
+        "wait",
+        "signal",
+        "child",
+        "park",
+        "ask",
+        "race",
+        "close",
+    ),
+    *("claim", "park", "signal", "claim", "child", "wait", "close"),  # more often: what makes things go on
+    *("cancel", "terminate", "pause", "resume", "retry", "fork", "go_on", "diverge", "build", "cascade", "volatile"),
+    *("advance", "fire", "lapse", "release"),
+)
+scripts = st.lists(st.tuples(st.sampled_from(ACTS), small, small, small), min_size=10, max_size=60)
+
+
+def error_of(error: ErrorDetail | None) -> object:
+    """Not the wording."""
+    return error and (error.code, error.kind, error.type, error_of(error.cause))
+
+
+def shape_of_run(run: RunRecord) -> object:
+    asleep = (run.wait_reason, run.wake_at, frozenset(run.waits)) if run.status == RunStatus.SLEEPING else None
+    end = (run.finished_at, run.output, error_of(run.error), run.continued_as)
+    links = (run.workflow_id, run.parent_run_id, run.parent_step_id, run.forked_from)
+    return run.status, asleep, end, links, run.attempt, run.cancel_requested, run.status_text, run.progress
+
+
+def shape_of_step(step: StepRecord) -> object:
+    output = step.output if step.kind not in (StepKind.RACE, StepKind.PATCH) else None
+    open_until = (step.wake_at, step.retry_at) if step.finished_at is None else None
+    attempts = [error_of(attempt.error) for attempt in step.attempts]
+    return step.kind, step.status, step.attempt, output, error_of(step.error), open_until, step.child_run_id, attempts
+
+
+def order_of(steps: dict[str, StepRecord]) -> list[str]:
+    """Steps and results in the order of their seqs, which may have gaps."""
+    marks = [(step.begun_seq, 0, f"begin {step.step_id}") for step in steps.values()]
+    ended = [step for step in steps.values() if step.status in (StepStatus.COMPLETED, StepStatus.FAILED)]
+    marks += [(step.seq, 1, f"end {step.step_id}") for step in ended]
+    return [text for *_, text in sorted(marks)]
+
+
+class Player:
+    """One store, playing the script. Two of them draw the same ids at the same times."""
+
+    def __init__(self, cellar: Cellar) -> None:
+        self.cellar = cellar
+        self.runs: list[RunKey] = []
+        self.tokens: list[Held] = []
+        self.serial = 0
+
+    async def act(self, name: str, one: int, two: int, three: int) -> None:
+        self.cellar.clock.advance(us=1)  # nothing happens at the same time: no ties between claims
+        self.serial += 1
+        act: Callable[[int, int, int], Awaitable[Any]] = getattr(self, f"do_{name}")
+        await act(one, two, three)
+
+    def token(self, which: int) -> Held | None:
+        if not self.tokens:
+            return None
+        return self.tokens[-1 - which % min(len(self.tokens), 4)]
+
+    def run(self, which: int) -> RunKey:
+        return self.runs[which % len(self.runs)]
+
+    async def say(self, which: int, make: Callable[[Held], Any]) -> Any:
+        token = self.token(which)
+        return None if token is None else await self.cellar.do(make(token))
+
+    async def do_start(self, which: int, retry: int, with_signal: int) -> Any:
+        signal = self.cellar.signal_given(value=f"{self.serial}") if with_signal == 7 else None
+        policy = (None, AT_ONCE, STEADY)[retry % 3] if retry > 4 else None
+        command = self.cellar.start_command(f"id-{which % 5}", retry=policy, signal=signal)
+        self.runs.append(command.run)
+        return await self.cellar.do(command)
+
+    async def do_claim(self, limit: int, kind: int, _c: int) -> Any:
+        workflow_type = "child" if kind % 3 == 0 else "hello"
+        claimed = await self.cellar.claim(workflow_type=workflow_type, limit=limit % 3 + 1)
+        claimed.sort(key=lambda one: one.run.run_id)
+        self.tokens += [held(one) for one in claimed]
+        for one in claimed:  # what came due while nobody held it is resolved at the claim, or when its holder asks
+            await self.cellar.do(ask(held(one)))
+
+    async def do_begin(self, token: int, step: int, cleanup: int) -> Any:
+        policy = (None, AT_ONCE, STEADY)[step % 3]
+        return await self.say(
+            token, lambda holding: begin(holding, STEPS[step % 2], 0, retry=policy, cleanup=cleanup > 4)
+        )
+
+    async def do_complete(self, token: int, step: int, value: int) -> Any:
+        return await self.say(token, lambda holding: complete(holding, STEPS[step % 2], f"{value}", 0))
+
+    async def do_fail(self, token: int, step: int, _c: int) -> Any:
+        return await self.say(token, lambda holding: fail(holding, STEPS[step % 2], attempt=0))
+
+    async def do_sleep(self, token: int, s: int, cleanup: int) -> Any:
+        return await self.say(token, lambda holding: sleep(holding, "nap", s=s, cleanup=cleanup > 4))
+
+    async def do_wait(self, token: int, which: int, s: int) -> Any:
+        step_id = ("approved", "approved#2")[which % 2]
+        limit = s if s > 3 else None
+        return await self.say(token, lambda holding: wait_signal(holding, "approved", step_id=step_id, s=limit))
+
+    async def do_signal(self, which: int, request: int, name: int) -> Any:
+        given = self.cellar.signal_given(
+            "approved" if name < 6 else "other", f"{self.serial}", f"request-{request}" if request < 2 else ""
+        )
+        return await self.cellar.store.signal_run(
+            "default", run_id=self.run(which).run_id, signal=given, now=self.cellar.now
+        )
+
+    async def do_child(self, token: int, step: int, how: int) -> Any:
+        step_id = ("child", "child#2")[step % 2]
+        command = self.token(token)
+        if command is None:
+            return None
+        child = self.cellar.child_command(
+            command,
+            step_id,
+            workflow_id=f"child-{how % 2}" if how > 3 else "",
+            attach=how > 5,
+            on_close="abandon" if step > 5 else "cancel",
+        )
+        self.runs.append(child.start.run)
+        return await self.cellar.do(child)
+
+    async def do_park(self, token: int, known: int, _c: int) -> Any:
+        holding = self.token(token)
+        if holding is None or (await self.cellar.run(holding.run)).pause_requested:
+            return None  # a run that is to be paused is handed back
+        return await self.cellar.do(park(holding, known_seq=0 if known == 0 else 1_000_000))
+
+    async def do_ask(self, token: int, _b: int, _c: int) -> Any:
+        return await self.say(token, ask)
+
+    async def do_race(self, token: int, winner: int, losers: int) -> Any:
+        lost = [name for number, name in enumerate(STEPS[:6]) if (losers + 1) >> (number % 3) & 1]
+        return await self.say(token, lambda holding: race(holding, "race", STEPS[winner % 2], *lost))
+
+    async def do_close(self, token: int, how: int, _c: int) -> Any:
+        ends = (complete_run, fail_run, hand_back, complete_run, acknowledge_cancel, fail_run, complete_run, hand_back)
+        return await self.say(token, ends[how])
+
+    async def do_volatile(self, token: int, how: int, value: int) -> Any:
+        makes = (
+            lambda holding: say_status(holding, f"{value}", value / 7),
+            lambda holding: patch(holding, "patch"),
+            lambda holding: beat(holding, "a", f"{value}"),
+        )
+        return await self.say(token, makes[how % 3])
+
+    async def do_cancel(self, which: int, _b: int, _c: int) -> Any:
+        return await self.cellar.cancel(self.run(which))
+
+    async def do_terminate(self, which: int, _b: int, _c: int) -> Any:
+        return await self.cellar.terminate(self.run(which)) if await self.known(which) else None
+
+    async def do_pause(self, which: int, _b: int, _c: int) -> Any:
+        record = await self.cellar.store.get_run("default", run_id=self.run(which).run_id)
+        if record is None or record.cancel_requested:
+            return None  # cleaning up goes before pausing, or does not
+        return await self.cellar.store.pause_run(self.run(which), "wait", self.cellar.now)
+
+    async def do_resume(self, which: int, _b: int, _c: int) -> Any:
+        return await self.cellar.store.resume_run(self.run(which), self.cellar.now)
+
+    async def do_retry(self, which: int, step: int, _c: int) -> Any:
+        return await self.cellar.retry(self.run(which), STEPS[step] if step < 3 else "")
+
+    async def do_fork(self, which: int, step: int, _c: int) -> Any:
+        new = RunKey("default", self.cellar.ids.run_id(self.cellar.now))
+        self.runs.append(new)
+        return await self.cellar.fork(self.run(which), STEPS[step], new_run_id=new.run_id)
+
+    async def do_go_on(self, token: int, _b: int, _c: int) -> Any:
+        new = RunKey("default", self.cellar.ids.run_id(self.cellar.now))
+        holding = self.token(token)
+        if holding is None or (await self.cellar.run(holding.run)).pause_requested:
+            return None
+        self.runs.append(new)
+        return await self.cellar.do(go_on_as(holding, new.run_id))
+
+    async def do_diverge(self, token: int, build: int, _c: int) -> Any:
+        return await self.say(token, lambda holding: diverged(holding, f"build-{build % 2}"))
+
+    async def do_build(self, build: int, kind: int, _c: int) -> Any:
+        return await self.cellar.new_build(f"build-{build % 3}", workflow_type="child" if kind > 5 else "hello")
+
+    async def do_cascade(self, _a: int, _b: int, _c: int) -> Any:
+        await self.cellar.cascade()
+
+    async def do_advance(self, s: int, _b: int, _c: int) -> None:
+        self.cellar.clock.advance(s=s)
+
+    async def do_fire(self, _a: int, _b: int, _c: int) -> Any:
+        return await self.cellar.fire(end_leases=False)
+
+    async def do_lapse(self, long: int, _b: int, _c: int) -> Any:
+        self.cellar.clock.advance(us=CLEANUP_US if long == 7 else LEASE_US + 1)
+        return await self.cellar.fire(claim_cap=1_000)  # quarantine is told elsewhere
+
+    async def do_release(self, which: int, _b: int, _c: int) -> Any:
+        token = self.token(which)
+        return None if token is None else await self.cellar.store.release([token], self.cellar.now)
+
+    async def known(self, which: int) -> bool:
+        return await self.cellar.store.get_run("default", run_id=self.run(which).run_id) is not None
+
+    async def look(self) -> list[Any]:
+        """Everything that can be seen, and whether it is in order."""
+        seen: list[Any] = []
+        for run in sorted(set(self.runs), key=lambda each: each.run_id):
+            record = await self.cellar.store.get_run("default", run_id=run.run_id)
+            if record is None:
+                continue
+            steps = await self.cellar.steps(run)
+            check_run(record)
+            await check_waits(self.cellar.store, record, list(steps.values()))
+            shapes = {name: shape_of_step(step) for name, step in steps.items()}
+            seen.append((run.run_id, shape_of_run(record), order_of(steps), shapes))
+        horizon = await self.cellar.look()
+        seen.append((horizon.next_due_at, sorted(horizon.pending), horizon.cascade))
+        return seen
+
+
+@asynccontextmanager
+async def two_players(url: str) -> AsyncIterator[tuple[Player, Player]]:
+    await empty_postgres(url)
+    memory, database = memory_place(), postgres_place(url)
+    try:
+        stores = [await place.open() for place in (memory, database)]
+        one, other = (Player(Cellar(store, FakeClock(), CountingIds())) for store in stores)
+        yield one, other
+    finally:
+        await memory.close()
+        await database.close()
+
+
+quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=quiet, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)
+@given(script=scripts)
+async def test_both_stores_do_the_same(migrated_postgres: str, script: list[tuple[str, int, int, int]]) -> None:
+    beginning = [("start", 0, 0, 0), ("start", 1, 0, 0), ("claim", 1, 1, 0), ("child", 0, 0, 0), ("claim", 0, 0, 0)]
+    async with two_players(migrated_postgres) as (sqlite, postgres):
+        for number, (name, *numbers) in enumerate([*beginning, *script]):
+            await sqlite.act(name, *numbers)
+            await postgres.act(name, *numbers)
+            assert await sqlite.look() == await postgres.look(), f"after number {number}, {name} {numbers}"
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=quiet)
+@given(script=scripts)
+async def test_whatever_is_done_the_picture_is_in_order(script: list[tuple[str, int, int, int]]) -> None:
+    place = memory_place()
+    try:
+        player = Player(Cellar(await place.open(), FakeClock(), CountingIds()))
+        await player.act("start", 0, 0, 0)
+        for name, *numbers in script:
+            await player.act(name, *numbers)
+            await player.look()
+    finally:
+        await place.close()

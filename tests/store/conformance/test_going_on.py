@@ -1,0 +1,214 @@
+"""continue_as_new: one transaction ends a run and starts its successor, which takes over what was the run's. Divergence: code
+that does not fit pauses the run until other code comes."""
+
+from kagzi.core.errors import ErrorCode, ErrorKind
+from kagzi.core.outcomes import LeaseLost, Parked, RunClosed, SignalBound, TimerSet
+from kagzi.core.records import RunEnd, RunKey
+from kagzi.core.states import RunStatus, StepStatus
+
+from .invariants import check_invariants
+from .verbs import (
+    MISFIT,
+    Cellar,
+    begin,
+    by_id,
+    complete_run,
+    diverged,
+    go_on_as,
+    held,
+    park,
+    payload,
+    refused,
+    stale,
+    the,
+    wait_signal,
+)
+
+S = RunStatus
+
+
+async def test_the_successor_takes_id_labels_priority_and_deadline(cellar: Cellar) -> None:
+    deadline = cellar.now + 3_600_000_000
+    holding = await cellar.running(workflow_id="poll", labels={"k": "v"}, priority=7, deadline_at=deadline)
+    await cellar.done(holding, "a")
+    cellar.clock.advance(s=5)
+    new = RunKey("default", cellar.ids.run_id(cellar.now))
+    before = cellar.store.transactions
+    closed = the(RunClosed, await cellar.do(go_on_as(holding, new.run_id, "round 2")))
+    assert cellar.store.transactions - before <= 2
+    assert (closed.status, closed.continued_as) == (S.COMPLETED, new.run_id)
+    old, record = await cellar.run(holding.run), await cellar.run(new)
+    assert (old.status, old.continued_as, old.finished_at) == (S.COMPLETED, new.run_id, cellar.now)
+    assert (record.status, record.workflow_id, record.workflow_type) == (S.PENDING, "poll", "hello")
+    assert (record.labels, record.priority, record.deadline_at) == ({"k": "v"}, 7, deadline)
+    assert (record.input, record.created_at, record.continued_as) == (payload("round 2"), cellar.now, None)
+    assert await cellar.steps(new) == {}
+    (end,) = await cellar.store.ends_of([holding.run])
+    assert the(RunEnd, end).continued_as == new.run_id
+    latest = await cellar.store.get_run("default", workflow_id="poll")
+    assert latest is not None
+    assert latest.run == new
+    claimed = await cellar.claim_one()
+    assert (claimed.run, claimed.input) == (new, payload("round 2"))
+    await check_invariants(cellar.store)
+
+
+async def test_going_on_can_be_repeated(cellar: Cellar) -> None:
+    holding = await cellar.running(workflow_id="poll")
+    command = go_on_as(holding, cellar.ids.run_id(cellar.now))
+    first = the(RunClosed, await cellar.do(command))
+    again = the(RunClosed, await cellar.do(command))
+    assert again.continued_as == first.continued_as
+    assert len(await cellar.runs()) == 2
+    assert await cellar.do(begin(holding, "late")) == LeaseLost()
+
+
+async def test_only_the_holder_goes_on(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    assert await cellar.do(go_on_as(stale(holding), cellar.ids.run_id(cellar.now))) == LeaseLost()
+    assert len(await cellar.runs()) == 1
+
+
+async def test_a_chain_of_many_has_one_open_run(cellar: Cellar) -> None:
+    holding = await cellar.running(workflow_id="poll")
+    for n in range(10):
+        await cellar.do(go_on_as(holding, cellar.ids.run_id(cellar.now), f"{n}"))
+        holding = held(await cellar.claim_one())
+    await cellar.do(complete_run(holding, "at last"))
+    runs = await cellar.runs()
+    assert len(runs) == 11
+    assert {run.status for run in runs} == {S.COMPLETED}
+    assert sum(run.continued_as is None for run in runs) == 1
+
+
+async def test_signals_not_consumed_go_along_in_order(cellar: Cellar) -> None:
+    holding = await cellar.running(workflow_id="cart")
+    for n in range(4):
+        await cellar.signal(holding.run, "item", f"{n}", request_id=f"r{n}")
+    the(SignalBound, await cellar.do(wait_signal(holding, "item")))
+    new = RunKey("default", cellar.ids.run_id(cellar.now))
+    await cellar.do(go_on_as(holding, new.run_id))
+    await cellar.signal(new, "item", "3", request_id="r3")  # the same signal again, for the successor
+    await cellar.signal(new, "item", "4")
+    successor = await cellar.hold(new)
+    waits = [wait_signal(successor, "item", step_id=f"{n}") for n in range(5)]
+    outcomes = await cellar.write(*waits)
+    assert [outcome.payload for outcome in outcomes if isinstance(outcome, SignalBound)] == [
+        payload(f"{n}") for n in range(1, 5)
+    ]
+    the(TimerSet, outcomes[-1])
+
+
+async def test_a_parent_waits_for_the_last_of_the_chain(cellar: Cellar) -> None:
+    parent = await cellar.running()
+    child = await cellar.child(parent)
+    the(Parked, await cellar.do(park(parent, "child")))
+    new = RunKey("default", cellar.ids.run_id(cellar.now))
+    closed = the(RunClosed, await cellar.do(go_on_as(await cellar.hold(child), new.run_id)))
+    assert closed.stirred == ()
+    assert (await cellar.run(parent.run)).status == S.SLEEPING
+    assert (await cellar.run(new)).parent_run_id == parent.run.run_id
+    closed = the(RunClosed, await cellar.do(complete_run(await cellar.hold(new), "end of the chain")))
+    assert {one.run for one in closed.stirred} == {parent.run}
+    assert (await cellar.steps(parent.run))["child"].output == payload("end of the chain")
+
+
+async def test_an_attached_parent_follows_the_chain_too(cellar: Cellar) -> None:
+    other = await cellar.running(workflow_id="shared", workflow_type="child")
+    parent = await cellar.running()
+    await cellar.write(cellar.child_command(parent, workflow_id="shared", attach=True), park(parent, "child"))
+    new = RunKey("default", cellar.ids.run_id(cellar.now))
+    await cellar.do(go_on_as(other, new.run_id))
+    assert (await cellar.run(parent.run)).status == S.SLEEPING
+    await cellar.do(complete_run(await cellar.hold(new), "shared"))
+    assert (await cellar.steps(parent.run))["child"].output == payload("shared")
+
+
+async def test_the_end_of_a_parent_reaches_the_last_of_the_chain(cellar: Cellar) -> None:
+    parent = await cellar.running()
+    child = await cellar.child(parent)
+    new = RunKey("default", cellar.ids.run_id(cellar.now))
+    await cellar.do(go_on_as(await cellar.hold(child), new.run_id))
+    await cellar.do(complete_run(parent))
+    await cellar.cascade()
+    assert (await cellar.run(new)).status == S.CANCELLED
+    assert (await cellar.run(child)).status == S.COMPLETED
+
+
+async def test_a_cancelled_run_does_not_escape_by_going_on(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.cancel(holding.run)
+    refused(await cellar.do(go_on_as(holding, cellar.ids.run_id(cellar.now))), ErrorCode.CANCELLED)
+    assert len(await cellar.runs()) == 1
+
+
+# --- divergence ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_run_whose_code_does_not_fit_is_paused_with_its_problem(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.done(holding, "refund")
+    closed = the(RunClosed, await cellar.do(diverged(holding, "build-1")))
+    assert closed.status == S.PAUSED
+    record = await cellar.run(holding.run)
+    assert (record.status, record.problem, record.worker_id) == (S.PAUSED, MISFIT, None)
+    assert record.problem is not None
+    assert record.problem.kind == ErrorKind.NONDETERMINISM
+    assert await cellar.claim() == []
+    assert await cellar.do(begin(holding, "x")) == LeaseLost()
+
+
+async def test_it_is_offered_once_to_every_new_build(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.do(diverged(holding, "build-1"))
+    assert await cellar.new_build("build-1") == []
+    assert (await cellar.run(holding.run)).status == S.PAUSED
+    assert await cellar.new_build("build-2") == [("default", "hello")]
+    claimed = await cellar.claim_one()
+    assert (await cellar.run(holding.run)).problem is None
+    await cellar.do(diverged(held(claimed), "build-2"))
+    for build in ("build-1", "build-2"):
+        assert await cellar.new_build(build) == []
+    assert await cellar.new_build("build-3") == [("default", "hello")]
+    await cellar.do(complete_run(held(await cellar.claim_one())))
+    assert (await cellar.run(holding.run)).status == S.COMPLETED
+
+
+async def test_builds_of_other_types_versions_and_namespaces_do_not_count(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.do(diverged(holding, "build-1"))
+    assert await cellar.new_build("build-2", workflow_type="other") == []
+    assert await cellar.new_build("build-2", version="2") == []
+    assert await cellar.new_build("build-2", namespace="elsewhere") == []
+    assert (await cellar.run(holding.run)).status == S.PAUSED
+    assert await cellar.new_build("build-2") == [("default", "hello")]
+
+
+async def test_a_run_paused_by_people_is_not_offered_to_builds(cellar: Cellar) -> None:
+    run = await cellar.start()
+    await cellar.pause(run)
+    assert await cellar.new_build("build-2") == []
+    assert (await cellar.run(run)).status == S.PAUSED
+
+
+async def test_people_may_let_it_go_on(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.done(holding, "a")
+    await cellar.do(diverged(holding, "build-1"))
+    await cellar.resume(holding.run)
+    record = await cellar.run(holding.run)
+    assert (record.status, record.problem) == (S.PENDING, None)
+    claimed = await cellar.claim_one()
+    assert by_id(claimed.history.steps)["a"].status == StepStatus.COMPLETED
+
+
+async def test_a_diverged_run_keeps_its_waits(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.do(wait_signal(holding))
+    await cellar.do(diverged(holding))
+    await cellar.signal(holding.run)
+    assert (await cellar.run(holding.run)).status == S.PAUSED
+    await cellar.new_build("build-2")
+    claimed = await cellar.claim_one()
+    assert by_id(claimed.history.steps)["approved"].output == payload("yes")
+    refused(await cellar.do(park(held(claimed))), ErrorCode.PRECONDITION_FAILED)

@@ -1,0 +1,302 @@
+"""Retry and fork: what a finished run did is kept; the run, or another one, goes on from a chosen step."""
+
+import pytest
+
+from kagzi.core.errors import ErrorCode, ErrorDetail
+from kagzi.core.outcomes import Begun, Existing, Known, Parked, RunClosed, Started
+from kagzi.core.records import Held, RunKey, StepAttempt
+from kagzi.core.retry import NO_RETRY
+from kagzi.core.states import RunStatus, StepStatus
+from kagzi.store.protocol import Changed
+
+from .invariants import check_invariants
+from .verbs import (
+    BOOM,
+    STEADY,
+    Cellar,
+    begin,
+    by_id,
+    complete,
+    complete_run,
+    fail,
+    fail_run,
+    held,
+    park,
+    payload,
+    refused,
+    sleep,
+    the,
+    wait_signal,
+)
+
+S = RunStatus
+CHARGE_FAILED = ErrorDetail(
+    type="kagzi.core.errors.StepError", message="charge failed", subject="step", subject_id="charge", cause=BOOM
+)
+
+
+async def failed_run(cellar: Cellar, **options: object) -> Held:
+    """a, charge (failed), b, and then the run failed because of charge."""
+    holding = await cellar.running(**options)
+    await cellar.done(holding, "a", "1")
+    await cellar.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
+    await cellar.done(holding, "b", "2")
+    the(RunClosed, await cellar.do(fail_run(holding, CHARGE_FAILED)))
+    return holding
+
+
+async def test_a_retry_forgets_the_step_that_failed_and_what_came_after_it(cellar: Cellar) -> None:
+    last = await failed_run(cellar)
+    cellar.clock.advance(s=10)
+    changed = the(Changed, await cellar.retry(last.run))
+    assert (changed.status, changed.changed, changed.workflow_type) == (S.PENDING, True, "hello")
+    record = await cellar.run(last.run)
+    assert (record.status, record.error, record.finished_at) == (S.PENDING, None, None)
+    assert await cellar.store.ends_of([last.run]) == [S.PENDING]
+    claimed = await cellar.claim_one()
+    assert claimed.lease.counter == 2
+    results = {name: step for name, step in by_id(claimed.history.steps).items() if step.seq}
+    assert set(results) == {"a"}
+    assert results["a"].output == payload("1")
+    new = held(claimed)
+    the(Known, await cellar.do(begin(new, "a")))
+    the(Begun, await cellar.do(begin(new, "charge", 0)))
+    await cellar.do(complete(new, "charge", "paid", 0))
+    await cellar.done(new, "b", "3")
+    await cellar.do(complete_run(new, "fine"))
+    record, steps = await cellar.picture(last.run)
+    assert (record.status, record.output, record.error) == (S.COMPLETED, payload("fine"), None)
+    assert steps["charge"].output == payload("paid")
+    assert steps["b"].output == payload("3")
+
+
+async def test_a_retry_keeps_the_failure_in_the_history(cellar: Cellar) -> None:
+    last = await failed_run(cellar)
+    await cellar.retry(last.run)
+    new = await cellar.hold(last.run)
+    await cellar.do(begin(new, "charge", 0))
+    steps = await cellar.steps(last.run)
+    (earlier,) = steps["charge"].attempts
+    assert the(StepAttempt, earlier).error.type == BOOM.type
+    assert steps["charge"].status == StepStatus.RUNNING
+
+
+async def test_a_retry_may_begin_at_another_step(cellar: Cellar) -> None:
+    last = await failed_run(cellar)
+    the(Changed, await cellar.retry(last.run, "a"))
+    claimed = await cellar.claim_one()
+    assert [step.step_id for step in claimed.history.steps if step.seq] == []
+
+
+async def test_a_run_that_failed_by_itself_keeps_all_results(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.done(holding, "a", "1")
+    await cellar.do(fail_run(holding))
+    the(Changed, await cellar.retry(holding.run))
+    claimed = await cellar.claim_one()
+    assert by_id(claimed.history.steps)["a"].output == payload("1")
+
+
+async def test_a_retry_can_be_repeated(cellar: Cellar) -> None:
+    last = await failed_run(cellar)
+    the(Changed, await cellar.retry(last.run, request_id="r"))
+    before = await cellar.picture(last.run)
+    again = the(Changed, await cellar.retry(last.run, request_id="r"))
+    assert again.status == S.PENDING
+    assert await cellar.picture(last.run) == before
+
+
+async def test_what_cannot_be_retried_is_refused(cellar: Cellar) -> None:
+    running = await cellar.running()
+    refused(await cellar.retry(running.run), ErrorCode.PRECONDITION_FAILED)
+    await cellar.do(complete_run(running))
+    refused(await cellar.retry(running.run), ErrorCode.PRECONDITION_FAILED)
+    last = await failed_run(cellar)
+    before = await cellar.picture(last.run)
+    error = refused(await cellar.retry(last.run, "no such step"), ErrorCode.PRECONDITION_FAILED)
+    assert "no such step" in error.message
+    assert await cellar.picture(last.run) == before
+
+
+async def test_a_run_whose_id_is_active_again_is_not_retried(cellar: Cellar) -> None:
+    last = await failed_run(cellar, workflow_id="order-1")
+    other = await cellar.start("order-1")
+    assert "order-1" in refused(await cellar.retry(last.run), ErrorCode.CONFLICT).message
+    assert (await cellar.run(last.run)).status == S.FAILED
+    await cellar.terminate(other)
+    the(Changed, await cellar.retry(last.run))
+
+
+async def test_a_lease_of_the_first_life_is_worthless_in_the_second(cellar: Cellar) -> None:
+    last = await failed_run(cellar)
+    await cellar.retry(last.run)
+    new = await cellar.hold(last.run)
+    await cellar.do(begin(last, "ghost"))
+    await cellar.do(complete_run(last))
+    assert (await cellar.run(last.run)).status == S.RUNNING
+    assert "ghost" not in await cellar.steps(last.run)
+    the(RunClosed, await cellar.do(complete_run(new)))
+
+
+async def test_the_retry_of_a_child_is_its_own_affair(cellar: Cellar) -> None:
+    parent = await cellar.running()
+    child = await cellar.child(parent)
+    await cellar.do(fail_run(await cellar.hold(child)))
+    step = (await cellar.steps(parent.run))["child"]
+    assert step.status == StepStatus.FAILED
+    the(Changed, await cellar.retry(child))
+    await cellar.do(complete_run(await cellar.hold(child)))
+    assert (await cellar.steps(parent.run))["child"] == step
+
+
+# --- fork ---------------------------------------------------------------------------------------------------------------
+
+
+async def forked(cellar: Cellar, source: RunKey, from_step: str, **options: object) -> RunKey:
+    return RunKey(source.namespace, the(Started, await cellar.fork(source, from_step, **options)).run_id)
+
+
+async def test_a_fork_has_what_the_source_had_before_the_step_was_begun(cellar: Cellar) -> None:
+    last = await failed_run(cellar, input=payload("in"), labels={"k": "v"}, workflow_id="order-1")
+    before = await cellar.picture(last.run)
+    run = await forked(cellar, last.run, "charge", workflow_id="order-1-again")
+    record = await cellar.run(run)
+    assert (record.status, record.forked_from, record.workflow_id) == (S.PENDING, last.run.run_id, "order-1-again")
+    assert (record.input, record.workflow_type, record.labels) == (payload("in"), "hello", {"k": "v"})
+    claimed = await cellar.claim_one()
+    assert claimed.run == run
+    assert claimed.lease.counter == 1
+    (step,) = claimed.history.steps
+    assert (step.step_id, step.status, step.output) == ("a", StepStatus.COMPLETED, payload("1"))
+    new = held(claimed)
+    the(Begun, await cellar.do(begin(new, "charge")))
+    seqs = [one.begun_seq for one in (await cellar.steps(run)).values()]
+    assert len(seqs) == len(set(seqs))
+    assert await cellar.picture(last.run) == before, "the source was touched"
+
+
+async def test_a_fork_may_replace_recorded_outputs(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.done(holding, "a", "1")
+    await cellar.done(holding, "b", "2")
+    await cellar.done(holding, "c", "3")
+    await cellar.do(complete_run(holding))
+    run = await forked(cellar, holding.run, "c", outputs={"a": payload("replaced")})
+    claimed = await cellar.claim_one()
+    assert claimed.run == run
+    outputs = {step.step_id: step.output for step in claimed.history.steps}
+    assert outputs == {"a": payload("replaced"), "b": payload("2")}
+    assert (await cellar.steps(holding.run))["a"].output == payload("1")
+
+
+async def test_a_fork_may_be_of_a_run_that_goes_on_and_of_another_version(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.done(holding, "a", "1")
+    await cellar.do(begin(holding, "b"))
+    run = await forked(cellar, holding.run, "b", version="2")
+    assert (await cellar.run(run)).version == "2"
+    assert await cellar.claim(versions=("1",)) == []
+    claimed = await cellar.claim_one(versions=("2",))
+    assert [step.step_id for step in claimed.history.steps] == ["a"]
+    assert (await cellar.run(holding.run)).status == S.RUNNING
+
+
+async def test_a_fork_can_be_repeated(cellar: Cellar) -> None:
+    last = await failed_run(cellar)
+    options = {"workflow_id": "fork", "request_id": "r"}
+    run = await forked(cellar, last.run, "charge", **options)
+    again = await cellar.fork(last.run, "charge", **options)
+    assert isinstance(again, Existing | Started)
+    assert again.run_id == run.run_id
+    assert len(await cellar.runs()) == 2
+
+
+async def test_a_fork_from_a_step_that_is_not_there_is_refused(cellar: Cellar) -> None:
+    last = await failed_run(cellar)
+    assert "nowhere" in refused(await cellar.fork(last.run, "nowhere"), ErrorCode.PRECONDITION_FAILED).message
+    wrong = await cellar.fork(last.run, "charge", outputs={"nowhere": payload("1")})
+    assert "nowhere" in refused(wrong, ErrorCode.PRECONDITION_FAILED).message
+    assert len(await cellar.runs()) == 1
+
+
+async def test_what_was_begun_before_the_step_is_begun_in_the_fork_too(cellar: Cellar) -> None:
+    # Were it forgotten, replay would meet a new step in front of recorded results, which is a divergence.
+    holding = await cellar.running()
+    await cellar.write(begin(holding, "slow", retry=STEADY), sleep(holding, "nap", s=60), wait_signal(holding))
+    await cellar.done(holding, "quick")
+    await cellar.do(begin(holding, "last"))
+    await cellar.write(complete(holding, "slow"), complete(holding, "last"), complete_run(holding))
+    await forked(cellar, holding.run, "last")
+    claimed = await cellar.claim_one()
+    steps = by_id(claimed.history.steps)
+    assert list(steps) == ["slow", "nap", "approved", "quick"]
+    assert {name for name, step in steps.items() if step.seq} == {"quick"}
+    assert (steps["slow"].status, steps["slow"].output) == (StepStatus.RUNNING, None)
+    assert the(Begun, await cellar.do(begin(held(claimed), "slow"))).attempt == 1
+    await cellar.do(complete(held(claimed), "slow", "again"))
+    the(Parked, await cellar.do(park(held(claimed), "nap", "approved")))
+    await check_invariants(cellar.store)
+
+
+async def test_what_was_begun_before_the_step_is_begun_in_the_retried_run_too(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.do(begin(holding, "slow"))
+    await cellar.done(holding, "quick")
+    await cellar.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
+    await cellar.write(complete(holding, "slow"), fail_run(holding, CHARGE_FAILED))
+    the(Changed, await cellar.retry(holding.run))
+    claimed = await cellar.claim_one()
+    steps = by_id(claimed.history.steps)
+    assert {name for name, step in steps.items() if step.seq} == {"quick"}
+    assert steps["slow"].status == StepStatus.RUNNING
+    assert steps["slow"].begun_seq < steps["quick"].begun_seq
+    the(Begun, await cellar.do(begin(held(claimed), "slow")))
+
+
+async def test_a_child_begun_before_the_step_is_referred_to_when_it_ended_later(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    child = await cellar.child(holding)
+    await cellar.done(holding, "quick")
+    await cellar.do(begin(holding, "last"))
+    await cellar.do(complete_run(await cellar.hold(child), "of the child"))
+    await cellar.write(complete(holding, "last"), complete_run(holding))
+    await forked(cellar, holding.run, "last")
+    claimed = await cellar.claim_one()
+    steps = by_id(claimed.history.steps)
+    assert list(steps) == ["child", "quick"]
+    assert (steps["child"].child_run_id, steps["child"].output) == (child.run_id, payload("of the child"))
+    await check_invariants(cellar.store)
+
+
+async def test_a_child_that_still_runs_wakes_the_fork_too(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    child = await cellar.child(holding)
+    await cellar.done(holding, "quick")
+    await cellar.do(begin(holding, "last"))
+    run = await forked(cellar, holding.run, "last")
+    new = await cellar.hold(run)
+    the(Parked, await cellar.do(park(new, "child")))
+    await cellar.do(complete_run(await cellar.hold(child), "for both"))
+    for parent in (holding.run, run):
+        assert (await cellar.steps(parent))["child"].output == payload("for both")
+    assert (await cellar.run(run)).status == S.PENDING
+    await cellar.do(complete_run(await cellar.hold(run)))
+    await cellar.cascade()
+
+
+@pytest.mark.parametrize("how", ["completed", "failed"])
+async def test_the_children_of_a_source_are_referred_to_and_not_copied(cellar: Cellar, how: str) -> None:
+    holding = await cellar.running()
+    child = await cellar.child(holding)
+    end = complete_run if how == "completed" else fail_run
+    await cellar.do(end(await cellar.hold(child)))
+    await cellar.done(holding, "after")
+    await cellar.do(complete_run(holding))
+    await forked(cellar, holding.run, "after")
+    claimed = await cellar.claim_one()
+    (step,) = claimed.history.steps
+    assert (step.step_id, step.child_run_id) == ("child", child.run_id)
+    assert len(await cellar.runs(workflow_types=("child",))) == 1
+    await cellar.do(complete_run(held(claimed)))
+    await cellar.cascade()
+    assert (await cellar.run(child)).status == (S.COMPLETED if how == "completed" else S.FAILED)

@@ -1,0 +1,88 @@
+"""A file of an earlier schema keeps what it holds, and goes on as if it had always been of this one."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from kagzi.core.outcomes import Begun, RunClosed
+from kagzi.core.records import RunKey
+from kagzi.core.states import RunStatus, StepStatus
+from kagzi.store.sql_files import load_migrations
+from kagzi.store.sqlite import SqliteMigrator, SqliteStore
+from kagzi.store.sqlite.statements import PACKAGE
+from tests.store.conformance.invariants import check_invariants
+from tests.store.conformance.verbs import Cellar, begin, complete_run, fail_run, held, payload, the
+from tests.support.clock import FakeClock
+from tests.support.seams import CountingIds, LoadedDice
+
+_RUN = """INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, seq, lease, nonce, ready_at,
+                            due_at, attempt, created_at, started_at)
+VALUES (?, 'default', ?, 'hello', '1', ?, ?, 6, 1, 1, ?, ?, 1, 1, 1)"""
+_STEP = """INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, output, error, retry_at, wake_at,
+                              created_at, started_at, finished_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1, ?, ?, ?, ?, 1, 1, ?)"""
+_ATTEMPT = (
+    """INSERT INTO step_attempts VALUES ('r1', 'flaky', 1, 3, 4, 1, 1, 1, 2, '{"message":"no"}', 2, 'worker-1')"""
+)
+
+
+@pytest.fixture
+def old_path(tmp_path: Path) -> str:
+    """A file as the first migration made it: a run that sleeps, with a result, a failed attempt and an input."""
+    path = str(tmp_path / "kagzi.db")
+    first = load_migrations(PACKAGE)[0]
+    database = sqlite3.connect(path)
+    database.executescript(first.sql)
+    database.execute(
+        "CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
+    )
+    database.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (first.version, first.name, first.checksum))
+    database.execute("INSERT INTO namespaces (namespace, created_at) VALUES ('default', 1)")
+    database.execute(_RUN, ("r1", "order-1", 3, 1, None, 2_000))
+    database.execute(_RUN, ("r2", "order-2", 1, None, 1, None))
+    database.execute(_STEP, ("r1", "$input", "$input", 100, 3, 1, 0, 0, b"in", None, None, None, 1))
+    database.execute(_STEP, ("r1", "a", "a", 1, 3, 1, 1, 2, b"out", None, None, None, 1))
+    database.execute(_STEP, ("r1", "flaky", "flaky", 1, 1, 2, 3, 0, None, None, 9_000, None, None))
+    database.execute(_STEP, ("r1", "nap", "nap", 2, 2, 1, 5, 0, None, None, None, 2_000, None))
+    database.execute(_ATTEMPT)
+    database.commit()
+    database.close()
+    return path
+
+
+async def test_what_was_there_is_there(old_path: str) -> None:
+    assert (await SqliteMigrator(old_path).status()).pending == ("0002_execution",)
+    assert (await SqliteMigrator(old_path).migrate()).pending == ()
+    store = SqliteStore(old_path, dice=LoadedDice())
+    await store.open()
+    try:
+        cellar = Cellar(store, FakeClock(), CountingIds())
+        record, steps = await cellar.picture(RunKey("default", "r1"))
+        assert (record.status, record.wake_at, record.input) == (RunStatus.SLEEPING, 2_000, payload("in"))
+        assert (record.pause_requested, record.status_text, record.continued_as) == (False, "", None)
+        assert record.waits == ("nap", "flaky")
+        assert steps["a"].output == payload("out")
+        assert [attempt.error.message for attempt in steps["flaky"].attempts] == ["no"]
+        await check_invariants(store)
+    finally:
+        await store.close()
+
+
+async def test_it_goes_on(old_path: str) -> None:
+    await SqliteMigrator(old_path).migrate()
+    store = SqliteStore(old_path, dice=LoadedDice())
+    await store.open()
+    try:
+        cellar = Cellar(store, FakeClock(), CountingIds())
+        await cellar.fire()
+        claimed = {one.run.run_id: one for one in await cellar.claim()}
+        nap = next(step for step in claimed["r1"].history.steps if step.step_id == "nap")
+        assert (nap.status, nap.seq) == (StepStatus.COMPLETED, 7)
+        the(Begun, await cellar.do(begin(held(claimed["r1"]), "flaky", 2)))
+        child = await cellar.child(held(claimed["r1"]))
+        await cellar.do(fail_run(await cellar.hold(child)))
+        the(RunClosed, await cellar.do(complete_run(held(claimed["r1"]))))
+        await check_invariants(store)
+    finally:
+        await store.close()
