@@ -29,6 +29,7 @@ class WorkerChild:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-B",  # bytecode is told apart by second and size only: an edit may be as long as what it replaces
                 "-m",
                 f"{__package__}.dev_worker",
                 self._target,

@@ -69,7 +69,8 @@ async def _reloading(source: Path | None) -> int:
 
 
 async def _spawn(arguments: list[str]) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(sys.executable, "-m", "kagzi", *arguments)
+    # -B: bytecode is told apart by second and size only, and an edit may be as long as what it replaces.
+    return await asyncio.create_subprocess_exec(sys.executable, "-B", "-m", "kagzi", *arguments)
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:

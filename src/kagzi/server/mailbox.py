@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 Write = Callable[[bytes], Awaitable[None]]
 
+_WRITE_END_S = 2.0
+
 
 class Mailbox:
     """`take` empties the box: it gives the messages to send now, serialised. `notify` says that there is something in it."""
@@ -29,6 +31,16 @@ class Mailbox:
             self._news.clear()
             finished = self._finished
             for message in self._take():
-                await write(message)
+                await _whole(write(message))
             if finished:
                 return
+
+
+async def _whole(writing: Awaitable[None]) -> None:
+    """Await a write; if this is cancelled meanwhile, let it finish first: a call whose write was cut short cannot end any more."""
+    sending = asyncio.ensure_future(writing)
+    try:
+        await asyncio.shield(sending)
+    except asyncio.CancelledError:
+        await asyncio.wait({sending}, timeout=_WRITE_END_S)
+        raise
