@@ -45,6 +45,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_us: int | None = None
     retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
+    concurrency_key: str = ""
 
 
 def start_time(request: StartRequest, now: Timestamp) -> Timestamp | None:
@@ -77,6 +78,9 @@ class StartRun(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at: Timestamp | None = None
     retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
+    concurrency_key: str = ""
+    schedule_id: str = ""
+    blocked_by: str = ""  # run id of an open run: born SLEEPING, begins when that has ended
     assignment: Assignment | None = None
     signal: "SignalGiven | None" = (
         None  # signal-with-start: given to the run that this answers, in the same transaction

@@ -124,6 +124,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     forked_from: str | None = None
     continued_as: str | None = None
     pause_requested: bool = False
+    pause_reason: str = ""
+    schedule_id: str | None = None
+    concurrency_key: str = ""
+    blocked_by: str | None = None  # run id: it begins when that run has ended
     waits: tuple[str, ...] = ()  # Get only, while SLEEPING: step ids it waits on, nearest first
     input: Payload | None = None
     context: Payload | None = None
@@ -229,6 +233,9 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     workflow_id: str = ""
     version: str = ""
     parent_run_id: str = ""
+    schedule_id: str = ""
+    concurrency_key: str = ""
+    has_problem: bool | None = None
 
 
 class Rows(msgspec.Struct, Generic[Row], frozen=True):

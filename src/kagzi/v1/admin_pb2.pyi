@@ -211,7 +211,7 @@ class StatsBucket(_message.Message):
     def __init__(self, minute: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_type: _Optional[str] = ..., started: _Optional[int] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., p50_ms: _Optional[float] = ..., p95_ms: _Optional[float] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("buckets", "open_by_status")
+    __slots__ = ("buckets", "open_by_status", "open_is_capped")
     class OpenByStatusEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -221,9 +221,11 @@ class GetStatsResponse(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     BUCKETS_FIELD_NUMBER: _ClassVar[int]
     OPEN_BY_STATUS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_IS_CAPPED_FIELD_NUMBER: _ClassVar[int]
     buckets: _containers.RepeatedCompositeFieldContainer[StatsBucket]
     open_by_status: _containers.ScalarMap[str, int]
-    def __init__(self, buckets: _Optional[_Iterable[_Union[StatsBucket, _Mapping]]] = ..., open_by_status: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    open_is_capped: bool
+    def __init__(self, buckets: _Optional[_Iterable[_Union[StatsBucket, _Mapping]]] = ..., open_by_status: _Optional[_Mapping[str, int]] = ..., open_is_capped: bool = ...) -> None: ...
 
 class GetQueueDepthRequest(_message.Message):
     __slots__ = ("namespace_id", "workflow_type")
@@ -234,20 +236,22 @@ class GetQueueDepthRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ...) -> None: ...
 
 class QueueDepth(_message.Message):
-    __slots__ = ("workflow_type", "version", "waiting", "oldest_waiting_since", "workers", "free_slots")
+    __slots__ = ("workflow_type", "version", "waiting", "oldest_waiting_since", "workers", "free_slots", "held_back")
     WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     OLDEST_WAITING_SINCE_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     FREE_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    HELD_BACK_FIELD_NUMBER: _ClassVar[int]
     workflow_type: str
     version: str
     waiting: int
     oldest_waiting_since: _timestamp_pb2.Timestamp
     workers: int
     free_slots: int
-    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., waiting: _Optional[int] = ..., oldest_waiting_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workers: _Optional[int] = ..., free_slots: _Optional[int] = ...) -> None: ...
+    held_back: str
+    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., waiting: _Optional[int] = ..., oldest_waiting_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workers: _Optional[int] = ..., free_slots: _Optional[int] = ..., held_back: _Optional[str] = ...) -> None: ...
 
 class GetQueueDepthResponse(_message.Message):
     __slots__ = ("queues",)
@@ -256,7 +260,7 @@ class GetQueueDepthResponse(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueDepth, _Mapping]]] = ...) -> None: ...
 
 class WorkflowType(_message.Message):
-    __slots__ = ("workflow_type", "paused", "default_version", "versions", "max_running", "max_running_per_key", "starts_per_second", "when_full", "open_runs")
+    __slots__ = ("workflow_type", "paused", "default_version", "versions", "max_running", "max_running_per_key", "starts_per_second", "when_full", "open_runs", "starts_per_second_per_key")
     WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -266,6 +270,7 @@ class WorkflowType(_message.Message):
     STARTS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
     OPEN_RUNS_FIELD_NUMBER: _ClassVar[int]
+    STARTS_PER_SECOND_PER_KEY_FIELD_NUMBER: _ClassVar[int]
     workflow_type: str
     paused: bool
     default_version: str
@@ -275,7 +280,8 @@ class WorkflowType(_message.Message):
     starts_per_second: float
     when_full: str
     open_runs: int
-    def __init__(self, workflow_type: _Optional[str] = ..., paused: bool = ..., default_version: _Optional[str] = ..., versions: _Optional[_Iterable[str]] = ..., max_running: _Optional[int] = ..., max_running_per_key: _Optional[int] = ..., starts_per_second: _Optional[float] = ..., when_full: _Optional[str] = ..., open_runs: _Optional[int] = ...) -> None: ...
+    starts_per_second_per_key: float
+    def __init__(self, workflow_type: _Optional[str] = ..., paused: bool = ..., default_version: _Optional[str] = ..., versions: _Optional[_Iterable[str]] = ..., max_running: _Optional[int] = ..., max_running_per_key: _Optional[int] = ..., starts_per_second: _Optional[float] = ..., when_full: _Optional[str] = ..., open_runs: _Optional[int] = ..., starts_per_second_per_key: _Optional[float] = ...) -> None: ...
 
 class ListWorkflowTypesRequest(_message.Message):
     __slots__ = ("namespace_id", "page")
@@ -294,12 +300,14 @@ class ListWorkflowTypesResponse(_message.Message):
     def __init__(self, types: _Optional[_Iterable[_Union[WorkflowType, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
 
 class UpdateWorkflowTypeRequest(_message.Message):
-    __slots__ = ("namespace_id", "type")
+    __slots__ = ("namespace_id", "type", "fields")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     type: WorkflowType
-    def __init__(self, namespace_id: _Optional[str] = ..., type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, namespace_id: _Optional[str] = ..., type: _Optional[_Union[WorkflowType, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UpdateWorkflowTypeResponse(_message.Message):
     __slots__ = ("type",)

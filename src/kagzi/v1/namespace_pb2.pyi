@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Namespace(_message.Message):
-    __slots__ = ("namespace_id", "enabled", "created_at", "limits", "retention_seconds")
+    __slots__ = ("namespace_id", "enabled", "created_at", "limits", "retention_seconds", "deleting")
     class RetentionSecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -24,26 +24,30 @@ class Namespace(_message.Message):
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    DELETING_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     enabled: bool
     created_at: _timestamp_pb2.Timestamp
     limits: NamespaceLimits
     retention_seconds: _containers.ScalarMap[str, int]
-    def __init__(self, namespace_id: _Optional[str] = ..., enabled: bool = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[NamespaceLimits, _Mapping]] = ..., retention_seconds: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    deleting: bool
+    def __init__(self, namespace_id: _Optional[str] = ..., enabled: bool = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[NamespaceLimits, _Mapping]] = ..., retention_seconds: _Optional[_Mapping[str, int]] = ..., deleting: bool = ...) -> None: ...
 
 class NamespaceLimits(_message.Message):
-    __slots__ = ("open_runs", "starts_per_second", "stored_bytes", "sessions", "schedules")
+    __slots__ = ("open_runs", "starts_per_second", "stored_bytes", "sessions", "schedules", "running_runs")
     OPEN_RUNS_FIELD_NUMBER: _ClassVar[int]
     STARTS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     SCHEDULES_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_RUNS_FIELD_NUMBER: _ClassVar[int]
     open_runs: int
     starts_per_second: float
     stored_bytes: int
     sessions: int
     schedules: int
-    def __init__(self, open_runs: _Optional[int] = ..., starts_per_second: _Optional[float] = ..., stored_bytes: _Optional[int] = ..., sessions: _Optional[int] = ..., schedules: _Optional[int] = ...) -> None: ...
+    running_runs: int
+    def __init__(self, open_runs: _Optional[int] = ..., starts_per_second: _Optional[float] = ..., stored_bytes: _Optional[int] = ..., sessions: _Optional[int] = ..., schedules: _Optional[int] = ..., running_runs: _Optional[int] = ...) -> None: ...
 
 class CreateNamespaceRequest(_message.Message):
     __slots__ = ("namespace", "namespace_id")

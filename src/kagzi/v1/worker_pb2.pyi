@@ -714,17 +714,27 @@ class SessionHello(_message.Message):
     held: _containers.RepeatedCompositeFieldContainer[HeldRun]
     def __init__(self, register: _Optional[_Union[RegisterRequest, _Mapping]] = ..., held: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ...) -> None: ...
 
+class WorkerTrouble(_message.Message):
+    __slots__ = ("kind", "detail")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    detail: str
+    def __init__(self, kind: _Optional[str] = ..., detail: _Optional[str] = ...) -> None: ...
+
 class SessionUpdate(_message.Message):
-    __slots__ = ("drain", "completed_delta", "failed_delta", "goodbye")
+    __slots__ = ("drain", "completed_delta", "failed_delta", "goodbye", "troubles")
     DRAIN_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_DELTA_FIELD_NUMBER: _ClassVar[int]
     FAILED_DELTA_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    TROUBLES_FIELD_NUMBER: _ClassVar[int]
     drain: bool
     completed_delta: int
     failed_delta: int
     goodbye: bool
-    def __init__(self, drain: bool = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., goodbye: bool = ...) -> None: ...
+    troubles: _containers.RepeatedCompositeFieldContainer[WorkerTrouble]
+    def __init__(self, drain: bool = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., goodbye: bool = ..., troubles: _Optional[_Iterable[_Union[WorkerTrouble, _Mapping]]] = ...) -> None: ...
 
 class RunOperations(_message.Message):
     __slots__ = ("run_id", "lease", "operations")

@@ -71,7 +71,7 @@ BULK_ACTION_DELETE: BulkAction
 BULK_ACTION_TERMINATE: BulkAction
 
 class Workflow(_message.Message):
-    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits")
+    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits", "concurrency_key", "pause_reason", "blocked_by")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +115,9 @@ class Workflow(_message.Message):
     RETRY_POLICY_FIELD_NUMBER: _ClassVar[int]
     PAUSE_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_REASON_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_BY_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     workflow_id: str
     namespace_id: str
@@ -151,7 +154,10 @@ class Workflow(_message.Message):
     retry_policy: _common_pb2.RetryPolicy
     pause_requested: bool
     waits: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., pause_requested: bool = ..., waits: _Optional[_Iterable[str]] = ...) -> None: ...
+    concurrency_key: str
+    pause_reason: str
+    blocked_by: str
+    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., pause_requested: bool = ..., waits: _Optional[_Iterable[str]] = ..., concurrency_key: _Optional[str] = ..., pause_reason: _Optional[str] = ..., blocked_by: _Optional[str] = ...) -> None: ...
 
 class StartWorkflowRequest(_message.Message):
     __slots__ = ("workflow_id", "namespace_id", "task_queue", "workflow_type", "input", "context", "deadline_at", "version", "retry_policy", "request_id", "on_conflict", "labels", "priority", "start_at", "delay", "concurrency_key", "timeout")
@@ -250,7 +256,7 @@ class GetWorkflowResponse(_message.Message):
     def __init__(self, workflow: _Optional[_Union[Workflow, _Mapping]] = ...) -> None: ...
 
 class WorkflowFilter(_message.Message):
-    __slots__ = ("statuses", "workflow_types", "labels", "created_after", "created_before", "workflow_id", "version", "parent_run_id", "schedule_id", "has_problem")
+    __slots__ = ("statuses", "workflow_types", "labels", "created_after", "created_before", "workflow_id", "version", "parent_run_id", "schedule_id", "has_problem", "concurrency_key")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +274,7 @@ class WorkflowFilter(_message.Message):
     PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
     HAS_PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     statuses: _containers.RepeatedScalarFieldContainer[WorkflowStatus]
     workflow_types: _containers.RepeatedScalarFieldContainer[str]
     labels: _containers.ScalarMap[str, str]
@@ -278,7 +285,8 @@ class WorkflowFilter(_message.Message):
     parent_run_id: str
     schedule_id: str
     has_problem: bool
-    def __init__(self, statuses: _Optional[_Iterable[_Union[WorkflowStatus, str]]] = ..., workflow_types: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., has_problem: bool = ...) -> None: ...
+    concurrency_key: str
+    def __init__(self, statuses: _Optional[_Iterable[_Union[WorkflowStatus, str]]] = ..., workflow_types: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., has_problem: bool = ..., concurrency_key: _Optional[str] = ...) -> None: ...
 
 class ListWorkflowsRequest(_message.Message):
     __slots__ = ("namespace_id", "status_filter", "page", "filter")
@@ -621,7 +629,7 @@ class StartBulkOperationRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., action: _Optional[_Union[BulkAction, str]] = ..., filter: _Optional[_Union[WorkflowFilter, _Mapping]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class BulkOperation(_message.Message):
-    __slots__ = ("operation_id", "action", "matched", "done", "failed", "finished", "created_at", "finished_at")
+    __slots__ = ("operation_id", "action", "matched", "done", "failed", "finished", "created_at", "finished_at", "filter", "reason", "stopped", "last_error")
     OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     MATCHED_FIELD_NUMBER: _ClassVar[int]
@@ -630,6 +638,10 @@ class BulkOperation(_message.Message):
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    STOPPED_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     operation_id: str
     action: BulkAction
     matched: int
@@ -638,7 +650,19 @@ class BulkOperation(_message.Message):
     finished: bool
     created_at: _timestamp_pb2.Timestamp
     finished_at: _timestamp_pb2.Timestamp
-    def __init__(self, operation_id: _Optional[str] = ..., action: _Optional[_Union[BulkAction, str]] = ..., matched: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., finished: bool = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    filter: WorkflowFilter
+    reason: str
+    stopped: bool
+    last_error: str
+    def __init__(self, operation_id: _Optional[str] = ..., action: _Optional[_Union[BulkAction, str]] = ..., matched: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., finished: bool = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., filter: _Optional[_Union[WorkflowFilter, _Mapping]] = ..., reason: _Optional[str] = ..., stopped: bool = ..., last_error: _Optional[str] = ...) -> None: ...
+
+class StopBulkOperationRequest(_message.Message):
+    __slots__ = ("namespace_id", "operation_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    operation_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., operation_id: _Optional[str] = ...) -> None: ...
 
 class GetBulkOperationRequest(_message.Message):
     __slots__ = ("namespace_id", "operation_id")
@@ -687,7 +711,9 @@ class ImportWorkflowRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., json: _Optional[bytes] = ...) -> None: ...
 
 class ImportWorkflowResponse(_message.Message):
-    __slots__ = ("run_id",)
+    __slots__ = ("run_id", "already_exists")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_EXISTS_FIELD_NUMBER: _ClassVar[int]
     run_id: str
-    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+    already_exists: bool
+    def __init__(self, run_id: _Optional[str] = ..., already_exists: bool = ...) -> None: ...

@@ -130,6 +130,11 @@ class WorkflowServiceStub(object):
                 request_serializer=kagzi_dot_v1_dot_workflow__pb2.GetBulkOperationRequest.SerializeToString,
                 response_deserializer=kagzi_dot_v1_dot_workflow__pb2.BulkOperation.FromString,
                 _registered_method=True)
+        self.StopBulkOperation = channel.unary_unary(
+                '/kagzi.v1.WorkflowService/StopBulkOperation',
+                request_serializer=kagzi_dot_v1_dot_workflow__pb2.StopBulkOperationRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_workflow__pb2.BulkOperation.FromString,
+                _registered_method=True)
         self.ListBulkOperations = channel.unary_unary(
                 '/kagzi.v1.WorkflowService/ListBulkOperations',
                 request_serializer=kagzi_dot_v1_dot_workflow__pb2.ListBulkOperationsRequest.SerializeToString,
@@ -274,6 +279,12 @@ class WorkflowServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StopBulkOperation(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListBulkOperations(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -388,6 +399,11 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
             'GetBulkOperation': grpc.unary_unary_rpc_method_handler(
                     servicer.GetBulkOperation,
                     request_deserializer=kagzi_dot_v1_dot_workflow__pb2.GetBulkOperationRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_workflow__pb2.BulkOperation.SerializeToString,
+            ),
+            'StopBulkOperation': grpc.unary_unary_rpc_method_handler(
+                    servicer.StopBulkOperation,
+                    request_deserializer=kagzi_dot_v1_dot_workflow__pb2.StopBulkOperationRequest.FromString,
                     response_serializer=kagzi_dot_v1_dot_workflow__pb2.BulkOperation.SerializeToString,
             ),
             'ListBulkOperations': grpc.unary_unary_rpc_method_handler(
@@ -919,6 +935,33 @@ class WorkflowService(object):
             target,
             '/kagzi.v1.WorkflowService/GetBulkOperation',
             kagzi_dot_v1_dot_workflow__pb2.GetBulkOperationRequest.SerializeToString,
+            kagzi_dot_v1_dot_workflow__pb2.BulkOperation.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StopBulkOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.WorkflowService/StopBulkOperation',
+            kagzi_dot_v1_dot_workflow__pb2.StopBulkOperationRequest.SerializeToString,
             kagzi_dot_v1_dot_workflow__pb2.BulkOperation.FromString,
             options,
             channel_credentials,

@@ -61,6 +61,7 @@ class WorkflowServiceStub:
     StartBulkOperation: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.StartBulkOperationRequest, _workflow_pb2.BulkOperation]
     """Cancel, retry or delete everything a filter matches, as a durable operation with progress."""
     GetBulkOperation: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.GetBulkOperationRequest, _workflow_pb2.BulkOperation]
+    StopBulkOperation: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.StopBulkOperationRequest, _workflow_pb2.BulkOperation]
     ListBulkOperations: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ListBulkOperationsRequest, _workflow_pb2.ListBulkOperationsResponse]
     ExportWorkflow: _grpc.UnaryStreamMultiCallable[_workflow_pb2.ExportWorkflowRequest, _workflow_pb2.ExportWorkflowResponse]
     ImportWorkflow: _grpc.StreamUnaryMultiCallable[_workflow_pb2.ImportWorkflowRequest, _workflow_pb2.ImportWorkflowResponse]
@@ -98,6 +99,7 @@ class WorkflowServiceAsyncStub(WorkflowServiceStub):
     StartBulkOperation: _aio.UnaryUnaryMultiCallable[_workflow_pb2.StartBulkOperationRequest, _workflow_pb2.BulkOperation]  # type: ignore[assignment]
     """Cancel, retry or delete everything a filter matches, as a durable operation with progress."""
     GetBulkOperation: _aio.UnaryUnaryMultiCallable[_workflow_pb2.GetBulkOperationRequest, _workflow_pb2.BulkOperation]  # type: ignore[assignment]
+    StopBulkOperation: _aio.UnaryUnaryMultiCallable[_workflow_pb2.StopBulkOperationRequest, _workflow_pb2.BulkOperation]  # type: ignore[assignment]
     ListBulkOperations: _aio.UnaryUnaryMultiCallable[_workflow_pb2.ListBulkOperationsRequest, _workflow_pb2.ListBulkOperationsResponse]  # type: ignore[assignment]
     ExportWorkflow: _aio.UnaryStreamMultiCallable[_workflow_pb2.ExportWorkflowRequest, _workflow_pb2.ExportWorkflowResponse]  # type: ignore[assignment]
     ImportWorkflow: _aio.StreamUnaryMultiCallable[_workflow_pb2.ImportWorkflowRequest, _workflow_pb2.ImportWorkflowResponse]  # type: ignore[assignment]
@@ -244,6 +246,13 @@ class WorkflowServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetBulkOperation(
         self,
         request: _workflow_pb2.GetBulkOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.BulkOperation, _abc.Awaitable[_workflow_pb2.BulkOperation]]: ...
+
+    @_abc_1.abstractmethod
+    def StopBulkOperation(
+        self,
+        request: _workflow_pb2.StopBulkOperationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_workflow_pb2.BulkOperation, _abc.Awaitable[_workflow_pb2.BulkOperation]]: ...
 

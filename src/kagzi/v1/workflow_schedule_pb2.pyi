@@ -26,7 +26,7 @@ OVERLAP_POLICY_BUFFER_ONE: OverlapPolicy
 OVERLAP_POLICY_CANCEL_OTHER: OverlapPolicy
 
 class WorkflowSchedule(_message.Message):
-    __slots__ = ("schedule_id", "namespace_id", "task_queue", "workflow_type", "cron_expr", "input", "context", "enabled", "max_catchup", "next_fire_at", "last_fired_at", "version", "created_at", "updated_at", "timezone", "interval", "overlap", "jitter", "start_at", "end_at", "catchup_window", "labels", "paused_reason")
+    __slots__ = ("schedule_id", "namespace_id", "task_queue", "workflow_type", "cron_expr", "input", "context", "enabled", "max_catchup", "next_fire_at", "last_fired_at", "version", "created_at", "updated_at", "timezone", "interval", "overlap", "jitter", "start_at", "end_at", "catchup_window", "labels", "paused_reason", "priority")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +57,7 @@ class WorkflowSchedule(_message.Message):
     CATCHUP_WINDOW_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     PAUSED_REASON_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     schedule_id: str
     namespace_id: str
     task_queue: str
@@ -80,10 +81,11 @@ class WorkflowSchedule(_message.Message):
     catchup_window: _duration_pb2.Duration
     labels: _containers.ScalarMap[str, str]
     paused_reason: str
-    def __init__(self, schedule_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., next_fire_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_fired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., paused_reason: _Optional[str] = ...) -> None: ...
+    priority: int
+    def __init__(self, schedule_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., next_fire_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_fired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., paused_reason: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class CreateWorkflowScheduleRequest(_message.Message):
-    __slots__ = ("namespace_id", "task_queue", "workflow_type", "cron_expr", "input", "context", "enabled", "max_catchup", "version", "schedule_id", "timezone", "interval", "overlap", "jitter", "start_at", "end_at", "catchup_window", "labels", "request_id")
+    __slots__ = ("namespace_id", "task_queue", "workflow_type", "cron_expr", "input", "context", "enabled", "max_catchup", "version", "schedule_id", "timezone", "interval", "overlap", "jitter", "start_at", "end_at", "catchup_window", "labels", "request_id", "priority")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +112,7 @@ class CreateWorkflowScheduleRequest(_message.Message):
     CATCHUP_WINDOW_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     task_queue: str
     workflow_type: str
@@ -129,7 +132,8 @@ class CreateWorkflowScheduleRequest(_message.Message):
     catchup_window: _duration_pb2.Duration
     labels: _containers.ScalarMap[str, str]
     request_id: str
-    def __init__(self, namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., version: _Optional[str] = ..., schedule_id: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    priority: int
+    def __init__(self, namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., version: _Optional[str] = ..., schedule_id: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class CreateWorkflowScheduleResponse(_message.Message):
     __slots__ = ("schedule",)
@@ -170,7 +174,7 @@ class ListWorkflowSchedulesResponse(_message.Message):
     def __init__(self, schedules: _Optional[_Iterable[_Union[WorkflowSchedule, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
 
 class UpdateWorkflowScheduleRequest(_message.Message):
-    __slots__ = ("schedule_id", "namespace_id", "task_queue", "workflow_type", "cron_expr", "input", "context", "enabled", "max_catchup", "next_fire_at", "version", "timezone", "interval", "overlap", "jitter", "start_at", "end_at", "catchup_window", "labels")
+    __slots__ = ("schedule_id", "namespace_id", "task_queue", "workflow_type", "cron_expr", "input", "context", "enabled", "max_catchup", "next_fire_at", "version", "timezone", "interval", "overlap", "jitter", "start_at", "end_at", "catchup_window", "labels", "set_labels", "priority")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -197,6 +201,8 @@ class UpdateWorkflowScheduleRequest(_message.Message):
     END_AT_FIELD_NUMBER: _ClassVar[int]
     CATCHUP_WINDOW_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    SET_LABELS_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     schedule_id: str
     namespace_id: str
     task_queue: str
@@ -216,7 +222,9 @@ class UpdateWorkflowScheduleRequest(_message.Message):
     end_at: _timestamp_pb2.Timestamp
     catchup_window: _duration_pb2.Duration
     labels: _containers.ScalarMap[str, str]
-    def __init__(self, schedule_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., next_fire_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    set_labels: bool
+    priority: int
+    def __init__(self, schedule_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., next_fire_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., set_labels: bool = ..., priority: _Optional[int] = ...) -> None: ...
 
 class UpdateWorkflowScheduleResponse(_message.Message):
     __slots__ = ("schedule",)
@@ -295,10 +303,12 @@ class TriggerWorkflowScheduleRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class TriggerWorkflowScheduleResponse(_message.Message):
-    __slots__ = ("run_id",)
+    __slots__ = ("run_id", "workflow_id")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     run_id: str
-    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+    workflow_id: str
+    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ...) -> None: ...
 
 class BackfillWorkflowScheduleRequest(_message.Message):
     __slots__ = ("namespace_id", "schedule_id", "to", "request_id")
@@ -320,20 +330,22 @@ class BackfillWorkflowScheduleResponse(_message.Message):
     def __init__(self, fires: _Optional[_Iterable[_Union[ScheduleFire, _Mapping]]] = ...) -> None: ...
 
 class PreviewWorkflowScheduleRequest(_message.Message):
-    __slots__ = ("namespace_id", "schedule_id", "cron_expr", "timezone", "interval", "count")
+    __slots__ = ("namespace_id", "schedule_id", "cron_expr", "timezone", "interval", "count", "after")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
     CRON_EXPR_FIELD_NUMBER: _ClassVar[int]
     TIMEZONE_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     schedule_id: str
     cron_expr: str
     timezone: str
     interval: _duration_pb2.Duration
     count: int
-    def __init__(self, namespace_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., cron_expr: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., count: _Optional[int] = ...) -> None: ...
+    after: _timestamp_pb2.Timestamp
+    def __init__(self, namespace_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., cron_expr: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., count: _Optional[int] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class PreviewWorkflowScheduleResponse(_message.Message):
     __slots__ = ("fires",)
@@ -360,13 +372,19 @@ class ListWorkflowScheduleRunsResponse(_message.Message):
     def __init__(self, fires: _Optional[_Iterable[_Union[ScheduleFire, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
 
 class ScheduleFire(_message.Message):
-    __slots__ = ("nominal_at", "fired_at", "run_id", "skipped_reason")
+    __slots__ = ("nominal_at", "fired_at", "run_id", "skipped_reason", "cause", "skipped_until", "skipped_count")
     NOMINAL_AT_FIELD_NUMBER: _ClassVar[int]
     FIRED_AT_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_REASON_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_COUNT_FIELD_NUMBER: _ClassVar[int]
     nominal_at: _timestamp_pb2.Timestamp
     fired_at: _timestamp_pb2.Timestamp
     run_id: str
     skipped_reason: str
-    def __init__(self, nominal_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_id: _Optional[str] = ..., skipped_reason: _Optional[str] = ...) -> None: ...
+    cause: str
+    skipped_until: _timestamp_pb2.Timestamp
+    skipped_count: int
+    def __init__(self, nominal_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_id: _Optional[str] = ..., skipped_reason: _Optional[str] = ..., cause: _Optional[str] = ..., skipped_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., skipped_count: _Optional[int] = ...) -> None: ...

@@ -40,29 +40,20 @@ from ..protocol import (
 )
 from . import claims, controls, leases, namespaces, revivals, signals, steps, timers, workers
 from . import runs as run_questions
-from .connections import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, LinkPool, Target
+from .links import Links
 from .migrate import PostgresMigrator
 from .write import Writer
 
-QUERY_CONNECTIONS = 4
 OLDEST_VERSION = 15
 
 
-class PostgresStore(Counters):
-    """Keeps `store.protocol.Store`.
-
-    Three kinds of connections: one that only writes batches, one for claims, leases and timers, and a few for questions.
-    A lost one raises Unavailable; the next call connects again.
-    """
+class PostgresStore(Links):
+    """Keeps `store.protocol.Store`."""
 
     name: str = "postgresql"
 
     def __init__(self, url: str, *, dice: Dice) -> None:
-        super().__init__()
-        self._target = Target(url)
-        self._hot = Link(self._target, self, HOT_SETTINGS)
-        self._duty = Link(self._target, self, HOT_SETTINGS)
-        self._questions = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
+        super().__init__(url)
         self._writer = Writer(dice)
         self._claims = claims.Claims()
         self._migrator = PostgresMigrator(url)
@@ -104,11 +95,6 @@ class PostgresStore(Counters):
                 f"{self._target.place} is set to synchronous_commit={row['synchronous_commit']}; "
                 "Kagzi sets it to on for its own connections"
             )
-
-    async def close(self) -> None:
-        await self._hot.close()
-        await self._duty.close()
-        await self._questions.close()
 
     # --- hot ------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,86 @@
+"""The whole storage contract. Each verb is one atomic act of the domain; hot verbs take a batch and answer in order.
+
+Rules that hold for every verb:
+- `now` comes from the caller; no verb reads a clock (except `look`, which reports the store's own).
+- Durable when it returns. A cancelled or failed call may or may not have taken effect: every verb can be repeated.
+- Run rows are locked in the order of their ids, steps only after their run.
+- Namespaces see nothing of each other: a foreign run id is RunNotFound / None.
+- Connection loss raises `errors.Unavailable`; nothing driver-specific leaves the store.
+"""
+
+from typing import Protocol
+
+from .bulk import BulkVerbs
+from .bus import LOOK_AGAIN, Bus, NullBus, Poke, Wake
+from .events import EventVerbs
+from .hot import Fired, Horizon, HotVerbs, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
+from .namespaces import NamespaceVerbs
+from .queues import QueueVerbs
+from .retention import RetentionVerbs
+from .runs import Cancelled, Cascaded, Changed, Fork, RunVerbs, Signalled
+from .schedules import ScheduleVerbs
+from .schema import Migrator, SchemaStatus
+from .stats import StatsVerbs
+from .transfers import TransferVerbs
+from .versions import VersionVerbs
+from .workers import WorkerVerbs
+
+__all__ = [
+    "LOOK_AGAIN",
+    "Bus",
+    "Cancelled",
+    "Cascaded",
+    "Changed",
+    "Fired",
+    "Fork",
+    "Horizon",
+    "LeaseTerms",
+    "Migrator",
+    "NullBus",
+    "Poke",
+    "Renewal",
+    "SchemaStatus",
+    "Signalled",
+    "Store",
+    "TypeKey",
+    "Wake",
+    "Want",
+    "WorkerBeat",
+]
+
+
+class Store(
+    HotVerbs,
+    RunVerbs,
+    WorkerVerbs,
+    NamespaceVerbs,
+    ScheduleVerbs,
+    QueueVerbs,
+    VersionVerbs,
+    BulkVerbs,
+    RetentionVerbs,
+    TransferVerbs,
+    StatsVerbs,
+    EventVerbs,
+    Protocol,
+):
+    """PostgreSQL and SQLite keep it alike; one conformance suite says whether they do."""
+
+    name: str
+    """"postgresql" or "sqlite"."""
+
+    @property
+    def statements(self) -> int:
+        """SQL statements (round trips) issued so far. For tests and metrics."""
+        ...
+
+    @property
+    def transactions(self) -> int:
+        """Commits so far."""
+        ...
+
+    async def open(self) -> None:
+        """Connect and check the schema version. Raises SchemaMismatch if it is not exactly the one this code knows."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,114 @@
+"""What happens all the time: batches of commands, claims, leases, timers."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from ...core.commands import Command
+from ...core.outcomes import Outcome, Stirred
+from ...core.records import ClaimedRun, Held, HistoryPage, Lease, RunEnd, RunKey
+from ...core.times import Timestamp
+
+
+class LeaseTerms(msgspec.Struct, frozen=True, gc=False):
+    """An accepted write sets the lease to `until` if it ends before `renew_before`; it never adds to it."""
+
+    until: Timestamp
+    renew_before: Timestamp
+
+
+class Want(msgspec.Struct, frozen=True, gc=False):
+    """A worker's free slots for one type. `versions` are what it serves, best first; an unpinned run is pinned to the first."""
+
+    namespace: str
+    workflow_type: str
+    versions: tuple[str, ...]
+    worker_id: str
+    limit: int
+
+
+class TypeKey(NamedTuple):
+    namespace: str
+    workflow_type: str
+
+
+class Renewal(msgspec.Struct, frozen=True):
+    lost: tuple[Held, ...]
+    cancel_requested: tuple[tuple[RunKey, str], ...]  # with the reason
+
+
+class Fired(msgspec.Struct, frozen=True):
+    """What the clock did: types with runs that are PENDING now, and runs that ended."""
+
+    woken: tuple[TypeKey, ...] = ()
+    ended: tuple[RunEnd, ...] = ()
+    lost: tuple[Held, ...] = ()  # leases that ran out
+    more: bool = False  # the limit was reached: call again
+    stirred: tuple[Stirred, ...] = ()  # parents of runs that ended
+    has_children: bool = False  # of a run that ended
+
+
+class Horizon(msgspec.Struct, frozen=True):
+    """What is ahead. `next_due_at`: the earliest sleep, deadline, cancel limit or lease end of an open run."""
+
+    store_now: Timestamp  # the store's own clock
+    next_due_at: Timestamp | None
+    pending: tuple[TypeKey, ...]  # types with runs to claim, at most 1,000
+    cascade: bool = False  # ended or cancelled runs have children to be cancelled
+
+
+class WorkerBeat(msgspec.Struct, frozen=True, gc=False):
+    worker_id: str
+    active_count: int
+    completed_delta: int
+    failed_delta: int
+    at: Timestamp
+
+
+class HotVerbs(Protocol):
+    """Hot verbs take a batch and answer in order."""
+
+    async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
+        """Apply commands; one outcome each, in order.
+
+        Commands of one run take effect in the order given. A refused command leaves its neighbours untouched. Each command
+        of a run takes the next seq of that run, in order (seqs of refused and repeated ones may be burnt: gaps are legal).
+        Durable when it returns; the whole batch costs at most 3 transactions when no run appears in it with steps that repeat.
+        """
+        ...
+
+    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Sequence[ClaimedRun]:
+        """Lease PENDING runs to the workers that want them, highest priority first, then longest ready.
+
+        A run pinned to a version goes only to a want that has it; an unpinned one is pinned to the want's first. Raises the
+        lease counter; never takes a run that is locked, past its deadline, or beyond its namespace's running_runs_limit.
+        Input and first history page are read after the locks are held.
+        """
+        ...
+
+    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
+        """The page of steps begun after `after`; None unless `lease` is the run's current one."""
+        ...
+
+    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp) -> Renewal:
+        """Set these leases to `until`. Those that are no longer current are reported lost."""
+        ...
+
+    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
+        """Their session closed: these leases end at `until` at the latest."""
+        ...
+
+    async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
+        """Hand these runs back: PENDING at once, uncounted. Stale ones are passed over. Answers the types woken."""
+        ...
+
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
+        """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past their
+        cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1; PAUSED with a
+        problem of kind LOST if that makes `claim_cap`)."""
+        ...
+
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+        """One statement when there are no beats and at most one more when there are: what is ahead, and note the beats."""
+        ...

@@ -1,0 +1,141 @@
+"""Runs and their steps, as people ask about them and change them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from ...core.commands import SignalGiven
+from ...core.cursor import Cursor
+from ...core.errors import ErrorDetail
+from ...core.outcomes import Existing, Refused, Started, Stirred
+from ...core.records import Held, Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord, Served, StepRecord
+from ...core.states import RunStatus
+from ...core.times import Timestamp
+from .hot import TypeKey
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """`ended`: the run was CANCELLED at once (it had never been claimed). `holder`: who must be told otherwise."""
+
+    status: RunStatus
+    ended: bool = False
+    holder: Held | None = None
+    worker_id: str | None = None
+    woken: TypeKey | None = None  # it slept and is PENDING now, so that a worker can clean up
+    stirred: tuple[Stirred, ...] = ()
+    has_children: bool = False
+    run: RunKey | None = None  # which one: said by `cascade`
+
+
+class Signalled(msgspec.Struct, frozen=True):
+    """`delivered`: a step was waiting. `stirred`: the run, if it has to be told."""
+
+    run: RunKey
+    delivered: bool
+    stirred: tuple[Stirred, ...] = ()
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """What pause, resume, terminate and retry came to: the state, and who has to be told."""
+
+    status: RunStatus
+    workflow_type: str
+    changed: bool  # False: it was so already, or the run has ended
+    holder: Held | None = None
+    worker_id: str | None = None
+    stirred: tuple[Stirred, ...] = ()
+    has_children: bool = False
+    error: ErrorDetail | None = None  # of a run that this ended
+
+
+class Fork(msgspec.Struct, frozen=True, kw_only=True):
+    """A new run with the results that `source` had before `from_step` was begun; `outputs` replace recorded ones by step id."""
+
+    source: RunKey
+    from_step: str
+    new_run_id: str
+    workflow_id: str
+    request_id: str
+    version: str | None = None
+    outputs: Mapping[str, Payload] = {}
+
+
+class Cascaded(msgspec.Struct, frozen=True):
+    cancelled: tuple[Cancelled, ...] = ()
+    more: bool = False
+
+
+class RunVerbs(Protocol):
+    """One run at a time, except lists."""
+
+    async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
+        """By run id, or the latest run with that workflow_id; with payloads."""
+        ...
+
+    async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
+        """Newest first by (created_at, run_id); without payloads. A "prev" cursor reads towards the newer, answers newest first."""
+        ...
+
+    async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
+        """At most `cap`."""
+        ...
+
+    async def ends_of(self, runs: Sequence[RunKey], /) -> Sequence[RunEnd | RunStatus | None]:
+        """For each: how it ended, its status if it has not, None if there is no such run."""
+        ...
+
+    async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
+        """Ask for the run to stop. Never claimed: CANCELLED at once. Ended: nothing changes. None: no such run."""
+        ...
+
+    async def signal_run(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
+    ) -> Signalled | Refused | None:
+        """Give a run a signal, under its row lock: bound to the oldest step that waits for that name (recorded with a seq; a
+        SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. None: no such
+        run. By workflow_id: the run that has not ended."""
+        ...
+
+    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        """CANCELLED with kind TERMINATED, without cleanup, whoever holds it."""
+        ...
+
+    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+        """PENDING and SLEEPING become PAUSED; a RUNNING run is asked to (pause_requested) and is PAUSED when it is released or
+        parked."""
+        ...
+
+    async def resume_run(self, run: RunKey, now: Timestamp) -> Changed | None:
+        """PAUSED becomes PENDING, its problem is forgotten and its lost leases are 0 again; takes a pause request back."""
+        ...
+
+    async def retry_run(self, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+        """FAILED becomes PENDING: forgets `from_step` (empty: error.subject_id if that names a step) and every result with a
+        higher seq than it, keeps the rest and the first failure (as an earlier attempt of that step). Refused if the run has not
+        failed, the step does not exist, or the workflow_id is active again."""
+        ...
+
+    async def fork_run(self, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+        """None: no such run."""
+        ...
+
+    async def resume_diverged(
+        self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
+    ) -> Sequence[TypeKey]:
+        """Runs of these types and versions that were paused because other code did not fit, and that this build has not tried,
+        become PENDING. Answers the types woken."""
+        ...
+
+    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+        """Ask children to stop whose parent has ended or is to be cancelled (close policy "cancel", not attached), or whose step
+        was abandoned; like cancel_run, at most `limit` at a time."""
+        ...
+
+    async def list_steps(
+        self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
+    ) -> Rows[StepRecord] | None:
+        """In the order in which they were begun, with earlier attempts. None: no such run."""
+        ...
+
+    async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None: ...

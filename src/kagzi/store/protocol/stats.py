@@ -1,0 +1,7 @@
+"""Figures for charts."""
+
+from typing import Protocol
+
+
+class StatsVerbs(Protocol):
+    """Per minute, kept apart from the runs."""

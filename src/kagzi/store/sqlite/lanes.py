@@ -1,0 +1,129 @@
+"""The threads of a store on SQLite, and its life. Each noun's verbs are a class on top of this."""
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from ...core.errors import Unavailable
+from ...core.seams import Dice
+from .connection import MEMORY, Database, Lane, check_library, connect
+from .migrate import apply_migrations, behind, check_schema, file_exists, schema_status
+from .wave import Writer
+
+Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
+
+
+class Lanes:
+    """One thread writes; for a file another one reads."""
+
+    def __init__(self, path: str, *, dice: Dice) -> None:
+        self._path = path
+        self._dice = dice
+        self._writing = Lane("kagzi-sqlite-writer")
+        self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
+        self._writer: Writer | None = None
+        self._reader: Database | None = None
+        self.statements = 0
+        self.transactions = 0
+
+    async def open(self) -> None:
+        if self._writer is not None:
+            return
+        check_library()
+        if self._path != MEMORY and not file_exists(self._path):
+            raise behind(self._path, schema_status([], self._path))
+        self._writing.start()
+        try:
+            database = await self._writing.call(self._open_database)
+            self._writer = Writer(database, self._dice)
+            self._reader = database
+            if self._reading is not self._writing:
+                self._reading.start()
+                self._reader = await self._reading.call(_open_reader, self._path)
+        except BaseException:
+            await self.close()
+            raise
+
+    def _open_database(self) -> Database:
+        database = connect(self._path)
+        try:
+            if self._path == MEMORY:
+                apply_migrations(database, self._path)
+            check_schema(database, self._path)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Finish what is queued, fold the write-ahead log into the file, end the threads. Idempotent."""
+        if self._reading is not self._writing:
+            await self._reading.close(self._reader.close if self._reader else None)
+        await self._writing.close(self._writer.database.checkpoint_and_close if self._writer else None)
+
+    async def _change(
+        self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Answer:
+        """In one transaction, in the thread that writes."""
+        return await self._write(lambda writer: _transact(writer, act, *args, **kwargs))
+
+    async def _write(self, act: Callable[[Writer], Answer]) -> Answer:
+        if (writer := self._writer) is None:
+            raise _not_open()
+        try:
+            return await self._writing.call(act, writer)
+        finally:
+            self._count()
+
+    async def _read(
+        self, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Answer:
+        """From one snapshot, in the thread that reads."""
+        if (reader := self._reader) is None:
+            raise _not_open()
+        try:
+            return await self._reading.call(lambda: _snapshot(reader, act, *args, **kwargs))
+        finally:
+            self._count()
+
+    def _count(self) -> None:
+        writer, reader = self._writer, self._reader
+        if writer is not None and reader is not None:
+            self.transactions = writer.database.transactions
+            self.statements = writer.database.statements
+            if reader is not writer.database:
+                self.statements += reader.statements
+
+
+def _not_open() -> Unavailable:
+    return Unavailable("the SQLite store is not open")
+
+
+def _open_reader(path: str) -> Database:
+    database = connect(path)
+    database.execute("PRAGMA query_only = ON")
+    return database
+
+
+def _transact(
+    writer: Writer, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+) -> Answer:
+    writer.database.begin()
+    try:
+        answer = act(writer, *args, **kwargs)
+        writer.database.commit()
+    except BaseException:
+        writer.forget_all()
+        writer.database.rollback()
+        raise
+    return answer
+
+
+def _snapshot(
+    database: Database, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+) -> Answer:
+    database.begin_snapshot()
+    try:
+        return act(database, *args, **kwargs)
+    finally:
+        database.rollback()
