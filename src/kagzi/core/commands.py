@@ -166,13 +166,19 @@ class Park(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """`after_step`: the end follows from the result of this step, which came with it. Refused in a run that is to be cancelled if
+    the step has no result: it was not allowed to begin."""
+
     output: Payload
+    after_step: str = ""
 
 
 class FailRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The function raised. Answers RunClosed: FAILED, or PENDING / SLEEPING if the run's own policy allows another try."""
+    """The function raised. Answers RunClosed: FAILED, or PENDING / SLEEPING if the run's own policy allows another try.
+    `after_step` as in CompleteRun."""
 
     error: ErrorDetail
+    after_step: str = ""
 
 
 class CancelRun(WorkerCommand, frozen=True, kw_only=True, gc=False):

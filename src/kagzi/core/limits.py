@@ -22,6 +22,10 @@ POLL_TASKS = 100
 BATCH_OPERATIONS = 200  # begin and completion of a step are two, and one row
 BATCH_BYTES = 4 * MIB
 START_BATCH_ITEMS = 1_000
+BULK_RUNS = 100  # of an operation on many runs, done and counted at a time
+TRANSFER_LINE_BYTES = 12 * MIB  # of a run that is exported or imported: a step with its input, output and details
+TRANSFER_ROWS = 200  # read or written at a time
+TRANSFER_BYTES = 1 * MIB  # likewise, more or less
 JOURNAL_QUEUE_OPERATIONS = 50_000  # per namespace; beyond it callers get RESOURCE_EXHAUSTED
 JOURNAL_QUEUE_BYTES = 64 * MIB  # likewise
 COUNT_CAP = 10_000
@@ -29,12 +33,36 @@ PRIORITY_MIN = -100
 PRIORITY_MAX = 100
 WORKER_MAX_CONCURRENT = 10_000
 WORKER_TYPES = 1_000
+VERSIONS = 1_000  # of a workflow type that are looked at when one is chosen, the latest first seen first
+VERSION_OPEN_RUNS = 100_000  # of a namespace, the oldest ones, among which those of each version are counted
+WORKER_EVENTS = 1_000  # kept of each worker
+WORKER_EVENTS_AGE_US = 30 * 86_400 * 1_000_000
+TROUBLES = 16  # a worker may report in one message
+TROUBLE_DETAIL_BYTES = 4 * KIB
 ERROR_MESSAGE_BYTES = 16 * KIB
 ERROR_TRACEBACK_BYTES = 64 * KIB
 ERROR_CAUSES = 8
 SIGNALS_BUFFERED = 10_000  # per run, sent and not yet consumed
 STATUS_TEXT_BYTES = 1_024
+CLEANUP_MS = 300_000
+FULL_RETRY_AFTER_MS = 1_000  # what a start is told that a full type refuses
+RUNNING_RUNS_MAX = 1_000_000  # that a limit of a workflow type may name
+STARTS_PER_SECOND_MAX = 1_000_000
+STARTS_PER_SECOND_MIN = 0.001
+SCHEDULE_ID_BYTES = 200  # the id of its runs has the nominal time behind it
+SCHEDULE_CATCHUP_DEFAULT = 100
+SCHEDULE_CATCHUP_MAX = 1_000
+SCHEDULE_CATCHUP_WINDOW_US = 86_400 * 1_000_000
+SCHEDULE_BACKFILL = 1_000  # runs of one backfill
+SCHEDULE_PREVIEW = 1_000
 WAITS_PER_STREAM = 10_000
+WATCHES = 4_096  # per server: streams that tell what happens to a run
+TABLE_PARTS_MAX = 256  # hash partitions of a table
+MEASURE_INTERVAL_MS = 60_000  # how often the bytes a namespace keeps are measured, if it limits them
+SESSION_COUNTS_MS = 60_000  # a worker that was not heard of for so long does not count as one
+STATS_BUCKETS = 10_000  # in one answer
+STATS_KEPT_US = 90 * 86_400 * 1_000_000
+RETENTION_MIN_S = 60
 DURATION_MAX_US = 100 * 366 * 86_400 * 1_000_000  # a century
 
 
@@ -50,4 +78,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     strict_namespaces: bool = False
     jitter: bool = True
     claim_cap: int = 10  # leases lost without progress before a run is quarantined
-    cleanup_ms: int = 300_000  # how long a cancelled run may clean up
+    cleanup_ms: int = CLEANUP_MS  # how long a cancelled run may clean up
+    retention_ms: int = (
+        30 * 86_400_000
+    )  # how long runs are kept after they have ended, unless their namespace says otherwise
+    schedule_late_ms: int = (
+        60_000  # a nominal time that comes later than this was missed, and is caught up with or skipped
+    )
+    housekeeping_ms: int = 60_000  # chores are done every so many of these

@@ -69,6 +69,7 @@ class ChildStarted(msgspec.Struct, frozen=True, gc=False):
     child_run_id: str
     created: bool
     status: RunStatus
+    ousted: "tuple[Ousted, ...]" = ()
 
 
 class Stirred(msgspec.Struct, frozen=True, gc=False):
@@ -106,14 +107,29 @@ class RunClosed(msgspec.Struct, frozen=True, gc=False):
     has_children: bool = False  # some of them may have to be cancelled: see Store.cascade
 
 
+class Ousted(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A run that was asked to stop because another one came into its full type (when_full: cancel-oldest)."""
+
+    run: RunKey
+    status: RunStatus
+    ended: bool  # it had never been claimed, so that was all
+    reason: str
+    cancel_by: Timestamp
+    holder: Lease | None = None
+    worker_id: str | None = None
+    stirred: tuple[Stirred, ...] = ()
+    has_children: bool = False
+
+
 class Started(msgspec.Struct, frozen=True, gc=False):
-    """Created now. Leased already if the command carried an assignment."""
+    """Created now. Leased already if the command carried an assignment and nothing limits the type or the namespace."""
 
     run_id: str
     workflow_id: str
     status: RunStatus
     at: Timestamp
     stirred: tuple[Stirred, ...] = ()  # by `replace`: parents of the run that was ended
+    ousted: tuple[Ousted, ...] = ()
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):

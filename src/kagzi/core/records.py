@@ -220,6 +220,17 @@ class NamespaceRecord(msgspec.Struct, frozen=True, kw_only=True):
     stored_bytes_limit: int | None = None
     sessions_limit: int | None = None
     schedules_limit: int | None = None
+    retention_seconds: Mapping[str, int] = {}  # by the word of the status; others are kept as long as the server says
+    deleting: bool = False  # its rows are being removed; it takes nothing new
+    next_start_at: Timestamp = 0  # when the next start would come, if they came evenly
+    stored_bytes: int | None = None  # of payloads and errors, when they were last measured
+    stored_bytes_at: Timestamp | None = None
+
+    @property
+    def limits_starts(self) -> bool:
+        """Whether something has to be looked at under the lock of its row before a run is started in it."""
+        limits = (self.open_runs_limit, self.starts_per_second_limit, self.stored_bytes_limit)
+        return any(limit is not None for limit in limits)
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,6 +247,11 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: str = ""
     concurrency_key: str = ""
     has_problem: bool | None = None
+
+    @property
+    def has_rare_status(self) -> bool:
+        """Whether only states are asked for in which few runs are: neither completed nor asleep."""
+        return bool(self.statuses) and not {RunStatus.COMPLETED, RunStatus.SLEEPING}.intersection(self.statuses)
 
 
 class Rows(msgspec.Struct, Generic[Row], frozen=True):

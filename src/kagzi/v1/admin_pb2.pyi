@@ -284,12 +284,14 @@ class WorkflowType(_message.Message):
     def __init__(self, workflow_type: _Optional[str] = ..., paused: bool = ..., default_version: _Optional[str] = ..., versions: _Optional[_Iterable[str]] = ..., max_running: _Optional[int] = ..., max_running_per_key: _Optional[int] = ..., starts_per_second: _Optional[float] = ..., when_full: _Optional[str] = ..., open_runs: _Optional[int] = ..., starts_per_second_per_key: _Optional[float] = ...) -> None: ...
 
 class ListWorkflowTypesRequest(_message.Message):
-    __slots__ = ("namespace_id", "page")
+    __slots__ = ("namespace_id", "page", "workflow_type")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     PAGE_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     page: _common_pb2.PageRequest
-    def __init__(self, namespace_id: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+    workflow_type: str
+    def __init__(self, namespace_id: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., workflow_type: _Optional[str] = ...) -> None: ...
 
 class ListWorkflowTypesResponse(_message.Message):
     __slots__ = ("types", "page")
@@ -344,7 +346,7 @@ class ResumeWorkflowTypeResponse(_message.Message):
     def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
 
 class WorkflowVersion(_message.Message):
-    __slots__ = ("workflow_type", "version", "is_default", "deprecated", "open_runs", "workers", "first_seen_at")
+    __slots__ = ("workflow_type", "version", "is_default", "deprecated", "open_runs", "workers", "first_seen_at", "open_is_capped", "is_set")
     WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
@@ -352,6 +354,8 @@ class WorkflowVersion(_message.Message):
     OPEN_RUNS_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEEN_AT_FIELD_NUMBER: _ClassVar[int]
+    OPEN_IS_CAPPED_FIELD_NUMBER: _ClassVar[int]
+    IS_SET_FIELD_NUMBER: _ClassVar[int]
     workflow_type: str
     version: str
     is_default: bool
@@ -359,7 +363,9 @@ class WorkflowVersion(_message.Message):
     open_runs: int
     workers: int
     first_seen_at: _timestamp_pb2.Timestamp
-    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., is_default: bool = ..., deprecated: bool = ..., open_runs: _Optional[int] = ..., workers: _Optional[int] = ..., first_seen_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    open_is_capped: bool
+    is_set: bool
+    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., is_default: bool = ..., deprecated: bool = ..., open_runs: _Optional[int] = ..., workers: _Optional[int] = ..., first_seen_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., open_is_capped: bool = ..., is_set: bool = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
     __slots__ = ("namespace_id", "workflow_type", "page")

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from kagzi.v1 import common_pb2 as kagzi_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18kagzi/v1/namespace.proto\x12\x08kagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\x9e\x02\n\tNamespace\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x02 \x01(\x08\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x06limits\x18\x04 \x01(\x0b\x32\x19.kagzi.v1.NamespaceLimits\x12\x44\n\x11retention_seconds\x18\x05 \x03(\x0b\x32).kagzi.v1.Namespace.RetentionSecondsEntry\x12\x10\n\x08\x64\x65leting\x18\x06 \x01(\x08\x1a\x37\n\x15RetentionSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x8f\x02\n\x0fNamespaceLimits\x12\x16\n\topen_runs\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x1e\n\x11starts_per_second\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x19\n\x0cstored_bytes\x18\x03 \x01(\x03H\x02\x88\x01\x01\x12\x15\n\x08sessions\x18\x04 \x01(\x05H\x03\x88\x01\x01\x12\x16\n\tschedules\x18\x05 \x01(\x05H\x04\x88\x01\x01\x12\x19\n\x0crunning_runs\x18\x06 \x01(\x03H\x05\x88\x01\x01\x42\x0c\n\n_open_runsB\x14\n\x12_starts_per_secondB\x0f\n\r_stored_bytesB\x0b\n\t_sessionsB\x0c\n\n_schedulesB\x0f\n\r_running_runs\"V\n\x16\x43reateNamespaceRequest\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\x12\x14\n\x0cnamespace_id\x18\x02 \x01(\t\"A\n\x17\x43reateNamespaceResponse\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\"+\n\x13GetNamespaceRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\">\n\x14GetNamespaceResponse\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\"R\n\x15ListNamespacesRequest\x12#\n\x04page\x18\x01 \x01(\x0b\x32\x15.kagzi.v1.PageRequest\x12\x14\n\x0cnamespace_id\x18\x02 \x01(\t\"c\n\x16ListNamespacesResponse\x12\'\n\nnamespaces\x18\x01 \x03(\x0b\x32\x13.kagzi.v1.Namespace\x12 \n\x04page\x18\x02 \x01(\x0b\x32\x12.kagzi.v1.PageInfo\"f\n\x16UpdateNamespaceRequest\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\x12\x0e\n\x06\x66ields\x18\x02 \x03(\t\x12\x14\n\x0cnamespace_id\x18\x03 \x01(\t\"A\n\x17UpdateNamespaceResponse\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\"?\n\x16\x44\x65leteNamespaceRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63onfirm\x18\x02 \x01(\t\"*\n\x17\x44\x65leteNamespaceResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x08\x32\xbe\x03\n\x10NamespaceService\x12V\n\x0f\x43reateNamespace\x12 .kagzi.v1.CreateNamespaceRequest\x1a!.kagzi.v1.CreateNamespaceResponse\x12M\n\x0cGetNamespace\x12\x1d.kagzi.v1.GetNamespaceRequest\x1a\x1e.kagzi.v1.GetNamespaceResponse\x12S\n\x0eListNamespaces\x12\x1f.kagzi.v1.ListNamespacesRequest\x1a .kagzi.v1.ListNamespacesResponse\x12V\n\x0fUpdateNamespace\x12 .kagzi.v1.UpdateNamespaceRequest\x1a!.kagzi.v1.UpdateNamespaceResponse\x12V\n\x0f\x44\x65leteNamespace\x12 .kagzi.v1.DeleteNamespaceRequest\x1a!.kagzi.v1.DeleteNamespaceResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18kagzi/v1/namespace.proto\x12\x08kagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xff\x02\n\tNamespace\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x02 \x01(\x08\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x06limits\x18\x04 \x01(\x0b\x32\x19.kagzi.v1.NamespaceLimits\x12\x44\n\x11retention_seconds\x18\x05 \x03(\x0b\x32).kagzi.v1.Namespace.RetentionSecondsEntry\x12\x10\n\x08\x64\x65leting\x18\x06 \x01(\x08\x12\x19\n\x0cstored_bytes\x18\x07 \x01(\x03H\x00\x88\x01\x01\x12\x33\n\x0fstored_bytes_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a\x37\n\x15RetentionSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x0f\n\r_stored_bytes\"\x8f\x02\n\x0fNamespaceLimits\x12\x16\n\topen_runs\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x1e\n\x11starts_per_second\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x19\n\x0cstored_bytes\x18\x03 \x01(\x03H\x02\x88\x01\x01\x12\x15\n\x08sessions\x18\x04 \x01(\x05H\x03\x88\x01\x01\x12\x16\n\tschedules\x18\x05 \x01(\x05H\x04\x88\x01\x01\x12\x19\n\x0crunning_runs\x18\x06 \x01(\x03H\x05\x88\x01\x01\x42\x0c\n\n_open_runsB\x14\n\x12_starts_per_secondB\x0f\n\r_stored_bytesB\x0b\n\t_sessionsB\x0c\n\n_schedulesB\x0f\n\r_running_runs\"V\n\x16\x43reateNamespaceRequest\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\x12\x14\n\x0cnamespace_id\x18\x02 \x01(\t\"A\n\x17\x43reateNamespaceResponse\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\"+\n\x13GetNamespaceRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\">\n\x14GetNamespaceResponse\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\"R\n\x15ListNamespacesRequest\x12#\n\x04page\x18\x01 \x01(\x0b\x32\x15.kagzi.v1.PageRequest\x12\x14\n\x0cnamespace_id\x18\x02 \x01(\t\"c\n\x16ListNamespacesResponse\x12\'\n\nnamespaces\x18\x01 \x03(\x0b\x32\x13.kagzi.v1.Namespace\x12 \n\x04page\x18\x02 \x01(\x0b\x32\x12.kagzi.v1.PageInfo\"f\n\x16UpdateNamespaceRequest\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\x12\x0e\n\x06\x66ields\x18\x02 \x03(\t\x12\x14\n\x0cnamespace_id\x18\x03 \x01(\t\"A\n\x17UpdateNamespaceResponse\x12&\n\tnamespace\x18\x01 \x01(\x0b\x32\x13.kagzi.v1.Namespace\"?\n\x16\x44\x65leteNamespaceRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63onfirm\x18\x02 \x01(\t\"*\n\x17\x44\x65leteNamespaceResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x08\x32\xbe\x03\n\x10NamespaceService\x12V\n\x0f\x43reateNamespace\x12 .kagzi.v1.CreateNamespaceRequest\x1a!.kagzi.v1.CreateNamespaceResponse\x12M\n\x0cGetNamespace\x12\x1d.kagzi.v1.GetNamespaceRequest\x1a\x1e.kagzi.v1.GetNamespaceResponse\x12S\n\x0eListNamespaces\x12\x1f.kagzi.v1.ListNamespacesRequest\x1a .kagzi.v1.ListNamespacesResponse\x12V\n\x0fUpdateNamespace\x12 .kagzi.v1.UpdateNamespaceRequest\x1a!.kagzi.v1.UpdateNamespaceResponse\x12V\n\x0f\x44\x65leteNamespace\x12 .kagzi.v1.DeleteNamespaceRequest\x1a!.kagzi.v1.DeleteNamespaceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,31 +36,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NAMESPACE_RETENTIONSECONDSENTRY']._loaded_options = None
   _globals['_NAMESPACE_RETENTIONSECONDSENTRY']._serialized_options = b'8\001'
   _globals['_NAMESPACE']._serialized_start=95
-  _globals['_NAMESPACE']._serialized_end=381
-  _globals['_NAMESPACE_RETENTIONSECONDSENTRY']._serialized_start=326
-  _globals['_NAMESPACE_RETENTIONSECONDSENTRY']._serialized_end=381
-  _globals['_NAMESPACELIMITS']._serialized_start=384
-  _globals['_NAMESPACELIMITS']._serialized_end=655
-  _globals['_CREATENAMESPACEREQUEST']._serialized_start=657
-  _globals['_CREATENAMESPACEREQUEST']._serialized_end=743
-  _globals['_CREATENAMESPACERESPONSE']._serialized_start=745
-  _globals['_CREATENAMESPACERESPONSE']._serialized_end=810
-  _globals['_GETNAMESPACEREQUEST']._serialized_start=812
-  _globals['_GETNAMESPACEREQUEST']._serialized_end=855
-  _globals['_GETNAMESPACERESPONSE']._serialized_start=857
-  _globals['_GETNAMESPACERESPONSE']._serialized_end=919
-  _globals['_LISTNAMESPACESREQUEST']._serialized_start=921
-  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1003
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1005
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1104
-  _globals['_UPDATENAMESPACEREQUEST']._serialized_start=1106
-  _globals['_UPDATENAMESPACEREQUEST']._serialized_end=1208
-  _globals['_UPDATENAMESPACERESPONSE']._serialized_start=1210
-  _globals['_UPDATENAMESPACERESPONSE']._serialized_end=1275
-  _globals['_DELETENAMESPACEREQUEST']._serialized_start=1277
-  _globals['_DELETENAMESPACEREQUEST']._serialized_end=1340
-  _globals['_DELETENAMESPACERESPONSE']._serialized_start=1342
-  _globals['_DELETENAMESPACERESPONSE']._serialized_end=1384
-  _globals['_NAMESPACESERVICE']._serialized_start=1387
-  _globals['_NAMESPACESERVICE']._serialized_end=1833
+  _globals['_NAMESPACE']._serialized_end=478
+  _globals['_NAMESPACE_RETENTIONSECONDSENTRY']._serialized_start=406
+  _globals['_NAMESPACE_RETENTIONSECONDSENTRY']._serialized_end=461
+  _globals['_NAMESPACELIMITS']._serialized_start=481
+  _globals['_NAMESPACELIMITS']._serialized_end=752
+  _globals['_CREATENAMESPACEREQUEST']._serialized_start=754
+  _globals['_CREATENAMESPACEREQUEST']._serialized_end=840
+  _globals['_CREATENAMESPACERESPONSE']._serialized_start=842
+  _globals['_CREATENAMESPACERESPONSE']._serialized_end=907
+  _globals['_GETNAMESPACEREQUEST']._serialized_start=909
+  _globals['_GETNAMESPACEREQUEST']._serialized_end=952
+  _globals['_GETNAMESPACERESPONSE']._serialized_start=954
+  _globals['_GETNAMESPACERESPONSE']._serialized_end=1016
+  _globals['_LISTNAMESPACESREQUEST']._serialized_start=1018
+  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1100
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1102
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1201
+  _globals['_UPDATENAMESPACEREQUEST']._serialized_start=1203
+  _globals['_UPDATENAMESPACEREQUEST']._serialized_end=1305
+  _globals['_UPDATENAMESPACERESPONSE']._serialized_start=1307
+  _globals['_UPDATENAMESPACERESPONSE']._serialized_end=1372
+  _globals['_DELETENAMESPACEREQUEST']._serialized_start=1374
+  _globals['_DELETENAMESPACEREQUEST']._serialized_end=1437
+  _globals['_DELETENAMESPACERESPONSE']._serialized_start=1439
+  _globals['_DELETENAMESPACERESPONSE']._serialized_end=1481
+  _globals['_NAMESPACESERVICE']._serialized_start=1484
+  _globals['_NAMESPACESERVICE']._serialized_end=1930
 # @@protoc_insertion_point(module_scope)

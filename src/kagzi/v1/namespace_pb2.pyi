@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Namespace(_message.Message):
-    __slots__ = ("namespace_id", "enabled", "created_at", "limits", "retention_seconds", "deleting")
+    __slots__ = ("namespace_id", "enabled", "created_at", "limits", "retention_seconds", "deleting", "stored_bytes", "stored_bytes_at")
     class RetentionSecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -25,13 +25,17 @@ class Namespace(_message.Message):
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_SECONDS_FIELD_NUMBER: _ClassVar[int]
     DELETING_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_AT_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     enabled: bool
     created_at: _timestamp_pb2.Timestamp
     limits: NamespaceLimits
     retention_seconds: _containers.ScalarMap[str, int]
     deleting: bool
-    def __init__(self, namespace_id: _Optional[str] = ..., enabled: bool = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[NamespaceLimits, _Mapping]] = ..., retention_seconds: _Optional[_Mapping[str, int]] = ..., deleting: bool = ...) -> None: ...
+    stored_bytes: int
+    stored_bytes_at: _timestamp_pb2.Timestamp
+    def __init__(self, namespace_id: _Optional[str] = ..., enabled: bool = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[NamespaceLimits, _Mapping]] = ..., retention_seconds: _Optional[_Mapping[str, int]] = ..., deleting: bool = ..., stored_bytes: _Optional[int] = ..., stored_bytes_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class NamespaceLimits(_message.Message):
     __slots__ = ("open_runs", "starts_per_second", "stored_bytes", "sessions", "schedules", "running_runs")

@@ -268,20 +268,22 @@ class HeldRun(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("worker_id", "active_count", "completed_delta", "failed_delta", "namespace_id", "held")
+    __slots__ = ("worker_id", "active_count", "completed_delta", "failed_delta", "namespace_id", "held", "troubles")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_COUNT_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_DELTA_FIELD_NUMBER: _ClassVar[int]
     FAILED_DELTA_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
+    TROUBLES_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     active_count: int
     completed_delta: int
     failed_delta: int
     namespace_id: str
     held: _containers.RepeatedCompositeFieldContainer[HeldRun]
-    def __init__(self, worker_id: _Optional[str] = ..., active_count: _Optional[int] = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., namespace_id: _Optional[str] = ..., held: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ...) -> None: ...
+    troubles: _containers.RepeatedCompositeFieldContainer[WorkerTrouble]
+    def __init__(self, worker_id: _Optional[str] = ..., active_count: _Optional[int] = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., namespace_id: _Optional[str] = ..., held: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ..., troubles: _Optional[_Iterable[_Union[WorkerTrouble, _Mapping]]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ("accepted", "should_drain", "lost", "cancel_requested")
@@ -867,16 +869,20 @@ class ParkOperation(_message.Message):
     def __init__(self, waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ..., stay: bool = ...) -> None: ...
 
 class CompleteRunOperation(_message.Message):
-    __slots__ = ("output",)
+    __slots__ = ("output", "after_step_id")
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     output: _common_pb2.Payload
-    def __init__(self, output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
+    after_step_id: str
+    def __init__(self, output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., after_step_id: _Optional[str] = ...) -> None: ...
 
 class FailRunOperation(_message.Message):
-    __slots__ = ("error",)
+    __slots__ = ("error", "after_step_id")
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    AFTER_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     error: _common_pb2.ErrorDetail
-    def __init__(self, error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
+    after_step_id: str
+    def __init__(self, error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., after_step_id: _Optional[str] = ...) -> None: ...
 
 class CancelRunOperation(_message.Message):
     __slots__ = ("error",)

@@ -393,28 +393,48 @@ class WatchRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., after_seq: _Optional[int] = ...) -> None: ...
 
 class RunEvent(_message.Message):
-    __slots__ = ("seq", "at", "kind", "step_id", "data", "error")
+    __slots__ = ("seq", "at", "kind", "step_id", "data", "error", "name", "attempt", "until", "child_run_id", "continued_as")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    CHILD_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    CONTINUED_AS_FIELD_NUMBER: _ClassVar[int]
     seq: int
     at: _timestamp_pb2.Timestamp
     kind: str
     step_id: str
     data: _common_pb2.Payload
     error: _common_pb2.ErrorDetail
-    def __init__(self, seq: _Optional[int] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., data: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
+    name: str
+    attempt: int
+    until: _timestamp_pb2.Timestamp
+    child_run_id: str
+    continued_as: str
+    def __init__(self, seq: _Optional[int] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., data: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., name: _Optional[str] = ..., attempt: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., child_run_id: _Optional[str] = ..., continued_as: _Optional[str] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("events", "status")
+    __slots__ = ("events", "status", "status_text", "progress", "pause_reason", "pause_requested", "cancel_requested")
     EVENTS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_TEXT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_REASON_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     events: _containers.RepeatedCompositeFieldContainer[RunEvent]
     status: WorkflowStatus
-    def __init__(self, events: _Optional[_Iterable[_Union[RunEvent, _Mapping]]] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+    status_text: str
+    progress: float
+    pause_reason: str
+    pause_requested: bool
+    cancel_requested: bool
+    def __init__(self, events: _Optional[_Iterable[_Union[RunEvent, _Mapping]]] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., pause_reason: _Optional[str] = ..., pause_requested: bool = ..., cancel_requested: bool = ...) -> None: ...
 
 class TerminateWorkflowRequest(_message.Message):
     __slots__ = ("namespace_id", "run_id", "workflow_id", "reason", "request_id")

@@ -111,11 +111,13 @@ def _park(operation: pb.Operation, run: RunKey, lease: Lease) -> Park:
 
 def _complete_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CompleteRun:
     body = operation.complete_run
-    return CompleteRun(run=run, lease=lease, output=read_payload(body.output) if body.HasField("output") else NULL)
+    output = read_payload(body.output) if body.HasField("output") else NULL
+    return CompleteRun(run=run, lease=lease, output=output, after_step=body.after_step_id)
 
 
 def _fail_run(operation: pb.Operation, run: RunKey, lease: Lease) -> FailRun:
-    return FailRun(run=run, lease=lease, error=read_error(operation.fail_run.error))
+    body = operation.fail_run
+    return FailRun(run=run, lease=lease, error=read_error(body.error), after_step=body.after_step_id)
 
 
 def _cancel_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CancelRun:

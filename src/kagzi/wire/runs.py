@@ -46,10 +46,6 @@ def read_start(letter: pb.StartWorkflowRequest, *, batch_namespace: str = "") ->
             f"namespace_id={namespace!r} of a start differs from that of its batch, {batch_namespace!r}. Leave it empty.",
             field="namespace_id",
         )
-    if letter.concurrency_key:
-        raise InvalidArgument(
-            "concurrency_key is not supported by this server yet. Leave it empty.", field="concurrency_key"
-        )
     on_conflict = ON_CONFLICT_FROM_WIRE.get(letter.on_conflict or ON_CONFLICT_TO_WIRE["existing"])
     if on_conflict is None:
         raise InvalidArgument(f"on_conflict={letter.on_conflict} is none of the known ones.", field="on_conflict")
@@ -70,6 +66,7 @@ def read_start(letter: pb.StartWorkflowRequest, *, batch_namespace: str = "") ->
         timeout_us=read_duration_us(letter.timeout) if letter.HasField("timeout") else None,
         retry=read_retry(letter.retry_policy) if letter.HasField("retry_policy") else None,
         on_conflict=on_conflict,
+        concurrency_key=letter.concurrency_key,
     )
 
 
@@ -98,6 +95,7 @@ def read_child_start(letter: pb.StartWorkflowRequest, namespace: str, now: Times
         deadline_at=deadline(request, now),
         retry=request.retry,
         on_conflict="fail",
+        concurrency_key=request.concurrency_key,
     )
 
 
@@ -119,6 +117,7 @@ def write_start(request: StartRequest) -> pb.StartWorkflowRequest:
         start_at=write_time_if(request.start_at),
         delay=None if request.delay_us is None else write_duration(request.delay_us),
         timeout=None if request.timeout_us is None else write_duration(request.timeout_us),
+        concurrency_key=request.concurrency_key,
     )
 
 
@@ -187,6 +186,10 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
         url=url,
         retry_policy=write_retry_if(record.retry),
         pause_requested=record.pause_requested,
+        pause_reason=record.pause_reason,
+        schedule_id=record.schedule_id or "",
+        concurrency_key=record.concurrency_key,
+        blocked_by=record.blocked_by or "",
         waits=record.waits,
     )
 
@@ -221,6 +224,10 @@ def read_run(letter: pb.Workflow) -> RunRecord:
         forked_from=letter.forked_from or None,
         continued_as=letter.continued_as or None,
         pause_requested=letter.pause_requested,
+        pause_reason=letter.pause_reason,
+        schedule_id=letter.schedule_id or None,
+        concurrency_key=letter.concurrency_key,
+        blocked_by=letter.blocked_by or None,
         waits=tuple(letter.waits),
         input=read_payload(letter.input) if letter.HasField("input") else None,
         context=read_payload(letter.context) if letter.HasField("context") else None,
@@ -270,9 +277,6 @@ def read_filter(letter: pb.ListWorkflowsRequest) -> RunFilter:
 
 
 def read_where(where: pb.WorkflowFilter) -> RunFilter:
-    for field, given in (("schedule_id", bool(where.schedule_id)), ("has_problem", where.HasField("has_problem"))):
-        if given:
-            raise InvalidArgument(f"filter.{field} is not supported by this server yet.", field=f"filter.{field}")
     return RunFilter(
         statuses=tuple(read_run_status(status) for status in where.statuses),
         workflow_types=tuple(where.workflow_types),
@@ -282,11 +286,14 @@ def read_where(where: pb.WorkflowFilter) -> RunFilter:
         workflow_id=where.workflow_id,
         version=where.version,
         parent_run_id=where.parent_run_id,
+        schedule_id=where.schedule_id,
+        concurrency_key=where.concurrency_key,
+        has_problem=where.has_problem if where.HasField("has_problem") else None,
     )
 
 
 def write_filter(where: RunFilter) -> pb.WorkflowFilter:
-    return pb.WorkflowFilter(
+    letter = pb.WorkflowFilter(
         statuses=[RUN_STATUS_TO_WIRE[status] for status in where.statuses],
         workflow_types=where.workflow_types,
         labels=where.labels,
@@ -295,4 +302,9 @@ def write_filter(where: RunFilter) -> pb.WorkflowFilter:
         workflow_id=where.workflow_id,
         version=where.version,
         parent_run_id=where.parent_run_id,
+        schedule_id=where.schedule_id,
+        concurrency_key=where.concurrency_key,
     )
+    if where.has_problem is not None:
+        letter.has_problem = where.has_problem
+    return letter

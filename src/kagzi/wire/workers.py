@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from ..core.errors import InvalidArgument
 from ..core.records import NO_LABELS, Served, WorkerRecord
 from ..core.states import WorkerStatus
+from ..core.workers import Trouble, WorkerEvent, WorkerEventKind
+from ..v1 import admin_pb2 as pb_admin
 from ..v1 import worker_pb2 as pb
 from .common import read_namespace, read_time, write_time
 from .enums import WORKER_STATUS_FROM_WIRE, WORKER_STATUS_TO_WIRE
@@ -123,3 +125,23 @@ def read_worker_status(number: int) -> WorkerStatus:
     if status is None:
         raise InvalidArgument(f"status_filter={number} is no WorkerStatus.", field="status_filter")
     return status
+
+
+def write_worker_event(event: WorkerEvent) -> pb_admin.WorkerEvent:
+    return pb_admin.WorkerEvent(
+        worker_id=event.worker_id, kind=event.kind.value, at=write_time(event.at), detail=event.detail
+    )
+
+
+def read_worker_event(letter: pb_admin.WorkerEvent) -> WorkerEvent:
+    return WorkerEvent(
+        worker_id=letter.worker_id, kind=WorkerEventKind(letter.kind), at=read_time(letter.at), detail=letter.detail
+    )
+
+
+def read_troubles(letter: pb.SessionUpdate | pb.HeartbeatRequest) -> list[Trouble]:
+    return [Trouble(trouble.kind, trouble.detail) for trouble in letter.troubles]
+
+
+def write_troubles(troubles: Iterable[Trouble]) -> list[pb.WorkerTrouble]:
+    return [pb.WorkerTrouble(kind=trouble.kind, detail=trouble.detail) for trouble in troubles]

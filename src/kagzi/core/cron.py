@@ -1,0 +1,249 @@
+"""Nominal times: when a schedule is meant to run. A cron expression in a time zone, or an interval from an anchor.
+
+Clocks are turned twice a year. An expression that names hours means the clock on the wall: a local time that does not exist
+runs once, at the end of the gap; one that occurs twice runs the first time. An expression that matches every hour means a
+rhythm: it goes on through both passes of a repeated hour, as time itself does.
+
+Looking backwards costs as little as looking forwards, so that the last few of a million missed times are found at once.
+"""
+
+import copy
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from .errors import InvalidArgument
+from .times import US_PER_S, Timestamp, from_datetime, to_datetime
+
+INTERVAL_MIN_US = 1 * US_PER_S
+EXPRESSION_BYTES = 256
+_FIRST_TIME: Timestamp = -2_208_988_800 * US_PER_S  # 1900: calendars end somewhere
+_LAST_TIME: Timestamp = 221_845_392_000 * US_PER_S  # 9000
+_DAY_US = 86_400 * US_PER_S
+_EVERY_HOUR = 24
+_SOME_DATE = datetime(2000, 1, 1)  # noqa: DTZ001  only to see whether the expression ever matches
+
+
+class NominalTimes(Protocol):
+    """An endless row of moments, the same for whoever asks."""
+
+    def next(self, after: Timestamp) -> Timestamp | None:
+        """The first one later than `after`."""
+        ...
+
+    def latest(self, at: Timestamp) -> Timestamp | None:
+        """The last one that is not later than `at`."""
+        ...
+
+
+class Interval:
+    """Every so often, counted from the anchor: it does not drift."""
+
+    def __init__(self, interval_us: int, anchor: Timestamp) -> None:
+        if interval_us < INTERVAL_MIN_US:
+            raise InvalidArgument(
+                f"interval is {interval_us / US_PER_S:g}s; the least is {INTERVAL_MIN_US // US_PER_S}s. "
+                "Use a longer one, or one run that sleeps in a loop.",
+                field="interval",
+            )
+        self._interval_us = interval_us
+        self._anchor = anchor
+
+    def next(self, after: Timestamp) -> Timestamp | None:
+        at = self._anchor + ((after - self._anchor) // self._interval_us + 1) * self._interval_us
+        return at if at <= _LAST_TIME else None
+
+    def latest(self, at: Timestamp) -> Timestamp | None:
+        found = self._anchor + (at - self._anchor) // self._interval_us * self._interval_us
+        return found if found >= _FIRST_TIME else None
+
+
+class Cron:
+    """Raises InvalidArgument for an expression or a zone that is none, and for an expression that never matches."""
+
+    def __init__(self, expression: str, timezone: str = "") -> None:
+        self._forward = _parse(expression)
+        self._backward = CronSim(expression, _SOME_DATE, reverse=True)
+        self._zone = _zone(timezone)
+        self._is_rhythm = len(self._forward.hours) == _EVERY_HOUR
+
+    def next(self, after: Timestamp) -> Timestamp | None:
+        if not _FIRST_TIME <= after < _LAST_TIME:
+            return None
+        if self._is_rhythm:
+            return self._next_of_rhythm(after)
+        local = self._match_after(self._ceiling(after))
+        return None if local is None else self._instant(local)
+
+    def latest(self, at: Timestamp) -> Timestamp | None:
+        if not _FIRST_TIME <= at < _LAST_TIME:
+            return None
+        if self._is_rhythm:
+            return self._latest_of_rhythm(at)
+        local = self._match_until(self._ceiling(at))
+        return None if local is None else self._instant(local)
+
+    # --- the clock on the wall ----------------------------------------------------------------------------------------
+
+    def _ceiling(self, at: Timestamp) -> datetime:
+        """The last local time that, on the wall's clock, has come by then. Nothing new comes while an hour is repeated."""
+        local = to_datetime(at).astimezone(self._zone)
+        if not local.fold:
+            return local.replace(tzinfo=None)
+        repeated = from_datetime(local) - from_datetime(local.replace(fold=0))
+        turned = self._turn(at - repeated, at)
+        return _plain(turned - 1, self._offset(turned - 1))
+
+    def _instant(self, local: datetime) -> Timestamp:
+        aware = local.replace(tzinfo=self._zone, fold=0)
+        at = from_datetime(aware)
+        if to_datetime(at).astimezone(self._zone).replace(tzinfo=None) == local:
+            return at
+        return self._turn(from_datetime(aware.replace(fold=1)), at)
+
+    # --- a rhythm: stretches between two turns of the clock, each with an offset of its own ----------------------------
+
+    def _next_of_rhythm(self, after: Timestamp) -> Timestamp | None:
+        while True:
+            first = after + 1  # that may match
+            offset = self._offset(first)
+            end = first + _DAY_US
+            turns = self._offset(end) != offset
+            if turns:
+                end = self._turn(first, end)
+            local = self._match_after(_plain(after, offset))
+            if local is None:
+                return None
+            at = _as_utc(local) - offset
+            if at < end:
+                return at
+            # No time between here and two days before it can match, whatever the clock does in between.
+            after = end - 1 if turns else max(end - 1, at - 2 * _DAY_US)
+
+    def _latest_of_rhythm(self, at: Timestamp) -> Timestamp | None:
+        while True:
+            offset = self._offset(at)
+            begin = at - _DAY_US
+            turns = self._offset(begin) != offset
+            if turns:
+                begin = self._turn(begin, at)
+            local = self._match_until(_plain(at, offset))
+            if local is None:
+                return None
+            found = _as_utc(local) - offset
+            if found >= begin:
+                return found
+            at = begin - 1 if turns else min(begin - 1, found + 2 * _DAY_US)
+
+    # --- helpers -------------------------------------------------------------------------------------------------------
+
+    def _offset(self, at: Timestamp) -> int:
+        offset = to_datetime(at).astimezone(self._zone).utcoffset()
+        assert offset is not None
+        return offset // timedelta(microseconds=1)
+
+    def _turn(self, before: Timestamp, after: Timestamp) -> Timestamp:
+        """The first moment in (before, after] at which the clock has been turned."""
+        offset = self._offset(before)
+        while after - before > 1:
+            middle = (before + after) // 2
+            if self._offset(middle) == offset:
+                before = middle
+            else:
+                after = middle
+        return after
+
+    def _match_after(self, local: datetime) -> datetime | None:
+        return _first(self._forward, local.replace(microsecond=0))
+
+    def _match_until(self, local: datetime) -> datetime | None:
+        return _first(self._backward, local.replace(microsecond=0) + timedelta(seconds=1))
+
+
+class Times:
+    """Nominal times from `start_at` on, and before `end_at`."""
+
+    def __init__(
+        self, source: NominalTimes, start_at: Timestamp | None = None, end_at: Timestamp | None = None
+    ) -> None:
+        self._source = source
+        self._start_at = _FIRST_TIME if start_at is None else start_at
+        self._end_at = _LAST_TIME if end_at is None else end_at
+
+    def next(self, after: Timestamp) -> Timestamp | None:
+        at = self._source.next(max(after, self._start_at - 1))
+        return at if at is not None and at < self._end_at else None
+
+    def latest(self, at: Timestamp) -> Timestamp | None:
+        found = self._source.latest(min(at, self._end_at - 1))
+        return found if found is not None and found >= self._start_at else None
+
+    def after(self, after: Timestamp) -> Iterator[Timestamp]:
+        """One after the other, earliest first."""
+        at = self.next(after)
+        while at is not None:
+            yield at
+            at = self.next(at)
+
+    def back_from(self, at: Timestamp) -> Iterator[Timestamp]:
+        """One before the other, latest first."""
+        found = self.latest(at)
+        while found is not None:
+            yield found
+            found = self.latest(found - 1)
+
+
+def _parse(expression: str) -> CronSim:
+    fields = expression.split()
+    if len(expression.encode("utf-8", "replace")) > EXPRESSION_BYTES or len(fields) not in (5, 6):
+        raise _bad(
+            expression[:EXPRESSION_BYTES],
+            f"it has {len(fields)} fields in {len(expression)} characters; it must have 5 (minute hour day month weekday), "
+            f"or 6 with seconds first, in at most {EXPRESSION_BYTES} bytes",
+        )
+    try:
+        simulation = CronSim(expression, _SOME_DATE)
+    except CronSimError as error:
+        raise _bad(expression, str(error)) from error
+    if _first(simulation, _SOME_DATE) is None:
+        raise _bad(expression, "no day ever matches it")
+    return simulation
+
+
+def _bad(expression: str, reason: str) -> InvalidArgument:
+    return InvalidArgument(
+        f'cron_expr={expression!r}: {reason}. Write for example "0 6 * * MON-FRI".', field="cron_expr"
+    )
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name or "UTC")
+    except (LookupError, ValueError, OSError) as error:
+        raise InvalidArgument(
+            f'timezone={name!r} is no time zone. Use an IANA name such as "Europe/Berlin" or "UTC".', field="timezone"
+        ) from error
+
+
+def _first(simulation: CronSim, since: datetime) -> datetime | None:
+    """What the simulation comes to first, beyond `since`; None if nothing in 50 years."""
+    simulation = copy.copy(simulation)
+    simulation.dt = since
+    try:
+        return next(simulation)
+    except (StopIteration, OverflowError):
+        return None
+
+
+def _plain(at: Timestamp, offset: int) -> datetime:
+    return to_datetime(at + offset).replace(tzinfo=None)
+
+
+def _as_utc(local: datetime) -> Timestamp:
+    return from_datetime(local.replace(tzinfo=_UTC))
+
+
+_UTC = to_datetime(0).tzinfo

@@ -1,0 +1,216 @@
+"""Workflow types as queues: what an operator may say about one, and which of its waiting runs may begin.
+
+Permits derive from the state of runs (a RUNNING one holds one, nobody else does), so nothing can leak. Rates are kept as the
+time at which the next start is due if starts came evenly (GCRA): one number each, right however seldom it is looked at.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from .times import US_PER_S, Timestamp
+
+WhenFull: TypeAlias = Literal["queue", "reject", "cancel-oldest"]
+
+_BUNCH_S = 0.1  # so much of a rate may begin at once
+
+
+class TypeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit of None is none."""
+
+    paused: bool = False
+    max_running: int | None = None
+    max_running_per_key: int | None = None
+    starts_per_second: float | None = None
+    starts_per_second_per_key: float | None = None
+    when_full: WhenFull = "queue"
+
+    @property
+    def by_key(self) -> bool:
+        return self.max_running_per_key is not None or self.starts_per_second_per_key is not None
+
+    @property
+    def limiting(self) -> bool:
+        """Whether claims have to heed it."""
+        limited = self.max_running is not None or self.starts_per_second is not None or self.by_key
+        return self.paused or limited
+
+
+class WorkflowTypeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a type: what an operator said, which versions workers brought, how many runs are open."""
+
+    namespace: str
+    workflow_type: str
+    limits: TypeLimits = TypeLimits()
+    versions: tuple[str, ...] = ()
+    default_version: str = ""
+    open_runs: int = 0
+
+
+class QueueDepth(msgspec.Struct, frozen=True, kw_only=True):
+    """How many runs of a type wait for a worker, by the version they are pinned to. `version` empty: pinned to none."""
+
+    workflow_type: str
+    version: str
+    waiting: int  # counted no further than a cap
+    oldest_since: Timestamp | None
+
+
+class QueueStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue and who serves it. `held_back`: why nothing is taken although slots are free; empty if nothing is in the way."""
+
+    depth: QueueDepth
+    workers: int
+    free_slots: int
+    held_back: str
+
+
+class Pressure(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a type's limits are used, for those who ask why a run waits."""
+
+    limits: TypeLimits
+    running: int
+    running_of_key: int = 0
+    holder_of_key: str = ""  # run id of one that holds a permit of the key
+    begins_at: Timestamp | None = None  # when the rates allow the next start
+
+
+class Rate(NamedTuple):
+    """So many starts a second, evenly: `due_at` is when the next one would come."""
+
+    per_second: float
+    due_at: Timestamp
+
+    @property
+    def _spacing_us(self) -> float:
+        return US_PER_S / self.per_second
+
+    @property
+    def _tolerance_us(self) -> float:
+        return max(0.0, self.per_second * _BUNCH_S - 1) * self._spacing_us
+
+    def allows_at(self) -> Timestamp:
+        """When the next start may be."""
+        return math.ceil(self.due_at - self._tolerance_us)
+
+    def allows(self, now: Timestamp) -> bool:
+        return self.allows_at() <= now
+
+    def after_start(self, now: Timestamp) -> "Rate":
+        return Rate(self.per_second, max(self.due_at, now) + max(1, round(self._spacing_us)))
+
+
+class Candidate(NamedTuple):
+    """A PENDING run. `place`: that of its key in the turn. `first`: it was never claimed, so that rates count it."""
+
+    run_id: str
+    key: str
+    priority: int
+    ready_at: Timestamp
+    first: bool
+    place: int = 0
+
+
+class Room:
+    """What the limits of a type leave at this moment. `take` uses it up."""
+
+    def __init__(
+        self,
+        limits: TypeLimits,
+        *,
+        wanted: int,
+        running: Mapping[str, int],
+        now: Timestamp,
+        due_at: Timestamp = 0,
+        spare: int | None = None,
+    ) -> None:
+        """`running`: RUNNING runs by key, those without one under "". `spare`: what the namespace's own limit leaves."""
+        self._limits = limits
+        self._running = dict(running)
+        self._now = now
+        self._rate = None if limits.starts_per_second is None else Rate(limits.starts_per_second, due_at)
+        self.key_rates: dict[str, Rate] = {}
+        self.changed_keys: set[str] = set()
+        self.again_at: Timestamp | None = None
+        self.left = wanted if spare is None else min(wanted, spare)
+        if limits.max_running is not None:
+            self.left = min(self.left, limits.max_running - sum(running.values()))
+        if limits.paused:
+            self.left = 0
+        self.left = max(0, self.left)
+
+    @property
+    def due_at(self) -> Timestamp:
+        return 0 if self._rate is None else self._rate.due_at
+
+    @property
+    def rated(self) -> bool:
+        return self._rate is not None or self._limits.starts_per_second_per_key is not None
+
+    @property
+    def full_keys(self) -> list[str]:
+        """Keys of which no run may begin, however many wait."""
+        limit = self._limits.max_running_per_key
+        return [] if limit is None else sorted(key for key, count in self._running.items() if key and count >= limit)
+
+    def key_room(self, key: str) -> int:
+        limit = self._limits.max_running_per_key
+        return self.left if limit is None or not key else min(self.left, limit - self._running.get(key, 0))
+
+    def know_keys(self, due_at: Mapping[str, Timestamp]) -> None:
+        """When the next start of these keys is due; of others it is now."""
+        if (per_second := self._limits.starts_per_second_per_key) is not None:
+            self.key_rates |= {key: Rate(per_second, at) for key, at in due_at.items()}
+
+    def take(self, candidate: Candidate) -> bool:
+        """Whether it may begin."""
+        if self.left <= 0 or self.key_room(candidate.key) <= 0:
+            return False
+        if candidate.first and not self._spend(candidate.key):
+            return False
+        self.left -= 1
+        self._running[candidate.key] = self._running.get(candidate.key, 0) + 1
+        return True
+
+    def _spend(self, key: str) -> bool:
+        """A start, if the rates allow one now."""
+        of_key = self._rate_of(key)
+        for rate in (self._rate, of_key):
+            if rate is not None and not rate.allows(self._now):
+                at = rate.allows_at()
+                self.again_at = at if self.again_at is None else min(self.again_at, at)
+                return False
+        if self._rate is not None:
+            self._rate = self._rate.after_start(self._now)
+        if of_key is not None:
+            self.key_rates[key] = of_key.after_start(self._now)
+            self.changed_keys.add(key)
+        return True
+
+    def _rate_of(self, key: str) -> Rate | None:
+        per_second = self._limits.starts_per_second_per_key
+        if per_second is None or not key:
+            return None
+        return self.key_rates.get(key) or Rate(per_second, 0)
+
+
+def choose(room: Room, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Those that begin now, in order: higher priority first, then the keys in turn, one run of each at a time."""
+    ranks: dict[tuple[str, int], int] = {}
+    ordered: list[tuple[int, int, int, Timestamp, Candidate]] = []
+    unique = {candidate.run_id: candidate for candidate in candidates}
+    for each in sorted(unique.values(), key=lambda one: (-one.priority, one.ready_at, one.run_id)):
+        rank = 0
+        if each.place:
+            rank = ranks[each.key, each.priority] = ranks.get((each.key, each.priority), -1) + 1
+        ordered.append((-each.priority, rank, each.place, each.ready_at, each))
+    return [entry[-1] for entry in sorted(ordered) if room.take(entry[-1])]
+
+
+def begins_at(limits: TypeLimits, due_at: Timestamp, key_due_at: Timestamp) -> Timestamp | None:
+    """When the rates of a type and of a key allow the next start. None: there are none."""
+    rates = ((limits.starts_per_second, due_at), (limits.starts_per_second_per_key, key_due_at))
+    times = [Rate(per_second, at).allows_at() for per_second, at in rates if per_second is not None]
+    return max(times, default=None)

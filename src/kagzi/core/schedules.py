@@ -1,0 +1,150 @@
+"""Schedules: what they say, what became of their nominal times, and what a run that is still open means for the next one."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from .commands import StartRun
+from .cron import Cron, Interval, NominalTimes, Times
+from .errors import ErrorDetail, InvalidArgument
+from .limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_WINDOW_US
+from .records import NO_LABELS, Payload
+from .times import US_PER_S, Timestamp, to_datetime
+
+Overlap: TypeAlias = Literal["allow", "skip", "buffer_one", "cancel_other"]
+OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
+
+Cause: TypeAlias = Literal["clock", "catchup", "trigger", "backfill"]
+
+
+class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a schedule says: either `cron_expr`, or `interval_us`. Nominal times are at or after `start_at` and before `end_at`."""
+
+    workflow_type: str
+    cron_expr: str = ""
+    interval_us: int | None = None
+    timezone: str = ""
+    input: Payload | None = None
+    context: Payload | None = None
+    version: str = ""
+    labels: Mapping[str, str] = NO_LABELS
+    priority: int = 0
+    overlap: Overlap = "allow"
+    jitter_us: int = 0
+    start_at: Timestamp | None = None
+    end_at: Timestamp | None = None
+    max_catchup: int = SCHEDULE_CATCHUP_DEFAULT
+    catchup_window_us: int = SCHEDULE_CATCHUP_WINDOW_US
+    timeout_us: int | None = None  # of each run, from its creation
+
+
+class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """`next_at`: the nominal time that has not been decided about, None when there is none or the schedule is paused.
+    `due_at`: when that is done, which is jitter later. `revision` grows with every change except a fire."""
+
+    namespace: str
+    schedule_id: str
+    spec: ScheduleSpec
+    enabled: bool = True
+    paused_reason: str = ""
+    next_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+    last_fired_at: Timestamp | None = None
+    created_at: Timestamp = 0
+    updated_at: Timestamp = 0
+    revision: int = 1
+    request_id: str = ""
+
+
+class Fire(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a nominal time: a run, or a reason why not. A skip may stand for several, up to `skipped_until`; `count`
+    is how many, 0 if nobody counted."""
+
+    nominal_at: Timestamp
+    at: Timestamp
+    cause: Cause
+    run_id: str | None = None
+    reason: str = ""
+    skipped_until: Timestamp | None = None
+    count: int = 0
+
+    @property
+    def skipped(self) -> bool:
+        return self.run_id is None
+
+
+class OpenRun(msgspec.Struct, frozen=True, gc=False):
+    """A run of the schedule that has not ended. `waits`: it has not begun, because it waits for another one to end.
+    `stops`: it was asked to."""
+
+    run_id: str
+    waits: bool = False
+    stops: bool = False
+
+
+class Go(msgspec.Struct, frozen=True):
+    """Start, after these were asked to stop."""
+
+    start: StartRun
+    cancel: tuple[str, ...] = ()
+
+
+def nominal_times(spec: ScheduleSpec, anchor: Timestamp) -> Times:
+    """Raises InvalidArgument. An interval counts from `start_at`, or else from `anchor`: when the schedule was made."""
+    if bool(spec.cron_expr) == (spec.interval_us is not None):
+        given = "both are given" if spec.cron_expr else "neither is given"
+        raise InvalidArgument(f"cron_expr or interval: {given}. Give exactly one.", field="cron_expr")
+    source: NominalTimes
+    if spec.interval_us is None:
+        source = Cron(spec.cron_expr, spec.timezone)
+    else:
+        if spec.timezone not in ("", "UTC"):
+            raise InvalidArgument(
+                "timezone is given with an interval, which knows no zones. Leave it out, or use cron_expr.",
+                field="timezone",
+            )
+        source = Interval(spec.interval_us, anchor if spec.start_at is None else spec.start_at)
+    return Times(source, spec.start_at, spec.end_at)
+
+
+def due_time(schedule_id: str, jitter_us: int, nominal: Timestamp, following: Timestamp | None) -> Timestamp:
+    """The nominal time, later by a jitter that is always the same for it, and never so late that the next one overtakes it."""
+    if not jitter_us:
+        return nominal
+    most = jitter_us if following is None else min(jitter_us, following - nominal)
+    digest = hashlib.blake2b(f"{schedule_id}\0{nominal}".encode(), digest_size=8).digest()
+    return nominal + most * int.from_bytes(digest) // 2**64
+
+
+def run_name(schedule_id: str, nominal: Timestamp) -> str:
+    """The workflow_id of the run of a nominal time: `<schedule>/<RFC 3339, UTC>`."""
+    precision = "seconds" if nominal % US_PER_S == 0 else "microseconds"
+    return f"{schedule_id}/{to_datetime(nominal).replace(tzinfo=None).isoformat(timespec=precision)}Z"
+
+
+def request_of(schedule_id: str, what: str) -> str:
+    """The request id of a start, of bounded length: the same for the same nominal time, or the same trigger."""
+    named = f"{schedule_id}\0{what}".encode()
+    return f"schedule:{hashlib.blake2b(named, digest_size=16).hexdigest()}"
+
+
+def overlapped(start: StartRun, overlap: Overlap, open_runs: list[OpenRun]) -> Go | str:
+    """What the schedule's open runs mean for a start: it goes ahead, perhaps otherwise than meant, or the reason why not."""
+    if overlap == "allow" or not open_runs:
+        return Go(start)
+    running = [run for run in open_runs if not run.waits]
+    blocker = (running or open_runs)[-1].run_id
+    if overlap == "skip":
+        return f"run {blocker} of this schedule is still open and overlap is skip"
+    if overlap == "cancel_other":
+        return Go(start, tuple(run.run_id for run in open_runs if not run.stops))
+    waiting = [run for run in open_runs if run.waits]
+    if waiting:
+        return f"run {waiting[-1].run_id} of this schedule waits already for run {blocker} to end and overlap is buffer_one"
+    return Go(msgspec.structs.replace(start, blocked_by=blocker))
+
+
+def refusal_reason(error: ErrorDetail) -> str:
+    return f"the start was refused: {error.message}"

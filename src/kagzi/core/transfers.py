@@ -1,0 +1,363 @@
+"""Runs as lines of JSON, to be kept in a file or taken to another store.
+
+A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then one `end` line
+that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that are JSON stand there as they
+are, byte for byte, so that people can read them; other data are in base64.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from .errors import ErrorDetail, ErrorKind, InvalidArgument
+from .records import NO_LABELS, Payload
+from .retry import RetryPolicy
+from .states import RunStatus, StepKind, StepStatus, WaitReason
+from .times import Timestamp
+
+FORMAT = 1
+RUNNING_NOTE = "it was running when it was exported, and goes on as pending: stop its workers before, or steps may run in both places"
+
+
+class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is left out has its default value; what is unknown is refused."""
+
+
+class Data(_Image, frozen=True):
+    """A payload: its bytes as JSON or in base64, never both, and its metadata."""
+
+    json: msgspec.Raw = msgspec.Raw()
+    base64: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class RunImage(_Image, frozen=True):
+    run_id: str
+    workflow_id: str
+    workflow_type: str
+    status: RunStatus
+    created_at: Timestamp
+    last_seq: int
+    request_id: str
+    version: str | None = None
+    wait_reason: WaitReason | None = None
+    priority: int = 0
+    lease: int = 0
+    attempt: int = 1
+    lost_leases: int = 0
+    retry: RetryPolicy | None = None
+    labels: Mapping[str, str] = NO_LABELS
+    parent_run_id: str | None = None
+    parent_step_id: str | None = None
+    on_close: Literal["cancel", "abandon"] | None = None
+    watched: bool = False
+    has_children: bool = False
+    cascade_due: bool = False
+    concurrency_key: str = ""
+    schedule_id: str | None = None
+    blocked_by: str | None = None
+    started_at: Timestamp | None = None
+    finished_at: Timestamp | None = None
+    ready_at: Timestamp | None = None
+    wake_at: Timestamp | None = None
+    paused_wake_at: Timestamp | None = None
+    deadline_at: Timestamp | None = None
+    cancel_requested_at: Timestamp | None = None
+    cancel_by: Timestamp | None = None
+    cancel_reason: str | None = None
+    pause_requested: bool = False
+    pause_reason: str | None = None
+    status_text: str | None = None
+    progress: float | None = None
+    forked_from: str | None = None
+    continued_as: str | None = None
+    tried_builds: tuple[str, ...] = ()
+    retry_request_id: str | None = None
+    error: ErrorDetail | None = None
+    problem: ErrorDetail | None = None
+    input: Data | None = None
+    context: Data | None = None
+    output: Data | None = None
+
+
+class StepImage(_Image, frozen=True):
+    step_id: str
+    name: str
+    kind: StepKind
+    status: StepStatus
+    begun_seq: int
+    created_at: Timestamp
+    attempt: int = 1
+    seq: int = 0
+    retry: RetryPolicy | None = None
+    timeout_ms: int = 0
+    once: bool = False
+    started_at: Timestamp | None = None
+    finished_at: Timestamp | None = None
+    retry_at: Timestamp | None = None
+    wake_at: Timestamp | None = None
+    child_run_id: str | None = None
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    worker_id: str | None = None
+    error: ErrorDetail | None = None
+    input: Data | None = None
+    output: Data | None = None
+    details: Data | None = None
+
+
+class AttemptImage(_Image, frozen=True):
+    """An earlier attempt that failed. `forgotten`: it was made before an explicit retry; a higher number was later."""
+
+    step_id: str
+    attempt: int
+    begun_seq: int
+    seq: int
+    finished_at: Timestamp
+    retry_at: Timestamp
+    error: ErrorDetail
+    started_at: Timestamp | None = None
+    worker_id: str | None = None
+    forgotten: int = 0
+
+
+class SignalImage(_Image, frozen=True):
+    number: int
+    name: str
+    request_id: str
+    received_at: Timestamp
+    payload: Data
+    step_id: str | None = None
+
+
+class LinkImage(_Image, frozen=True):
+    """A step that waits for a run it did not start."""
+
+    step_id: str
+    child_run_id: str
+
+
+Part: TypeAlias = StepImage | AttemptImage | SignalImage | LinkImage
+
+
+class End(_Image, frozen=True):
+    """How many lines of each kind there were."""
+
+    steps: int
+    attempts: int
+    signals: int
+    links: int
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Exactly one of these is there; `kagzi`, the version of the format, and `note` go with a run."""
+
+    kagzi: int = 0
+    note: str = ""
+    run: RunImage | None = None
+    step: StepImage | None = None
+    attempt: AttemptImage | None = None
+    signal: SignalImage | None = None
+    link: LinkImage | None = None
+    end: End | None = None
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(Line).decode
+_decode_any = msgspec.json.Decoder().decode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+# --- data ------------------------------------------------------------------------------------------------------------------
+
+
+def write_data(payload: Payload | None) -> Data | None:
+    if payload is None:
+        return None
+    metadata = dict(payload.metadata) if payload.metadata else None
+    if _stands_alone(payload.data):
+        return Data(json=msgspec.Raw(payload.data), metadata=metadata)
+    return Data(base64=base64.b64encode(payload.data).decode(), metadata=metadata)
+
+
+def _stands_alone(data: bytes) -> bool:
+    """Whether it is JSON that comes back as it is from the middle of a line."""
+    if b"\n" in data or b"\r" in data or data != data.strip():
+        return False
+    try:
+        _decode_any(data)
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def read_data(data: Data | None, field: str) -> Payload | None:
+    """Raises InvalidArgument."""
+    return None if data is None else require_data(data, field)
+
+
+def require_data(data: Data, field: str) -> Payload:
+    """The same for what must be there."""
+    raw = bytes(data.json)
+    if (data.base64 is None) == (not raw):
+        raise InvalidArgument(f"{field} has neither json nor base64, or both. Give one of them.", field=field)
+    if data.base64 is None:
+        return Payload(raw, data.metadata)
+    try:
+        return Payload(base64.b64decode(data.base64, validate=True), data.metadata)
+    except ValueError:
+        raise InvalidArgument(f"{field}.base64 is no base64.", field=f"{field}.base64") from None
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------------
+
+
+def write_run_line(image: RunImage) -> bytes:
+    note = RUNNING_NOTE if image.status is RunStatus.RUNNING else ""
+    return _encode(Line(kagzi=FORMAT, note=note, run=image)) + b"\n"
+
+
+def write_part_line(part: Part) -> bytes:
+    match part:
+        case StepImage():
+            line = Line(step=part)
+        case AttemptImage():
+            line = Line(attempt=part)
+        case SignalImage():
+            line = Line(signal=part)
+        case LinkImage():
+            line = Line(link=part)
+    return _encode(line) + b"\n"
+
+
+def write_end_line(end: End) -> bytes:
+    return _encode(Line(end=end)) + b"\n"
+
+
+def read_line(data: bytes, number: int) -> RunImage | Part | End:
+    """Raises InvalidArgument, which names line and field."""
+    try:
+        line = _decode(data)
+    except _UNREADABLE as error:
+        _refuse_format(_head(data).kagzi, number)
+        raise InvalidArgument(f"line {number}: {_reason(error)}", field=f"line {number}") from None
+    found = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
+    if len(found) != 1:
+        raise InvalidArgument(
+            f"line {number} holds {len(found)} of run, step, attempt, signal, link and end. Each line holds one.",
+            field=f"line {number}",
+        )
+    if line.run is not None:
+        _refuse_format(line.kagzi, number)
+    return found[0]
+
+
+def _refuse_format(version: int, number: int) -> None:
+    if version != FORMAT:
+        raise InvalidArgument(
+            f"line {number}: kagzi={version} is a format that this server does not know; it knows {FORMAT}. "
+            "Import it with the version that exported it, or a newer one.",
+            field=f"line {number}: kagzi",
+        )
+
+
+def begins_run(data: bytes) -> bool:
+    """Whether this line is the first one of a run; lines that cannot be read are not."""
+    return bool(bytes(_head(data).run))
+
+
+class _Head(msgspec.Struct):
+    kagzi: int = FORMAT
+    run: msgspec.Raw = msgspec.Raw()
+
+
+def _head(data: bytes) -> _Head:
+    try:
+        return _decode_head(data)
+    except _UNREADABLE:
+        return _Head()
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply."
+    return f"{error}."
+
+
+# --- what an import makes of it ----------------------------------------------------------------------------------------------
+
+
+def as_imported(image: RunImage) -> RunImage:
+    """Nobody holds it where it goes: who was running waits for a worker, or is paused if that was asked for."""
+    if image.status is not RunStatus.RUNNING:
+        return image
+    status = RunStatus.PAUSED if image.pause_requested else RunStatus.PENDING
+    return msgspec.structs.replace(image, status=status, lease=image.lease + 1, pause_requested=False, ready_at=None)
+
+
+_UNCHANGED = (
+    "workflow_id",
+    "workflow_type",
+    "version",
+    "priority",
+    "lease",
+    "attempt",
+    "lost_leases",
+    "request_id",
+    "parent_run_id",
+    "parent_step_id",
+    "watched",
+    "has_children",
+    "cascade_due",
+    "schedule_id",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "deadline_at",
+    "cancel_requested_at",
+    "cancel_by",
+    "cancel_reason",
+    "pause_reason",
+    "status_text",
+    "progress",
+    "forked_from",
+    "continued_as",
+    "retry_request_id",
+)
+
+
+def unchanged(image: RunImage) -> dict[str, Any]:
+    """What every store keeps under the same name, as it is."""
+    return {name: getattr(image, name) for name in _UNCHANGED}
+
+
+def has_diverged(image: RunImage) -> bool:
+    """Whether it was paused because the code did not fit."""
+    problem = image.problem
+    return image.status is RunStatus.PAUSED and problem is not None and problem.kind is ErrorKind.NONDETERMINISM
+
+
+class Digest:
+    """Tells whether two runs are the same: all that matters of their lines, in order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, item: RunImage | Part) -> None:
+        if isinstance(item, RunImage):
+            item = msgspec.structs.replace(as_imported(item), lease=0, ready_at=None)
+        elif isinstance(item, AttemptImage):
+            item = msgspec.structs.replace(item, forgotten=int(item.forgotten > 0))
+        self._hash.update(_encode(item))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digest) and self._hash.digest() == other._hash.digest()
+
+    def __hash__(self) -> int:
+        return hash(self._hash.digest())

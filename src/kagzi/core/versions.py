@@ -1,0 +1,117 @@
+"""Versions of workflow types: which of two is the newer, which one a new run gets, and what may be done to them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cmp_to_key
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from .errors import PreconditionFailed, not_found
+from .times import Timestamp
+
+VersionChange: TypeAlias = Literal["default", "no_default", "deprecate", "restore"]
+
+_PARTS = re.compile(r"(\d+)")
+
+
+class VersionMark(msgspec.Struct, frozen=True):
+    """What decides about new runs. `is_set`: somebody made it the default."""
+
+    workflow_type: str
+    version: str
+    deprecated: bool = False
+    is_set: bool = False
+
+
+class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """`is_default`: runs that ask for none get it. `open_is_capped`: there may be more open runs than were counted."""
+
+    workflow_type: str
+    version: str
+    first_seen_at: Timestamp
+    deprecated: bool = False
+    is_set: bool = False
+    is_default: bool = False
+    open_runs: int = 0
+    open_is_capped: bool = False
+    workers: int = 0
+
+
+def compare_versions(one: str, other: str) -> int:
+    """Negative if `one` is older than `other`, 0 if they are the same. Numbers inside a version count as numbers: 1.9 < 1.10."""
+    if one == other:
+        return 0
+    here, there = _key(one), _key(other)
+    if here == there:  # 1 and 01
+        return -1 if one < other else 1
+    return -1 if here < there else 1
+
+
+def best_first(versions: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(versions), key=cmp_to_key(compare_versions), reverse=True))
+
+
+def default_version(marks: Iterable[VersionMark]) -> str | None:
+    """Of one type: the one that was set, else the highest that is not deprecated. None: there is none."""
+    taking = [mark for mark in marks if not mark.deprecated]
+    for mark in taking:
+        if mark.is_set:
+            return mark.version
+    best = best_first(mark.version for mark in taking)
+    return best[0] if best else None
+
+
+def version_for_start(workflow_type: str, asked: str, marks: Sequence[VersionMark]) -> str:
+    """What a new run is pinned to; empty if no version is known yet. Raises PreconditionFailed if none may be started."""
+    if not marks:
+        return asked
+    if not asked:
+        default = default_version(marks)
+        if default is None:
+            raise PreconditionFailed(
+                f"every version of {workflow_type} is deprecated, so no new run can start. Start a worker with a newer "
+                f"version, or take one back: kagzi versions deprecate {workflow_type} {marks[0].version} --undo",
+                field="version",
+            )
+        return default
+    if any(mark.version == asked and mark.deprecated for mark in marks):
+        default = default_version(marks)
+        instead = (
+            f"Ask for version {default}, or for none" if default is not None else "Start a worker with a newer one"
+        )
+        raise PreconditionFailed(
+            f"version {asked} of {workflow_type} is deprecated and takes no new runs. {instead}; or undo it: "
+            f"kagzi versions deprecate {workflow_type} {asked} --undo",
+            field="version",
+        )
+    return asked
+
+
+def check_change(marks: Sequence[VersionMark], workflow_type: str, version: str, change: VersionChange) -> None:
+    """Raises NotFound for a version that was never registered, PreconditionFailed for what would leave new runs stranded."""
+    if change == "no_default":
+        if not marks:
+            raise not_found("workflow type", workflow_type)
+        return
+    mark = next((mark for mark in marks if mark.version == version), None)
+    if mark is None:
+        raise not_found("version", f"{version} of {workflow_type}")
+    if change == "default" and mark.deprecated:
+        raise PreconditionFailed(
+            f"version {version} of {workflow_type} is deprecated, so it cannot be the default. Undo that first: "
+            f"kagzi versions deprecate {workflow_type} {version} --undo",
+            field="version",
+        )
+    if change == "deprecate" and mark.is_set:
+        raise PreconditionFailed(
+            f"version {version} of {workflow_type} was set as the default, so it cannot be deprecated. Set another first: "
+            f"kagzi versions set-default {workflow_type} VERSION",
+            field="version",
+        )
+
+
+def _key(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Numbers before words, each compared as what it is."""
+    parts = (part for part in _PARTS.split(version) if part)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)

@@ -1,0 +1,89 @@
+"""What happens to workers, as it is kept for people to read."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+from .records import WorkerRecord
+from .states import WorkerStatus
+from .times import Timestamp
+
+
+class WorkerEventKind(StrEnum):
+    REGISTERED = "registered"
+    RECONNECTED = "reconnected"
+    DRAINING = "draining"  # it takes no more work
+    DRAINED = "drained"  # it had drained when it left
+    LEFT = "left"
+    LOST = "lost"  # it was not heard of for longer than a lease
+    TROUBLE = "trouble"  # something ails it; the detail says what
+
+
+class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """`number` tells events of one moment apart, in their order."""
+
+    worker_id: str
+    kind: WorkerEventKind
+    at: Timestamp
+    detail: str = ""
+    number: int = 0
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """What ails a worker: loop_blocked, threads_full, gil_held; and in words, with the remedy."""
+
+    kind: str
+    detail: str
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """`draining`: this very process was told to drain before it came back, and still is to. `new_versions`: it serves something
+    that nobody ever served."""
+
+    known_before: bool
+    draining: bool
+    new_versions: bool
+
+
+Happened: TypeAlias = tuple[WorkerEventKind, str]
+"""What, and in words."""
+
+EVENT_OF_STATUS = {
+    WorkerStatus.ONLINE: WorkerEventKind.RECONNECTED,
+    WorkerStatus.DRAINING: WorkerEventKind.DRAINING,
+    WorkerStatus.OFFLINE: WorkerEventKind.LEFT,
+}
+LOST: Happened = (WorkerEventKind.LOST, "it was not heard of for longer than a lease; its runs are taken over")
+
+
+def registered(worker: WorkerRecord, *, known_before: bool) -> list[Happened]:
+    parts = (
+        worker.hostname and f"host {worker.hostname}",
+        worker.pid and f"pid {worker.pid}",
+        worker.build_id and f"build {worker.build_id}",
+        worker.sdk_version and f"SDK {worker.sdk_version}",
+    )
+    kind = WorkerEventKind.RECONNECTED if known_before else WorkerEventKind.REGISTERED
+    return [(kind, ", ".join(part for part in parts if part))]
+
+
+def left(before: WorkerStatus, handed_back: int) -> list[Happened]:
+    """Nothing, if it had left before."""
+    if before is WorkerStatus.OFFLINE:
+        return []
+    runs = f"{handed_back} {'run was' if handed_back == 1 else 'runs were'} handed back" if handed_back else ""
+    events = [(WorkerEventKind.LEFT, runs)]
+    return [(WorkerEventKind.DRAINED, ""), *events] if before is WorkerStatus.DRAINING else events
+
+
+def troubled(troubles: Iterable[Trouble]) -> list[Happened]:
+    return [(WorkerEventKind.TROUBLE, f"{trouble.kind}: {trouble.detail}") for trouble in troubles]
+
+
+def as_heard(worker: WorkerRecord, alive_since: Timestamp) -> WorkerRecord:
+    """OFFLINE, if it was not heard of since then."""
+    if worker.last_heartbeat_at >= alive_since or worker.status is WorkerStatus.OFFLINE:
+        return worker
+    return msgspec.structs.replace(worker, status=WorkerStatus.OFFLINE, active_count=0)
