@@ -6,11 +6,13 @@ A file holds statements, each headed by `-- name: some_name` and a comment that 
 
 import hashlib
 import re
+from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
+_PART = re.compile(r"\{([a-z_]+)\}")
 _MIGRATION = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
 
 
@@ -31,6 +33,13 @@ def load_statements(package: str) -> dict[str, str]:
                 raise ValueError(f"{package}: statement {name!r} is defined twice")
             statements[name] = body.strip().rstrip(";")
     return statements
+
+
+def expand(text: str, parts: Mapping[str, str]) -> str:
+    """The text with each `{part}` put in, and those within them."""
+    while _PART.search(text):
+        text = _PART.sub(lambda found: parts[found[1]], text)
+    return text
 
 
 def load_migrations(package: str) -> tuple[Migration, ...]:

@@ -1,7 +1,8 @@
 """Servers on one database wake each other: LISTEN on one connection, NOTIFY on its sibling, names and nothing else.
 
 The listening connection is watched and made again for ever. Whatever may have been missed meanwhile is covered by
-one `LOOK_AGAIN`.
+one `LOOK_AGAIN`. Through a pooler in transaction mode nobody can listen, but all can notify: such a server is told to look
+every second instead.
 """
 
 import asyncio
@@ -25,6 +26,9 @@ _PROBE_INTERVAL_S = 30.0
 _PROBE_TIMEOUT_S = 10.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
+_DEAF_INTERVAL_S = 1.0
+"""A cancelled run begins no step later than a second afterwards, whichever server was told."""
+_PROBE_SETTINGS = {"jit": "off"}  # a pooler shows itself by what it does with a setting
 
 
 class _Letter(msgspec.Struct, frozen=True, array_like=True):
@@ -50,12 +54,13 @@ class PostgresBus:
         self._listening: asyncio.Task[None] | None = None
 
     async def open(self, on_wake: Callable[[Wake], None]) -> None:
-        """Returns once it listens; raises Unavailable if it cannot."""
+        """Returns once it listens, or knows that it never will; raises Unavailable if the database is."""
         if self._listening is not None:
             return
         self._on_wake = on_wake
-        connection, lost = await self._subscribe()
-        self._listening = asyncio.create_task(self._listen(connection, lost), name="kagzi-bus")
+        subscribed = await self._subscribe()
+        task = self._look() if subscribed is None else self._listen(*subscribed)
+        self._listening = asyncio.create_task(task, name="kagzi-bus")
 
     async def publish(self, wake: Wake) -> None:
         async with self._sender.use() as session:
@@ -80,11 +85,14 @@ class PostgresBus:
                 # Servers that lost the same database come back at different moments: each id has a step of its own.
                 await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S) * self._step(failures))
                 try:
-                    connection, lost = await self._subscribe()
+                    subscribed = await self._subscribe()
                 except Unavailable as error:
                     failures = min(failures + 1, 10)
                     _log.warning("wake-ups from other servers are late: %s", error)
                 else:
+                    if subscribed is None:
+                        return await self._look()
+                    connection, lost = subscribed
                     failures = 0
                     self._deliver(LOOK_AGAIN)
                     break
@@ -92,8 +100,22 @@ class PostgresBus:
     def _step(self, failures: int) -> float:
         return 0.75 + (sum(self._server_id.encode()) + failures) % 8 / 16
 
-    async def _subscribe(self) -> tuple[asyncpg.Connection, asyncio.Event]:
-        connection = await self._target.connect({})
+    async def _look(self) -> None:
+        _log.warning(
+            "%s is reached through a pooler in transaction mode: other servers cannot wake this one, which looks every second "
+            "instead. Name the database itself with --db-direct for wake-ups at once.",
+            self._target.place,
+        )
+        while True:
+            await asyncio.sleep(_DEAF_INTERVAL_S)
+            self._deliver(LOOK_AGAIN)
+
+    async def _subscribe(self) -> tuple[asyncpg.Connection, asyncio.Event] | None:
+        """None: through this pooler nobody can."""
+        connection = await self._target.connect(_PROBE_SETTINGS)
+        if self._target.pooled:
+            connection.terminate()
+            return None
         lost = asyncio.Event()
         connection.add_termination_listener(lambda _: lost.set())
         try:

@@ -7,13 +7,16 @@ from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
-from ..protocol import Want
-from .connections import Row, Rows, Session
+from ..protocol import Claimed, TypeKey, Want
+from .connections import CONTENTION, Row, Rows, Session
+from .permits import Gate, lock_types
 from .rows import read_claimed_run, read_history_step, read_payload
 
 _STEP_OVERHEAD_BYTES = 64
 # More rows than fit into a page: the one after the last tells that there are more.
 _PAGE_MAX_STEPS = HISTORY_PAGE_BYTES // _STEP_OVERHEAD_BYTES + 2
+_MOST_TYPES = 10_000  # remembered as limited
+_COME_BACK_US = 20_000
 
 
 class _Wanted(NamedTuple):
@@ -23,48 +26,145 @@ class _Wanted(NamedTuple):
     workflow_type: str
     versions: tuple[str, ...]
 
+    @property
+    def key(self) -> TypeKey:
+        return TypeKey(self.namespace, self.workflow_type)
+
 
 class Claims:
-    """Remembers which namespaces limit their running runs: only there a claim locks the namespace first."""
+    """Remembers which namespaces limit their running runs, and which types have limits: only there a claim locks first."""
 
     def __init__(self) -> None:
-        self.limited: set[str] = set()
+        self._namespaces: set[str] = set()
+        self._types: set[TypeKey] = set()
 
     async def claim(
         self, session: Session, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp
-    ) -> Sequence[ClaimedRun]:
-        claimed: list[ClaimedRun] = []
+    ) -> Claimed:
+        claim = _Claim(session, nonce, now, until)
         for wanted in _without_overlap(wants):
-            claimed += await self._claim(session, wanted, nonce, now, until)
-        return claimed
+            await self._claim(claim, wanted)
+        return claim.answer()
 
-    async def _claim(
-        self, session: Session, wanted: dict[_Wanted, list[Want]], nonce: int, now: Timestamp, until: Timestamp
-    ) -> list[ClaimedRun]:
+    async def _claim(self, claim: "_Claim", wanted: dict[_Wanted, list[Want]]) -> None:
         namespaces = {group.namespace for group in wanted}
+        types = {group.key for group in wanted}
         while True:
-            locked = self.limited & namespaces
             try:
-                async with session.transaction():
-                    if locked:
-                        await session.read("lock_namespaces", sorted(locked))
-                    claimed: list[ClaimedRun] = []
-                    for part in _apart(wanted, locked):
-                        rows = await session.read("claim_runs", now, nonce, until, *_arguments(part))
-                        if unlocked := {row["namespace"] for row in rows if row["limited"]} - locked:
-                            raise _TakenBackError(unlocked)
-                        claimed += await _with_history(session, rows, now)
-                    return claimed
+                async with claim.session.transaction():
+                    found = await claim.take(wanted, self._namespaces & namespaces, self._types & types)
+                claim.note(found)
+                return
             except _TakenBackError as taken_back:
-                self.limited |= taken_back.namespaces
+                self._namespaces |= taken_back.namespaces
+                self._types |= taken_back.types
+            except CONTENTION:
+                claim.come_back(types)
+                return
+            finally:
+                if len(self._types) > _MOST_TYPES:
+                    self._types.clear()
+
+
+class _Found(NamedTuple):
+    """What one transaction came to."""
+
+    runs: list[ClaimedRun]
+    gates: list[Gate]
+    waiting: set[TypeKey]  # types that got less than was wanted and have more
+
+
+class _Claim:
+    def __init__(self, session: Session, nonce: int, now: Timestamp, until: Timestamp) -> None:
+        self.session = session
+        self._nonce = nonce
+        self._now = now
+        self._until = until
+        self._runs: list[ClaimedRun] = []
+        self._limited: set[TypeKey] = set()
+        self._held_back: set[TypeKey] = set()
+        self._again_at: dict[TypeKey, Timestamp] = {}
+        self._more: set[TypeKey] = set()
+
+    def answer(self) -> Claimed:
+        limited, held_back = frozenset(self._limited), frozenset(self._held_back)
+        return Claimed(self._runs, limited, held_back, self._again_at, frozenset(self._more))
+
+    def note(self, found: _Found) -> None:
+        self._runs += found.runs
+        for gate in found.gates:
+            self._limited.add(gate.key)
+            if gate.again_at is not None:
+                self._again_at[gate.key] = gate.again_at
+            if gate.more:
+                self._more.add(gate.key)
+        self._held_back |= found.waiting
+
+    def come_back(self, types: set[TypeKey]) -> None:
+        """Others were at it all the time."""
+        self._held_back |= types
+        self._again_at |= dict.fromkeys(types, self._now + _COME_BACK_US)
+
+    async def take(self, wanted: dict[_Wanted, list[Want]], namespaces: set[str], types: set[TypeKey]) -> _Found:
+        """`namespaces`, `types`: those that are known to be limited. Raises _TakenBackError if others turn out to be."""
+        limits = {}
+        if namespaces:
+            rows = await self.session.read("lock_namespaces", sorted(namespaces))
+            limits = {row["namespace"]: row["running_runs_limit"] for row in rows}
+        gated = await lock_types(self.session, types)
+        found = _Found([], [], set())
+        short: set[TypeKey] = set()
+        for part in _apart({group: wants for group, wants in wanted.items() if group.key not in gated}, namespaces):
+            rows = await self.session.read("claim_runs", self._now, self._nonce, self._until, *_arguments(part))
+            _check(rows, namespaces)
+            found.runs.extend(await _with_history(self.session, rows, self._now))
+            total = sum(want.limit for wants in part.values() for want in wants)
+            short |= {group.key for group in part if group.namespace in limits and len(rows) < total}
+        for group, wants in wanted.items():
+            if (row := gated.get(group.key)) is not None:
+                gate = Gate(self.session, row, wants, nonce=self._nonce, now=self._now, until=self._until)
+                found.gates.append(gate)
+                rows = await gate.claim(await self._spare(group.namespace, limits))
+                found.runs.extend(await _with_history(self.session, rows, self._now))
+                if len(rows) < gate.wanted:
+                    (found.waiting if gate.waiting and group.namespace not in limits else short).add(gate.key)
+        found.waiting.update(await self._waiting(short, limits))
+        return found
+
+    async def _spare(self, namespace: str, limits: dict[str, int | None]) -> int | None:
+        """How many more may run in the namespace."""
+        limit = limits.get(namespace)
+        if limit is None:
+            return None
+        [counted] = await self.session.read("count_running_runs", namespace)
+        running: int = counted["runs"]
+        return max(0, limit - running)
+
+    async def _waiting(self, short: set[TypeKey], limits: dict[str, int | None]) -> set[TypeKey]:
+        if not short:
+            return set()
+        asked = sorted(short)
+        rows = await self.session.read(
+            "types_that_wait", [key.namespace for key in asked], [key.workflow_type for key in asked]
+        )
+        waiting = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows}
+        return waiting | {TypeKey(key.namespace, "") for key in waiting if limits.get(key.namespace) is not None}
 
 
 class _TakenBackError(Exception):
-    """Rolls a claim back that did not hold the lock of a limited namespace."""
+    """Rolls a claim back that did not hold the lock of a limited namespace or type."""
 
-    def __init__(self, namespaces: set[str]) -> None:
-        super().__init__(namespaces)
+    def __init__(self, namespaces: set[str], types: set[TypeKey]) -> None:
+        super().__init__(namespaces, types)
         self.namespaces = namespaces
+        self.types = types
+
+
+def _check(rows: Rows, namespaces: set[str]) -> None:
+    unlocked = {row["namespace"] for row in rows if row["limited"]} - namespaces
+    types = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["gated"]}
+    if unlocked or types:
+        raise _TakenBackError(unlocked, types)
 
 
 def _apart(wanted: dict[_Wanted, list[Want]], limited: set[str]) -> list[dict[_Wanted, list[Want]]]:

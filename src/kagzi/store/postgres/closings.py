@@ -36,7 +36,7 @@ def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
     if run.pause_requested and not command.stay:
         run.leave(RunCode.PAUSED)
         return Parked(now, None)
-    waits = [step for step in run.steps.values() if step.due_at is not None]
+    waits = [step for step in run.steps.values() if step.due_at is not None and _is_named(step, command)]
     come = _resolve_due(run, waits, now)
     results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
     if results or command.stay:
@@ -65,6 +65,8 @@ def _sleep(run: RunState, waits: list[StepState], now: Timestamp) -> Outcome:
 def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice) -> Outcome:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
+    if _is_cut_short(run, command.after_step):
+        return cancelled(run.run.run_id)
     _end_run(run, RunCode.COMPLETED, None, now)
     run.steps[OUTPUT_STEP] = StepState(
         step_id=OUTPUT_STEP,
@@ -87,6 +89,8 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
         return RunClosed(run.seq, now, RunStatus.SLEEPING, run.due_at)
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
+    if _is_cut_short(run, command.after_step):
+        return cancelled(run.run.run_id)
     error = command.error
     if run.retry is not None:
         decision = after_failure(run.retry, run.attempt, error, now, dice=dice, deadline_at=run.deadline_at)
@@ -95,6 +99,14 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
         error = decision.error
     _end_run(run, RunCode.FAILED, error, now)
     return _closed(run, now)
+
+
+def _is_cut_short(run: RunState, after_step: str) -> bool:
+    """The run is to be cancelled, and the step that its end follows from was not allowed to begin."""
+    if run.cancel_requested_at is None or not after_step:
+        return False
+    step = run.steps.get(after_step)
+    return step is None or not step.has_result
 
 
 def cancel_run(run: RunState, command: CancelRun, now: Timestamp, dice: Dice) -> Outcome:
@@ -141,6 +153,11 @@ def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, dice:
     _end_run(run, RunCode.COMPLETED, None, now)
     run.continued_as, run.successor = command.new_run_id, command
     return _closed(run, now)
+
+
+def _is_named(step: StepState, command: Park) -> bool:
+    """A wait that the code has given up wakes nobody. Who names none means all."""
+    return not command.waits or step.step_id in command.waits
 
 
 def _is_news(step: StepState, known_seq: int) -> bool:

@@ -13,7 +13,7 @@ import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
 from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
-from ..sql_files import load_statements
+from .statements import STATEMENTS
 
 CONNECT_TIMEOUT_S = 10.0
 STATEMENT_TIMEOUT_S = 20.0
@@ -41,10 +41,11 @@ QUERY_SETTINGS: Mapping[str, str] = {
     **_COMMON_SETTINGS,
     # Lists have optional conditions: the plan must see which are given.
     "plan_cache_mode": "force_custom_plan",
+    # A list shows a few rows of many: no plan that reads them all is a good one, and none may take all processors.
+    "enable_seqscan": "off",
+    "max_parallel_workers_per_gather": "0",
     "lock_timeout": "2s",
 }
-
-STATEMENTS: Mapping[str, str] = load_statements("kagzi.store.postgres")
 
 # Not the statement's fault: the server goes away, is full, or was too slow.
 LOSSES = (
@@ -86,7 +87,11 @@ def columns(rows: Sequence[Sequence[object]], width: int) -> Sequence[Sequence[o
 
 
 class Target:
-    """Where the database is. `?pgbouncer=true`: through a pooler in transaction mode, where a session keeps nothing."""
+    """Where the database is.
+
+    `pooled`: through a pooler in transaction mode, where a session keeps nothing. `?pgbouncer=true` says so; otherwise it is
+    noticed when the first connection refuses, or does not keep, the settings it is opened with.
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -97,25 +102,51 @@ class Target:
         self.place = f"PostgreSQL at {host}{parts.path}"
 
     async def connect(self, settings: Mapping[str, str]) -> asyncpg.Connection:
-        """A new connection, or Unavailable."""
+        """A new connection, or Unavailable. A pooled one has no settings: each transaction begins with them."""
         try:
-            return await asyncpg.connect(
-                self.dsn,
-                timeout=CONNECT_TIMEOUT_S,
-                command_timeout=STATEMENT_TIMEOUT_S,
-                statement_cache_size=0 if self.pooled else 200,
-                max_cached_statement_lifetime=0,
-                server_settings=None if self.pooled else {"application_name": "kagzi", **settings},
-            )
+            connection = await self._connect({} if self.pooled else settings)
+            if settings and not self.pooled:
+                self.pooled = not await _has_settings(connection, settings)
         except ValueError as error:  # the URL itself
             raise Unavailable(f"{self.place}: the URL cannot be used: {error}") from error
         except (*LOSSES, asyncpg.PostgresError) as error:
+            if _is_refused_setting(error) and settings and not self.pooled:
+                self.pooled = True
+                return await self.connect(settings)
             raise self.lost(error) from error
+        return connection
+
+    async def _connect(self, settings: Mapping[str, str]) -> asyncpg.Connection:
+        return await asyncpg.connect(
+            self.dsn,
+            timeout=CONNECT_TIMEOUT_S,
+            command_timeout=STATEMENT_TIMEOUT_S,
+            statement_cache_size=0,  # a Session keeps what it prepares; a pooler hands other people's names around
+            server_settings={"application_name": "kagzi", **settings},
+        )
 
     def lost(self, error: BaseException) -> Unavailable:
         """The driver's error in our words; it names neither user nor password."""
         reason = str(error) or type(error).__name__
         return Unavailable(f"{self.place} is unavailable: {reason}")
+
+
+def _is_refused_setting(error: BaseException) -> bool:
+    """PgBouncer takes the few settings it knows how to carry over, and names the first other one."""
+    return isinstance(error, asyncpg.ProtocolViolationError) and "startup parameter" in str(error)
+
+
+async def _has_settings(connection: asyncpg.Connection, settings: Mapping[str, str]) -> bool:
+    """Whether they were taken: a pooler may be told to swallow them."""
+    try:
+        async with connection.transaction():
+            found = await connection.fetch(
+                "SELECT name, current_setting(name) AS value FROM unnest($1::text[]) AS name", list(settings)
+            )
+    except BaseException:
+        connection.terminate()
+        raise
+    return {row["name"]: row["value"] for row in found} == dict(settings)
 
 
 class Counters:
@@ -126,13 +157,26 @@ class Counters:
         self.transactions = 0
 
 
-class Session:
-    """A connection in the hands of one user."""
+def _opening(settings: Mapping[str, str]) -> str:
+    """How a transaction begins where the session keeps no settings: with all of them, and committing synchronously, whatever
+    role, database or another client of the pooler set; more than that is left alone. Names and values are our own."""
+    kept = "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END"
+    calls = [f"set_config('synchronous_commit', {kept}, true)"]
+    calls += [f"set_config('{name}', '{value}', true)" for name, value in settings.items()]
+    return "BEGIN; SELECT " + ", ".join(calls)
 
-    def __init__(self, connection: asyncpg.Connection, counters: Counters, settings: Mapping[str, str] | None) -> None:
+
+class Session:
+    """A connection in the hands of one user.
+
+    `opening`: of a pooled connection. Every transaction begins with it, and every statement is in one: outside, the parts of
+    a statement could go to different sessions of the server.
+    """
+
+    def __init__(self, connection: asyncpg.Connection, counters: Counters, opening: str | None) -> None:
         self._connection = connection
         self._counters = counters
-        self._settings_to_repeat = settings
+        self._opening = opening
         self._prepared: dict[str, PreparedStatement] = {}
         self._in_transaction = False
 
@@ -142,9 +186,9 @@ class Session:
 
     async def read(self, name: str, *arguments: object) -> Rows:
         """Rows of a statement that changes nothing, or that is part of a transaction."""
+        if self._opening is not None:
+            return await self._read_pooled(self._opening, name, arguments)
         self._counters.statements += 1
-        if self._settings_to_repeat is not None:
-            return await self._connection.fetch(STATEMENTS[name], *arguments)
         prepared = self._prepared.get(name)
         if prepared is None:
             prepared = self._prepared[name] = await self._connection.prepare(STATEMENTS[name])
@@ -152,9 +196,6 @@ class Session:
 
     async def write(self, name: str, *arguments: object) -> Rows:
         """Rows of a statement that is a transaction of its own."""
-        if self._settings_to_repeat is not None and not self._in_transaction:
-            async with self.transaction():
-                return await self.read(name, *arguments)
         rows = await self.read(name, *arguments)
         if not self._in_transaction:
             self._counters.transactions += 1
@@ -165,14 +206,33 @@ class Session:
         """BEGIN ... COMMIT, or ROLLBACK if the block raises."""
         self._counters.statements += 2
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._connection.transaction())
-            if self._settings_to_repeat is not None:
-                settings = self._settings_to_repeat.items()
-                await self._connection.execute("; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings))
+            if self._opening is None:
+                await stack.enter_async_context(self._connection.transaction())
+            else:
+                await stack.enter_async_context(self._pooled_transaction(self._opening))
             self._in_transaction = True
             stack.callback(self._end_transaction)
             yield
         self._counters.transactions += 1
+
+    async def _read_pooled(self, opening: str, name: str, arguments: Sequence[object]) -> Rows:
+        self._counters.statements += 1
+        if self._in_transaction:
+            return await self._connection.fetch(STATEMENTS[name], *arguments)
+        async with self._pooled_transaction(opening):
+            return await self._connection.fetch(STATEMENTS[name], *arguments)
+
+    @asynccontextmanager
+    async def _pooled_transaction(self, opening: str) -> AsyncGenerator[None]:
+        """Settings travel with BEGIN. Whoever is cancelled loses the connection, and with it the transaction."""
+        await self._connection.execute(opening)
+        try:
+            yield
+        except Exception:
+            if not self._connection.is_closed():
+                await self._connection.execute("ROLLBACK")
+            raise
+        await self._connection.execute("COMMIT")
 
     def _end_transaction(self) -> None:
         self._in_transaction = False
@@ -221,22 +281,21 @@ class Link:
             return self._session
         connection = await self._target.connect(self._settings)
         try:
-            settings = await self._durable(connection)
+            opening = await self._durable(connection)
         except (*LOSSES, asyncpg.PostgresError) as error:
             connection.terminate()
             raise self._target.lost(error) from error
         self._connection = connection
-        self._session = Session(connection, self._counters, settings if self._target.pooled else None)
+        self._session = Session(connection, self._counters, opening)
         return self._session
 
-    async def _durable(self, connection: asyncpg.Connection) -> Mapping[str, str]:
+    async def _durable(self, connection: asyncpg.Connection) -> str | None:
         """Acknowledged means kept: a session commits synchronously, whatever its role is set to; more is left alone."""
-        current = await connection.fetchval("SHOW synchronous_commit")
-        if current in ("on", "remote_apply"):
-            return self._settings
-        if not self._target.pooled:
+        if self._target.pooled:
+            return _opening(self._settings)
+        if await connection.fetchval("SHOW synchronous_commit") not in ("on", "remote_apply"):
             await connection.execute("SET synchronous_commit = on")
-        return {**self._settings, "synchronous_commit": "on"}
+        return None
 
     def _drop(self) -> None:
         connection, self._connection, self._session = self._connection, None, None

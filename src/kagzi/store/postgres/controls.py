@@ -37,10 +37,11 @@ async def with_run(session: Session, run: RunKey, act: Callable[[Row], Awaitable
 async def cancel_run(
     session: Session, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
 ) -> Cancelled | None:
-    return await with_run(session, run, lambda row: _cancel(session, row, reason, now, cancel_by))
+    return await with_run(session, run, lambda row: cancel_locked(session, row, reason, now, cancel_by))
 
 
-async def _cancel(session: Session, row: Row, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled:
+async def cancel_locked(session: Session, row: Row, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled:
+    """The row is one of `lock_family`."""
     status = RunCode(row["status"])
     if RUN_STATUS_OF_CODE[status].ended:
         return Cancelled(RUN_STATUS_OF_CODE[status])
@@ -88,7 +89,8 @@ async def pause_run(session: Session, run: RunKey, reason: str, now: Timestamp) 
 
 
 async def _pause(session: Session, row: Row, reason: str) -> Changed:
-    if _ended(row) or row["status"] == RunCode.PAUSED or row["pause_requested"]:
+    cancelling = row["cancel_requested_at"] is not None  # it has to get to its end
+    if _ended(row) or row["status"] == RunCode.PAUSED or row["pause_requested"] or cancelling:
         return _unchanged(row)
     [paused] = await session.read("pause_run", row["run_id"], reason)
     running = paused["status"] == RunCode.RUNNING
@@ -130,7 +132,7 @@ async def cascade(session: Session, now: Timestamp, cancel_by: Timestamp, limit:
         found = [row["run_id"] for row in await session.read("children_to_cancel", parents, limit + 1)]
         children = await _lock_children(session, found[:limit])
         cancelled = [
-            msgspec.structs.replace(await _cancel(session, row, _reason(row), now, cancel_by), run=_run(row))
+            msgspec.structs.replace(await cancel_locked(session, row, _reason(row), now, cancel_by), run=_run(row))
             for row in children
         ]
         left = len(found) - len(children)

@@ -84,7 +84,7 @@ def _first_start(run: RunState, kin: Kin, command: StartChild, now: Timestamp) -
         kin.links.append((found.run_id, run.run.run_id, command.step_id))
         kin.recorded[run.run.run_id, command.step_id] = found
         return ChildStarted(step.begun_seq, now, found.run_id, created=False, status=RUN_STATUS_OF_CODE[found.status])
-    if refused := kin.refuse_start(run.run.namespace):
+    if refused := kin.refuse_start(start, now):
         return refused
     status = _status_of(command, now)
     step = new_step(run, command, now, KindCode.CHILD)

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild
-from ...core.outcomes import Busy, Outcome, RunClosed, Stirred
+from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
+from ...core.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
 from ...core.states import RunCode
 from . import transitions
 from .batch import WorkerGroup, Writing
 from .connections import Row
+from .doors import Doors
 from .kinship import End, MovedError, lock_family, tell_each_parent, tell_parents
 from .rows import write_strings
 from .starts import insert_runs
@@ -27,10 +28,11 @@ _ENDS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
 async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
     """Fill in the outcome of every command of these groups, which come in the order of their run ids."""
     decided: list[tuple[int, Outcome]] = [(index, Busy()) for _, commands in groups for index, _ in commands]
+    going: set[str] = set()  # runs that have to make room for children
     for _ in range(_ROUNDS):
         try:
             async with writing.session.transaction():
-                decided = await _settle(writing, groups)
+                decided = await _settle(writing, groups, going)
             break
         except MovedError:
             continue
@@ -38,13 +40,13 @@ async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> No
         writing.outcomes[index] = outcome
 
 
-async def _settle(writing: Writing, groups: Sequence[WorkerGroup]) -> list[tuple[int, Outcome]]:
+async def _settle(writing: Writing, groups: Sequence[WorkerGroup], going: set[str]) -> list[tuple[int, Outcome]]:
     session = writing.session
     starts = [command for _, commands in groups for _, command in commands if isinstance(command, StartChild)]
     ending = {run.run_id for run, commands in groups if any(isinstance(command, _ENDS) for _, command in commands)}
     targets = await _attached(writing, starts)
-    locked = await lock_family(session, {run.run_id for run, _ in groups} | targets, ending)
-    kin = await _kin(writing, starts) if starts else {}
+    locked = await lock_family(session, {run.run_id for run, _ in groups} | targets | going, ending | going)
+    kin = await _kin(writing, starts, going) if starts else {}
     if any(command.attach and not _is_locked(command, kin, locked) for command in starts):
         raise MovedError
     states = await read_states(session, groups)
@@ -59,7 +61,7 @@ async def _settle(writing: Writing, groups: Sequence[WorkerGroup]) -> list[tuple
     if changed and len(await write_states(writing, changed)) < len(changed):
         raise MovedError
     for relatives in kin.values():
-        await _make(writing, relatives)
+        decided = _with_ousted(decided, await _make(writing, relatives))
     for state in changed:
         if state.successor is not None:
             await _continue(writing, state.successor, paused=state.successor_paused)
@@ -121,18 +123,22 @@ async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]
         [command.step_id for command in starts],
         [command.start.workflow_id for command in starts],
         [command.start.request_id for command in starts],
+        [command.start.workflow_type for command in starts],
     )
 
 
-async def _kin(writing: Writing, starts: Sequence[StartChild]) -> dict[str, Kin]:
+async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, Kin]:
     """Whom the starts meet, by namespace; and how many runs may be started there."""
     session = writing.session
     kin: dict[str, Kin] = {}
+    guarded: dict[str, list[StartRun]] = {}
     for row in await _find(writing, starts):
         number: int = row["n"]
         command = starts[number - 1]
-        relatives = kin.setdefault(command.run.namespace, Kin(enabled=row["enabled"] is not False))
+        relatives = kin.setdefault(command.run.namespace, Kin())
         relatives.limit = row["open_runs_limit"]
+        if row["guarded"]:
+            guarded.setdefault(command.run.namespace, []).append(command.start)
         if row["child_run_id"] is not None:
             key = (command.run.run_id, command.step_id)
             relatives.recorded[key] = Relative(row["child_run_id"], row["child_type"], row["child_status"])
@@ -149,11 +155,16 @@ async def _kin(writing: Writing, starts: Sequence[StartChild]) -> dict[str, Kin]
         if relatives.limit is not None:
             [counted] = await session.read("count_open_runs", row["namespace"], relatives.limit)
             relatives.room = relatives.limit - counted["runs"]
+    for namespace, coming in guarded.items():
+        kin[namespace].doors = doors = Doors(session, going)
+        await doors.open(coming, writing.now)
     return kin
 
 
-async def _make(writing: Writing, kin: Kin) -> None:
-    """Insert the children that were decided on, and the links to runs that were there."""
+async def _make(writing: Writing, kin: Kin) -> dict[str, tuple[Ousted, ...]]:
+    """Insert the children that were decided on, and the links to runs that were there. Answers who went for which child."""
+    if kin.doors is not None:
+        kin.doors.check_locks()
     if kin.born:
         starts = [command.start for command in kin.born]
         parents = [(c.start.run.run_id, c.run.run_id, c.step_id, 1 if c.on_close == "cancel" else 2) for c in kin.born]
@@ -169,3 +180,17 @@ async def _make(writing: Writing, kin: Kin) -> None:
             if found.run_id in linked and RunCode.COMPLETED <= found.status <= RunCode.CANCELLED
         ]
         await tell_parents(writing.session, ended, writing.now)
+    return {} if kin.doors is None else await kin.doors.oust(writing.now)
+
+
+def _with_ousted(
+    decided: list[tuple[int, Outcome]], ousted: dict[str, tuple[Ousted, ...]]
+) -> list[tuple[int, Outcome]]:
+    if not ousted:
+        return decided
+    return [
+        (index, msgspec.structs.replace(outcome, ousted=ousted.get(outcome.child_run_id, ())))
+        if isinstance(outcome, ChildStarted) and outcome.created
+        else (index, outcome)
+        for index, outcome in decided
+    ]

@@ -5,20 +5,25 @@ from collections.abc import Sequence
 
 from ...core.records import Held
 from ...core.times import Timestamp
-from ..protocol import Renewal, TypeKey
+from ..protocol import Overdue, Renewal, TypeKey
 from .connections import Session
 
 _TRIES = 5
 _PAUSE_S = 0.02
 
 
-async def renew(session: Session, held: Sequence[Held], until: Timestamp) -> Renewal:
-    rows = await session.write("renew_leases", until, *_columns(held))
+async def renew(session: Session, held: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
+    rows = await session.write("renew_leases", until, *_columns(held), overdue_at)
     lost = _at(held, [row["n"] for row in rows if row["lost"]])
-    cancelled = [row for row in rows if not row["lost"]]
-    runs = [each.run for each in _at(held, [row["n"] for row in cancelled])]
-    reasons: list[str] = [row["cancel_reason"] or "" for row in cancelled]
-    return Renewal(tuple(lost), tuple(zip(runs, reasons, strict=True)))
+    cancelled: dict[int, str] = {row["n"]: row["cancel_reason"] or "" for row in rows if row["cancelling"]}
+    runs = [each.run for each in _at(held, list(cancelled))]
+    late = [row for row in rows if row["step_id"] is not None]
+    overdue = [
+        Overdue(each, row["step_id"], row["attempt"], row["timeout_ms"])
+        for each, row in zip(_at(held, [row["n"] for row in late]), late, strict=True)
+    ]
+    pausing = [each.run for each in _at(held, sorted({row["n"] for row in rows if row["pausing"]}))]
+    return Renewal(tuple(lost), tuple(zip(runs, cancelled.values(), strict=True)), tuple(overdue), tuple(pausing))
 
 
 async def cut(session: Session, held: Sequence[Held], until: Timestamp) -> None:
@@ -30,6 +35,24 @@ async def cut(session: Session, held: Sequence[Held], until: Timestamp) -> None:
         if not rows:
             return
         held = _at(held, [row["n"] for row in rows])
+
+
+async def lose(
+    session: Session, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]
+) -> Sequence[TypeKey]:
+    """A row that stays locked is left: its lease ends in its own time."""
+    woken: set[TypeKey] = set()
+    for attempt in range(_TRIES):
+        if attempt:
+            await asyncio.sleep(_PAUSE_S)
+        rows = await session.write("lose_leases", now, *_columns(held), untils)
+        woken |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
+        left: list[int] = [row["n"] for row in rows if row["n"] is not None]
+        held = _at(held, left)
+        untils = [until for number, until in enumerate(untils, start=1) if number in left]
+        if not held:
+            break
+    return tuple(sorted(woken))
 
 
 async def release(session: Session, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:

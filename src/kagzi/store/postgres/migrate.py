@@ -1,4 +1,7 @@
-"""Brings a database to the schema this code knows, under a lock, one transaction a migration."""
+"""Brings a database to the schema this code knows, under a lock, one transaction a migration.
+
+Everything is in a transaction, the lock too: through a pooler nothing outlives one.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -8,7 +11,8 @@ import asyncpg
 from ...core.errors import InternalError, SchemaMismatch
 from ..protocol import SchemaStatus
 from ..sql_files import Migration, load_migrations
-from .connections import LOSSES, STATEMENTS, Row, Target, is_loss
+from .connections import LOSSES, Row, Target, is_loss
+from .statements import STATEMENTS
 
 _PACKAGE = "kagzi.store.postgres"
 _LOCK_TIMEOUT_S = 60.0
@@ -22,12 +26,16 @@ class PostgresMigrator:
         self._known = load_migrations(_PACKAGE)
 
     async def status(self) -> SchemaStatus:
-        async with self._connection() as connection:
-            return self._status(await self._applied(connection))
+        async with connected(self._target) as connection, connection.transaction():
+            return await self.status_on(connection)
+
+    async def status_on(self, connection: asyncpg.Connection) -> SchemaStatus:
+        """As `status`, in the transaction of somebody else."""
+        return self._status(await self._applied(connection))
 
     async def migrate(self) -> SchemaStatus:
         """Apply what is missing. Any number of servers may do this at once."""
-        async with self._connection() as connection:
+        async with connected(self._target) as connection:
             while True:
                 async with connection.transaction():
                     await connection.execute(STATEMENTS["lock_schema"], timeout=_LOCK_TIMEOUT_S)
@@ -38,7 +46,8 @@ class PostgresMigrator:
                     await self._apply(connection, self._known[status.current])
 
     async def _apply(self, connection: asyncpg.Connection, migration: Migration) -> None:
-        await connection.execute(migration.sql, timeout=None)
+        # A number that only the other store needed is all comment, and the driver cannot send nothing.
+        await connection.execute(f"{migration.sql}\nSELECT 1", timeout=None)
         note = STATEMENTS["note_migration"]
         await connection.execute(note, migration.version, migration.name, migration.checksum)
 
@@ -64,15 +73,17 @@ class PostgresMigrator:
         pending = tuple(f"{m.version:04d}_{m.name}" for m in self._known[len(applied) :])
         return SchemaStatus(current=len(applied), latest=latest, pending=pending)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[asyncpg.Connection]:
-        connection = await self._target.connect({})
-        try:
-            yield connection
-            await connection.close()
-        except (*LOSSES, asyncpg.PostgresError) as error:
-            if is_loss(error):
-                raise self._target.lost(error) from error
-            raise InternalError(f"{self._target.place} refused a migration: {type(error).__name__}: {error}") from error
-        finally:
-            connection.terminate()
+
+@asynccontextmanager
+async def connected(target: Target) -> AsyncGenerator[asyncpg.Connection]:
+    """A connection for changes of the schema, with none of our settings."""
+    connection = await target.connect({})
+    try:
+        yield connection
+        await connection.close()
+    except (*LOSSES, asyncpg.PostgresError) as error:
+        if is_loss(error):
+            raise target.lost(error) from error
+        raise InternalError(f"{target.place} refused a migration: {type(error).__name__}: {error}") from error
+    finally:
+        connection.terminate()

@@ -1,8 +1,10 @@
 """Refusals, in words that say what to do."""
 
+from ...core import limits
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Refused
 from ...core.states import KindCode
+from ...core.times import US_PER_MS
 
 
 def precondition_failed(message: str, *, subject: str = "step", subject_id: str = "") -> Refused:
@@ -42,6 +44,48 @@ def namespace_full(namespace: str, limit: int) -> Refused:
         subject="namespace",
         subject_id=namespace,
     )
+
+
+def namespace_gone(namespace: str) -> Refused:
+    """One that is being deleted: like one that does not exist."""
+    return _refused(ErrorCode.NOT_FOUND, f"namespace {namespace} not found", "namespace", namespace)
+
+
+def starts_too_fast(namespace: str, per_second: float, wait_us: int) -> Refused:
+    detail = ErrorDetail(
+        code=ErrorCode.RESOURCE_EXHAUSTED,
+        kind=ErrorKind.TRANSIENT,
+        message=f"namespace {namespace!r} starts {per_second:g} runs a second, its limit (starts_per_second_limit). "
+        "Start fewer, or raise the limit.",
+        subject="namespace",
+        subject_id=namespace,
+        metadata={"limit": "starts_per_second_limit"},
+        retry_after_ms=max(1, -(-wait_us // US_PER_MS)),
+    )
+    return Refused(detail)
+
+
+def too_many_sessions(namespace: str, limit: int) -> Refused:
+    return resource_exhausted(
+        f"namespace {namespace!r} has {limit} workers, its limit (sessions_limit). Stop one, or raise the limit.",
+        limit="sessions_limit",
+        subject="namespace",
+        subject_id=namespace,
+    )
+
+
+def too_much_stored(namespace: str, stored: int, limit: int) -> Refused:
+    detail = ErrorDetail(
+        code=ErrorCode.RESOURCE_EXHAUSTED,
+        kind=ErrorKind.TRANSIENT,
+        message=f"namespace {namespace!r} keeps {stored} bytes; its limit (stored_bytes_limit) is {limit}. "
+        "Delete runs, shorten its retention, or raise the limit; it is measured once a minute.",
+        subject="namespace",
+        subject_id=namespace,
+        metadata={"limit": "stored_bytes_limit"},
+        retry_after_ms=limits.MEASURE_INTERVAL_MS,
+    )
+    return Refused(detail)
 
 
 def cancelled(run_id: str) -> Refused:

@@ -12,7 +12,8 @@ from ..protocol import Changed, Fork
 from .connections import Row, Session, columns
 from .controls import with_run
 from .kinship import End, MovedError, tell_parents
-from .refusals import conflict, namespace_full, precondition_failed
+from .namespace_room import Rooms
+from .refusals import conflict, precondition_failed
 from .rows import read_error, read_labels, read_payload, read_policy, write_strings
 from .starts import insert_runs, taken
 from .state import NEVER
@@ -46,11 +47,11 @@ async def _retry(session: Session, row: Row, from_step: str, request_id: str, no
     )
     [forgotten] = await session.read("forget_steps", run_id, step_id, after, failed["seq"] + 1, NEVER)
     await session.read("reopen_run", run_id, now, request_id, forgotten["moved"])
-    await _catch_up(session, run_id, now)
+    await catch_up(session, run_id, now)
     return Changed(RunStatus.PENDING, row["workflow_type"], changed=True)
 
 
-async def _catch_up(session: Session, run_id: str, now: Timestamp) -> None:
+async def catch_up(session: Session, run_id: str, now: Timestamp) -> None:
     """Children that ended before this run waited for them give it their results now."""
     ended: list[End] = [
         (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
@@ -72,7 +73,7 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Exist
     if refused := await _unknown_outputs(session, fork, before):
         return refused
     command = _start_of(fork, (await session.read("fork_source", source))[0])
-    if (answer := await _hindrance(session, command)) is not None:
+    if (answer := await _hindrance(session, command, now)) is not None:
         return answer
     if not await insert_runs(session, [command], now, limited=True):
         raise MovedError
@@ -82,7 +83,7 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Exist
     links = [(row["child_run_id"], new, row["step_id"]) for row in await session.read("open_children", new)]
     if links:
         await session.read("link_children", *zip(*links, strict=True))
-        await _catch_up(session, new, now)
+        await catch_up(session, new, now)
     return Started(new, command.workflow_id, RunStatus.PENDING, now)
 
 
@@ -111,21 +112,30 @@ def _start_of(fork: Fork, source: Row) -> StartRun:
         version=fork.version or source["version"],
         labels=read_labels(source["labels"]),
         priority=source["priority"],
+        concurrency_key=source["concurrency_key"] or "",
         retry=read_policy(source["retry"]),
         on_conflict="fail",
     )
 
 
-async def _hindrance(session: Session, command: StartRun) -> Existing | Refused | None:
+async def _hindrance(session: Session, command: StartRun, now: Timestamp) -> Existing | Refused | None:
     """Why no run is made: the request was made before, the id is taken, or the namespace takes none."""
     namespace = command.run.namespace
-    [row] = await session.read("find_starts", [namespace], [command.workflow_id], [command.request_id], [False])
+    [row] = await session.read(
+        "find_starts",
+        [namespace],
+        [command.workflow_id],
+        [command.request_id],
+        [False],
+        [command.workflow_type],
+    )
     outcome: Outcome | None = taken(row, command, replace=False)
     if isinstance(outcome, (Existing, Refused)):
         return outcome
-    limit: int | None = row["open_runs_limit"]
-    if limit is None:
+    if not row["limiting"]:
         return None
-    await session.read("lock_namespaces", [namespace])
-    [counted] = await session.read("count_open_runs", namespace, limit)
-    return namespace_full(namespace, limit) if counted["runs"] >= limit else None
+    rooms = await Rooms.lock(session, [namespace], now)
+    if (full := rooms.refusal(namespace)) is None:
+        rooms.take(namespace)
+        await rooms.settle()
+    return full

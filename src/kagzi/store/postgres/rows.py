@@ -34,10 +34,11 @@ from .connections import Row
 _encode = msgspec.json.Encoder().encode
 _policy_decoder = msgspec.json.Decoder(RetryPolicy)
 _strings_decoder = msgspec.json.Decoder(dict[str, str])
+_seconds_decoder = msgspec.json.Decoder(dict[str, int])
 _served_decoder = msgspec.json.Decoder(tuple[Served, ...])
 
-_WORKER_STATUS_OF_CODE = dict(enumerate(WorkerStatus, start=1))
-CODE_OF_WORKER_STATUS = {status: code for code, status in _WORKER_STATUS_OF_CODE.items()}
+WORKER_STATUS_OF_CODE = dict(enumerate(WorkerStatus, start=1))
+CODE_OF_WORKER_STATUS = {status: code for code, status in WORKER_STATUS_OF_CODE.items()}
 
 _policies: dict[RetryPolicy, str] = {}
 _POLICIES_KEPT = 1_000
@@ -70,6 +71,10 @@ def read_error(text: str | None) -> ErrorDetail | None:
 def write_strings(strings: Mapping[str, str] | None) -> str | None:
     """Labels and payload metadata."""
     return None if strings is None else _encode(strings).decode()
+
+
+def write_retention(seconds: Mapping[str, int]) -> str | None:
+    return _encode(seconds).decode() if seconds else None
 
 
 def write_served(served: tuple[Served, ...]) -> str:
@@ -174,6 +179,10 @@ def read_run(
         forked_from=row["forked_from"],
         continued_as=row["continued_as"],
         pause_requested=row["pause_requested"],
+        pause_reason=row["pause_reason"] or "",
+        schedule_id=row["schedule_id"],
+        concurrency_key=row["concurrency_key"] or "",
+        blocked_by=row["blocked_by"],
         waits=waits,
         input=input,
         context=context,
@@ -231,7 +240,7 @@ def read_worker(row: Row) -> WorkerRecord:
         sdk_version=row["sdk_version"],
         build_id=row["build_id"],
         labels=read_labels(row["labels"]),
-        status=_WORKER_STATUS_OF_CODE[row["status"]],
+        status=WORKER_STATUS_OF_CODE[row["status"]],
         active_count=row["active_count"],
         total_completed=row["total_completed"],
         total_failed=row["total_failed"],
@@ -251,4 +260,9 @@ def read_namespace(row: Row) -> NamespaceRecord:
         stored_bytes_limit=row["stored_bytes_limit"],
         sessions_limit=row["sessions_limit"],
         schedules_limit=row["schedules_limit"],
+        retention_seconds={} if row["retention"] is None else _seconds_decoder.decode(row["retention"]),
+        deleting=row["deleting_at"] is not None,
+        next_start_at=row["next_start_at"],
+        stored_bytes=row["stored_bytes"],
+        stored_bytes_at=row["stored_bytes_at"],
     )

@@ -8,8 +8,10 @@ from ...core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
 from .connections import Session
 from .rows import read_error, read_payload, read_run
+from .statements import list_name
 
 _WAITS_SHOWN = 100
+_MOST_MERGED = 16  # types whose lists are merged; beyond that runs are read in order of time and filtered
 
 
 async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id: str) -> RunRecord | None:
@@ -43,13 +45,13 @@ async def list_runs(
     if where.parent_run_id and not is_uuid(where.parent_run_id):
         return Rows((), has_more=False)
     newer = cursor is not None and cursor.direction == "prev"
-    rows = await session.read(
-        f"list_{'labelled_' if where.labels else ''}runs_{'newer' if newer else 'older'}",
-        *_conditions(namespace, where),
-        None if cursor is None else cursor.at,
-        None if cursor is None else cursor.id,
-        limit + 1,
+    how_status, status = _statuses(where)
+    how_type, workflow_type = _types(where)
+    name = list_name(
+        labelled=_by_label(where), order="newer" if newer else "older", status=how_status, workflow_type=how_type
     )
+    place = (None, None) if cursor is None else (cursor.at, cursor.id)
+    rows = await session.read(name, namespace, status, workflow_type, *_conditions(where), *place, limit + 1)
     records = [read_run(row) for row in rows[:limit]]
     if newer:
         records.reverse()
@@ -59,22 +61,45 @@ async def list_runs(
 async def count_runs(session: Session, namespace: str, where: RunFilter, cap: int) -> int:
     if where.parent_run_id and not is_uuid(where.parent_run_id):
         return 0
-    name = "count_labelled_runs" if where.labels else "count_runs"
-    [row] = await session.read(name, *_conditions(namespace, where), cap)
+    name = "count_labelled_runs" if _by_label(where) else "count_runs"
+    statuses = [CODE_OF_RUN_STATUS[status] for status in where.statuses] or None
+    [row] = await session.read(name, namespace, statuses, list(where.workflow_types) or None, *_conditions(where), cap)
     counted: int = row["runs"]
     return counted
 
 
-def _conditions(namespace: str, where: RunFilter) -> tuple[object, ...]:
+def _by_label(where: RunFilter) -> bool:
+    """Whether the first label drives the list: unless something that fewer runs have does."""
+    narrow = (where.workflow_id, where.parent_run_id, where.has_problem, where.concurrency_key, where.schedule_id)
+    return bool(where.labels) and not any(narrow) and not where.has_rare_status
+
+
+def _statuses(where: RunFilter) -> tuple[str, int | list[int] | None]:
+    """Which statement, and its parameter: one value, or several whose lists are merged."""
+    codes = [CODE_OF_RUN_STATUS[status] for status in dict.fromkeys(where.statuses)]
+    if len(codes) > 1:
+        return "each_status", codes
+    return "one_status", codes[0] if codes else None
+
+
+def _types(where: RunFilter) -> tuple[str, str | list[str] | None]:
+    """As `_statuses`; very many types are looked for in the order of time."""
+    types = list(dict.fromkeys(where.workflow_types))
+    if len(types) > 1:
+        return "each_type" if len(types) <= _MOST_MERGED else "any_type", types
+    return "one_type", types[0] if types else None
+
+
+def _conditions(where: RunFilter) -> tuple[object, ...]:
     return (
-        namespace,
-        [CODE_OF_RUN_STATUS[status] for status in where.statuses] or None,
-        list(where.workflow_types) or None,
         where.created_after,
         where.created_before,
         where.workflow_id or None,
         where.version or None,
         where.parent_run_id or None,
+        where.schedule_id or None,
+        where.concurrency_key or None,
+        where.has_problem,
         list(where.labels) or None,
         list(where.labels.values()) or None,
     )

@@ -3,25 +3,28 @@
 "Insert, then look" instead of the other way round: under any number of racing callers exactly one insert wins.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
 from ...core.commands import SignalGiven, StartRun
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import Busy, Existing, Outcome, Started
+from ...core.outcomes import Busy, Existing, Outcome, Refused, Started
 from ...core.records import RunKey
-from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, WaitCode
+from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from .batch import Group, Outcomes, Writing
 from .connections import CONTENTION, Row, Session, columns
-from .kinship import lock_family, tell_parents
-from .refusals import conflict, namespace_disabled, namespace_full
+from .doors import Doors
+from .kinship import MovedError, lock_family, tell_parents
+from .namespace_room import Rooms
+from .refusals import conflict, namespace_disabled, namespace_gone
 from .rows import write_error, write_policy, write_strings
 from .signals import give_signal
 
 _TRIES = 3
+_ROUNDS = 5
 
 _Asked = tuple[int, StartRun]
 """A start and its place in the batch."""
@@ -60,8 +63,8 @@ async def _start_all(writing: Writing, asked: Sequence[_Asked], *, replace: bool
                 await _look(writing, asked, replace=replace)
                 asked = _undecided(asked, outcomes)
             look_first = False
-            if asked:
-                _note(outcomes, await _insert(session, asked, now, limited=False))
+            if quick := [item for item in asked if not item[1].blocked_by]:
+                _note(outcomes, await _insert(session, quick, now, limited=False))
                 asked = _undecided(asked, outcomes)
             if asked:
                 await _look(writing, asked, replace=replace)
@@ -89,8 +92,9 @@ async def insert_runs(
     *,
     limited: bool,
     parents: Sequence[tuple[str, str, str, int]] = (),
-) -> set[str]:
-    """Make the runs that can be made, those in limited namespaces only if `limited`; answers their ids.
+) -> dict[str, bool]:
+    """Make the runs that can be made, those in limited namespaces and types only if `limited`; answers their ids, and whether
+    they wait for a claim.
 
     `parents`: run id, parent's run id, the parent's step and the close policy, for runs that have a parent.
     """
@@ -103,18 +107,27 @@ async def insert_runs(
         *columns([(c.run.run_id, key, value) for c in commands for key, value in c.labels.items()], 3),
         *columns(parents, 4),
         *columns([_signal_row(c.run.run_id, c.signal) for c in commands if c.signal is not None], 5),
+        [command.concurrency_key or None for command in commands],
+        [command.schedule_id or None for command in commands],
+        [command.blocked_by or None for command in commands],
+        [command.version for command in commands],
     )
-    return set(row["run_ids"] or ())
+    waiting = set(row["waiting"] or ())
+    return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
 
 
 async def _insert(session: Session, asked: Sequence[_Asked], now: Timestamp, *, limited: bool) -> dict[int, Started]:
     """Answers for those that were made."""
     made = await insert_runs(session, [command for _, command in asked], now, limited=limited)
     return {
-        index: Started(command.run.run_id, command.workflow_id, RUN_STATUS_OF_CODE[_status_of(command, now)], now)
+        index: Started(command.run.run_id, command.workflow_id, _status_made(command, now, waits=waits), now)
         for index, command in asked
-        if command.run.run_id in made
+        if (waits := made.get(command.run.run_id)) is not None
     }
+
+
+def _status_made(command: StartRun, now: Timestamp, *, waits: bool) -> RunStatus:
+    return RunStatus.PENDING if waits else RUN_STATUS_OF_CODE[_status_of(command, now)]
 
 
 async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> None:
@@ -126,8 +139,10 @@ async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> 
         [command.workflow_id for _, command in asked],
         [command.request_id for _, command in asked],
         [command.on_conflict == "existing_or_completed" for _, command in asked],
+        [command.workflow_type for _, command in asked],
     )
     limited: list[_Asked] = []
+    counting: set[str] = set()  # namespaces
     replacing: list[tuple[_Asked, str]] = []
     unknown: set[str] = set()
     for row in rows:
@@ -142,14 +157,16 @@ async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> 
             unknown.add(command.run.namespace)
         elif row["open_run_id"] is not None:
             replacing.append((item, row["open_run_id"]))
-        elif row["open_runs_limit"] is not None:
+            counting |= {command.run.namespace} if row["limiting"] else set()
+        elif row["limiting"] or row["guarded"] or command.blocked_by:
             limited.append(item)
+            counting |= {command.run.namespace} if row["limiting"] else set()
     if unknown:
         await session.write("create_namespaces", sorted(unknown), now)
     for item, run_id in replacing:
-        _note(outcomes, await _replace(session, item, run_id, now))
+        _note(outcomes, await _replace(session, item, run_id, counting, now))
     if limited:
-        _note(outcomes, await _start_limited(session, limited, now))
+        _note(outcomes, await _start_limited(session, limited, counting, now))
 
 
 def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
@@ -157,7 +174,7 @@ def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     if row["request_run_id"] is not None:
         return Existing(row["request_run_id"], row["request_workflow_id"], RUN_STATUS_OF_CODE[row["request_status"]])
     if row["known"] and not row["enabled"]:
-        return namespace_disabled(command.run.namespace)
+        return (namespace_gone if row["deleting"] else namespace_disabled)(command.run.namespace)
     run_id, found_type, status = row["open_run_id"], row["open_type"], row["open_status"]
     if run_id is None:
         run_id, found_type, status = row["completed_run_id"], row["completed_type"], RunCode.COMPLETED
@@ -175,21 +192,61 @@ def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     return Existing(run_id, command.workflow_id, RUN_STATUS_OF_CODE[status])
 
 
-async def _replace(session: Session, item: _Asked, run_id: str, now: Timestamp) -> dict[int, Started]:
+async def _replace(
+    session: Session, item: _Asked, run_id: str, counting: set[str], now: Timestamp
+) -> dict[int, Outcome]:
     """End the open run and make the new one in its place, or neither."""
+    index, command = item
     error = ErrorDetail(
         code=ErrorCode.CANCELLED,
         kind=ErrorKind.TERMINATED,
-        message=f"replaced by run {item[1].run.run_id}, which was started with on_conflict=replace",
+        message=f"replaced by run {command.run.run_id}, which was started with on_conflict=replace",
     )
-    async with session.transaction():
-        await lock_family(session, [run_id], [run_id])
+
+    async def act(locked: set[str]) -> dict[int, Outcome]:
+        await lock_family(session, {run_id, *locked}, {run_id, *locked})
         ended = await session.read("terminate_run", run_id, now, write_error(error))
+        doors = Doors(session, locked)
+        rooms = await Rooms.lock(session, sorted(counting & {command.run.namespace}), now)
+        await doors.open([command], now)
+        if (refused := rooms.refusal(command.run.namespace) or doors.refuse(command, now)) is not None:
+            raise _RefusedError(refused)
+        doors.check_locks()
+        rooms.take(command.run.namespace)
+        await rooms.settle()
         made = await _insert(session, [item], now, limited=True)
         if not ended or not made:
-            return made
+            return dict(made)
         stirred = await tell_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
-    return {index: msgspec.structs.replace(outcome, stirred=stirred) for index, outcome in made.items()}
+        ousted = (await doors.oust(now)).get(command.run.run_id, ())
+        return {index: msgspec.structs.replace(made[index], stirred=stirred, ousted=ousted)}
+
+    try:
+        return await _again_if_moved(session, act)
+    except _RefusedError as refused:
+        return {index: refused.refused}
+
+
+class _RefusedError(Exception):
+    """Rolls back what was done to make room for a start that is refused."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused)
+        self.refused = refused
+
+
+async def _again_if_moved(
+    session: Session, act: Callable[[set[str]], Awaitable[dict[int, Outcome]]]
+) -> dict[int, Outcome]:
+    """In a transaction, which begins again when it turns out that more runs have to be locked first."""
+    locked: set[str] = set()
+    for _ in range(_ROUNDS):
+        try:
+            async with session.transaction():
+                return await act(locked)
+        except MovedError:
+            continue
+    return {}
 
 
 async def _signal_existing(writing: Writing, index: int, command: StartRun, existing: Existing) -> None:
@@ -206,26 +263,58 @@ async def _signal_existing(writing: Writing, index: int, command: StartRun, exis
         writing.outcomes[index] = given
 
 
-async def _start_limited(session: Session, asked: Sequence[_Asked], now: Timestamp) -> dict[int, Outcome]:
-    """Starts in namespaces that limit their open runs: count and make under the namespace's lock."""
-    decided: dict[int, Outcome] = {}
-    async with session.transaction():
-        namespaces = sorted({command.run.namespace for _, command in asked})
-        for row in await session.read("lock_namespaces", namespaces):
-            namespace: str = row["namespace"]
-            limit: int | None = row["open_runs_limit"]
-            mine = [item for item in asked if item[1].run.namespace == namespace]
-            if limit is not None:
-                [counted] = await session.read("count_open_runs", namespace, limit)
-                room = max(0, limit - counted["runs"])
-                decided |= {index: namespace_full(namespace, limit) for index, _ in mine[room:]}
-                mine = mine[:room]
-            if mine:
-                decided |= await _insert(session, mine, now, limited=True)
-    return decided
+async def _start_limited(
+    session: Session, asked: Sequence[_Asked], counting: set[str], now: Timestamp
+) -> dict[int, Outcome]:
+    """Starts where something is counted: open runs of the namespace under its lock, runs of the type under that of the type.
+    And those that wait behind another run, which is locked before."""
+
+    async def act(locked: set[str]) -> dict[int, Outcome]:
+        if locked:
+            await lock_family(session, locked, locked)
+        decided: dict[int, Outcome] = {}
+        mine = await _behind(session, asked)
+        doors = Doors(session, locked)
+        rooms = await Rooms.lock(session, sorted(counting), now)
+        await doors.open([command for _, command in mine], now)
+        admitted: list[_Asked] = []
+        for index, command in mine:
+            namespace = command.run.namespace
+            refused = rooms.refusal(namespace) or doors.refuse(command, now)
+            if refused is not None:
+                decided[index] = refused
+            else:
+                admitted.append((index, command))
+                rooms.take(namespace)
+        doors.check_locks()
+        if not admitted:
+            return decided
+        await rooms.settle()
+        made = await _insert(session, admitted, now, limited=True)
+        ousted = await doors.oust(now)
+        for index, outcome in made.items():
+            gone = ousted.get(outcome.run_id)
+            decided[index] = outcome if gone is None else msgspec.structs.replace(outcome, ousted=gone)
+        return decided
+
+    return await _again_if_moved(session, act)
+
+
+async def _behind(session: Session, asked: Sequence[_Asked]) -> list[_Asked]:
+    """Lock the runs that these wait behind, and leave out those that have ended."""
+    blockers = sorted({(command.run.namespace, command.blocked_by) for _, command in asked if command.blocked_by})
+    if not blockers:
+        return list(asked)
+    is_open = {row["run_id"] for row in await session.read("lock_blockers", *zip(*blockers, strict=True))}
+    return [
+        (index, command if command.blocked_by in is_open else msgspec.structs.replace(command, blocked_by=""))
+        for index, command in asked
+    ]
 
 
 def _status_of(command: StartRun, now: Timestamp) -> RunCode:
+    if command.blocked_by:
+        return RunCode.SLEEPING
     if command.start_at is not None and command.start_at > now:
         return RunCode.SLEEPING
     return RunCode.PENDING if command.assignment is None else RunCode.RUNNING
@@ -243,9 +332,9 @@ def _run_row(command: StartRun, now: Timestamp) -> tuple[object, ...]:
         command.version if command.version is not None or assignment is None else assignment.version,
         command.priority,
         int(status),
-        int(WaitCode.TIME) if status is RunCode.SLEEPING else None,
+        _wait_of(command) if status is RunCode.SLEEPING else None,
         now if status is RunCode.PENDING else None,
-        command.start_at if status is RunCode.SLEEPING else None,
+        command.start_at if status is RunCode.SLEEPING and not command.blocked_by else None,
         command.deadline_at,
         0 if assignment is None else 1,
         None if assignment is None else assignment.worker_id,
@@ -254,6 +343,10 @@ def _run_row(command: StartRun, now: Timestamp) -> tuple[object, ...]:
         write_policy(command.retry),
         write_strings(command.labels) if command.labels else None,
     )
+
+
+def _wait_of(command: StartRun) -> int:
+    return int(WaitCode.CHILD if command.blocked_by else WaitCode.TIME)
 
 
 def _signal_row(run_id: str, signal: SignalGiven) -> tuple[object, ...]:

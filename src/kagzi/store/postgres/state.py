@@ -4,14 +4,15 @@ from typing import Final
 
 import msgspec
 
-from ...core.commands import ContinueAsNew, StartChild
+from ...core.commands import ContinueAsNew, StartChild, StartRun
 from ...core.errors import ErrorDetail
 from ...core.outcomes import Refused
 from ...core.records import HistoryStep, Lease, Payload, RunKey
 from ...core.retry import RetryPolicy
 from ...core.states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
-from ...core.times import Timestamp
-from .refusals import namespace_disabled, namespace_full
+from ...core.times import US_PER_MS, Timestamp
+from .doors import Doors
+from .refusals import namespace_full
 
 OUTPUT_STEP: Final = "$output"
 NEVER: Final = 2**63 - 1
@@ -61,6 +62,13 @@ class StepState(msgspec.Struct, kw_only=True):
         if self.status != StepCode.RUNNING:
             return None
         return NEVER if self.wake_at is None and self.kind in _EVENT_KINDS else self.wake_at
+
+    @property
+    def row_due_at(self) -> Timestamp | None:
+        """The same; and of a step with a timeout that runs, when its attempt should have been reported."""
+        if self.timeout_ms and self.status == StepCode.RUNNING and self.kind == KindCode.FUNCTION:
+            return (self.started_at or 0) + self.timeout_ms * US_PER_MS
+        return self.due_at
 
     def as_history(self) -> HistoryStep:
         return HistoryStep(
@@ -118,19 +126,20 @@ class Kin(msgspec.Struct, kw_only=True):
     recorded: dict[tuple[str, str], Relative] = msgspec.field(default_factory=dict[tuple[str, str], Relative])
     by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
-    enabled: bool = True
     limit: int | None = None  # of open runs
     room: int | None = None  # how many may be started
     born: list[StartChild] = msgspec.field(default_factory=list[StartChild])
     links: list[tuple[str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str]])
 
-    def refuse_start(self, namespace: str) -> Refused | None:
+    doors: Doors | None = None  # of types that refuse runs, or send others away, when they are full
+
+    def refuse_start(self, start: StartRun, now: Timestamp) -> Refused | None:
         """None: one more may be started, and is counted."""
-        if not self.enabled:
-            return namespace_disabled(namespace)
+        if self.doors is not None and (refused := self.doors.refuse(start, now)) is not None:
+            return refused
         if self.room is not None and self.limit is not None:
             if self.room <= 0:
-                return namespace_full(namespace, self.limit)
+                return namespace_full(start.run.namespace, self.limit)
             self.room -= 1
         return None
 

@@ -7,8 +7,10 @@ from ...core.commands import (
     BeatStep,
     BeginSleep,
     BeginStep,
+    CompleteRun,
     CompleteStep,
     DecideRace,
+    FailRun,
     FailStep,
     FinishSleep,
     Park,
@@ -46,6 +48,8 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
                 named.append((number, command.step_id, command.attempt))
             elif isinstance(command, _WITHOUT_ATTEMPT):
                 named.append((number, command.step_id, 0))
+            elif isinstance(command, (CompleteRun, FailRun)) and command.after_step:
+                named.append((number, command.after_step, 0))
             if isinstance(command, DecideRace):
                 named += [(number, loser, 0) for loser in command.losers]
             begins += isinstance(command, _BEGINNING)
@@ -228,7 +232,7 @@ def _step_row(number: int, step: StepState) -> tuple[object, ...]:
         step.created_at,
         step.started_at,
         step.finished_at,
-        step.due_at,
+        step.row_due_at,
         step.retry_at,
         step.wake_at,
         step.timeout_ms,

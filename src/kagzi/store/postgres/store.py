@@ -7,11 +7,9 @@ from ...core.cursor import Cursor
 from ...core.errors import SchemaMismatch
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import (
-    ClaimedRun,
     Held,
     HistoryPage,
     Lease,
-    NamespaceRecord,
     Rows,
     RunEnd,
     RunFilter,
@@ -19,15 +17,15 @@ from ...core.records import (
     RunRecord,
     Served,
     StepRecord,
-    WorkerRecord,
 )
 from ...core.seams import Dice
-from ...core.states import RunStatus, WorkerStatus
+from ...core.states import RunStatus
 from ...core.times import Timestamp
 from ..protocol import (
     Cancelled,
     Cascaded,
     Changed,
+    Claimed,
     Fired,
     Fork,
     Horizon,
@@ -38,16 +36,38 @@ from ..protocol import (
     Want,
     WorkerBeat,
 )
-from . import claims, controls, leases, namespaces, revivals, signals, steps, timers, workers
+from . import claims, controls, leases, revivals, signals, steps, timers
 from . import runs as run_questions
+from .bulk import BulkDesk
 from .links import Links
 from .migrate import PostgresMigrator
+from .namespace_desk import NamespaceDesk
+from .queue_desk import QueueDesk
+from .retention import RetentionDesk
+from .schedule_desk import ScheduleDesk
+from .stats import StatsDesk
+from .transfers import TransferDesk
+from .versions import VersionDesk
+from .watching import WatchDesk
+from .worker_desk import WorkerDesk
 from .write import Writer
 
 OLDEST_VERSION = 15
 
 
-class PostgresStore(Links):
+class PostgresStore(
+    TransferDesk,
+    BulkDesk,
+    NamespaceDesk,
+    StatsDesk,
+    ScheduleDesk,
+    RetentionDesk,
+    WorkerDesk,
+    VersionDesk,
+    WatchDesk,
+    QueueDesk,
+    Links,
+):
     """Keeps `store.protocol.Store`."""
 
     name: str = "postgresql"
@@ -102,7 +122,7 @@ class PostgresStore(Links):
         async with self._hot.use() as session:
             return await self._writer.write(session, batch, now, terms)
 
-    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Sequence[ClaimedRun]:
+    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
         async with self._duty.use() as session:
             return await self._claims.claim(session, wants, nonce, now, until)
 
@@ -110,9 +130,9 @@ class PostgresStore(Links):
         async with self._questions.use() as session:
             return await claims.history(session, run, lease, after)
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp) -> Renewal:
+    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
         async with self._duty.use() as session:
-            return await leases.renew(session, held, until)
+            return await leases.renew(session, held, until, now - grace_us)
 
     async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
         async with self._duty.use() as session:
@@ -121,6 +141,10 @@ class PostgresStore(Links):
     async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
         async with self._duty.use() as session:
             return await leases.release(session, held, now)
+
+    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Sequence[TypeKey]:
+        async with self._duty.use() as session:
+            return await leases.lose(session, held, now, untils)
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         async with self._duty.use() as session:
@@ -203,45 +227,3 @@ class PostgresStore(Links):
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
         async with self._questions.use() as session:
             return await steps.get_step(session, run, step_id)
-
-    # --- workers and namespaces -----------------------------------------------------------------------------------------
-
-    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> None:
-        async with self._questions.use() as session:
-            await workers.register_worker(session, worker, now)
-
-    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
-        async with self._questions.use() as session:
-            return await workers.set_worker_status(session, namespace, worker_id, status, now)
-
-    async def worker_left(
-        self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-    ) -> Sequence[TypeKey] | None:
-        async with self._duty.use() as session:
-            return await workers.worker_left(session, namespace, worker_id, now, hand_back=hand_back)
-
-    async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
-        async with self._questions.use() as session:
-            return await workers.get_worker(session, namespace, worker_id)
-
-    async def list_workers(
-        self,
-        namespace: str,
-        *,
-        workflow_type: str | None,
-        status: WorkerStatus | None,
-        cursor: Cursor | None,
-        limit: int,
-    ) -> Rows[WorkerRecord]:
-        async with self._questions.use() as session:
-            return await workers.list_workers(
-                session, namespace, workflow_type=workflow_type, status=status, cursor=cursor, limit=limit
-            )
-
-    async def get_namespace(self, namespace: str) -> NamespaceRecord | None:
-        async with self._questions.use() as session:
-            return await namespaces.get_namespace(session, namespace)
-
-    async def put_namespace(self, record: NamespaceRecord, now: Timestamp) -> None:
-        async with self._questions.use() as session:
-            await namespaces.put_namespace(session, record, now)

@@ -107,7 +107,17 @@ async def look(session: Session, beats: Sequence[WorkerBeat]) -> Horizon:
         [beat.completed_delta for beat in beats],
         [beat.failed_delta for beat in beats],
         [beat.at for beat in beats],
+        [beat.namespace for beat in beats],
     )
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)
     types = tuple(TypeKey(*pair) for pair in pending)
-    return Horizon(row["store_now"], row["next_due_at"], types, cascade=row["cascade"])
+    draining = tuple((namespace, worker_id) for namespace, worker_id in row["draining"] or ())
+    return Horizon(
+        row["store_now"],
+        row["next_due_at"],
+        types,
+        cascade=row["cascade"],
+        draining=draining,
+        bulk=row["bulk"],
+        next_schedule_at=row["next_schedule_at"],
+    )

@@ -90,6 +90,8 @@ class Wave:
                 self._begun.append(row)
                 begins += 1
             elif isinstance(command, CompleteRun):
+                if command.after_step and command.after_step not in rows:
+                    return None  # whether that step has its result must be looked at
                 self._begun.append(_output_row(number, place, command))
                 ends = True
             else:

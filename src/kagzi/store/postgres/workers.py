@@ -2,57 +2,135 @@
 
 from collections.abc import Sequence
 
+from ...core import limits
 from ...core.cursor import Cursor
+from ...core.outcomes import Refused
 from ...core.records import Held, Lease, Rows, RunKey, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
+from ...core.workers import (
+    EVENT_OF_STATUS,
+    LOST,
+    Happened,
+    Registration,
+    Trouble,
+    WorkerEvent,
+    WorkerEventKind,
+    as_heard,
+    left,
+    registered,
+    troubled,
+)
 from ..protocol import TypeKey
 from .connections import Session
 from .leases import release
-from .rows import CODE_OF_WORKER_STATUS, read_worker, write_served, write_strings
+from .namespace_room import refuse_session
+from .rows import CODE_OF_WORKER_STATUS, WORKER_STATUS_OF_CODE, read_worker, write_served, write_strings
 
 
-async def register_worker(session: Session, worker: WorkerRecord, now: Timestamp) -> None:
+async def register_worker(session: Session, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
     served = sorted({(each.workflow_type, each.version) for each in worker.served})
-    await session.write(
-        "register_worker",
-        worker.namespace,
-        worker.worker_id,
-        CODE_OF_WORKER_STATUS[worker.status],
-        worker.active_count,
-        worker.max_concurrent,
-        worker.pid,
-        worker.hostname,
-        worker.sdk_version,
-        worker.build_id,
-        sorted({workflow_type for workflow_type, _ in served}),
-        write_served(worker.served),
-        write_strings(worker.labels) if worker.labels else None,
-        worker.total_completed,
-        now,
-        [workflow_type for workflow_type, _ in served],
-        [version for _, version in served],
-        worker.total_failed,
-    )
+    async with session.transaction():
+        if (refused := await refuse_session(session, worker, now)) is not None:
+            return refused
+        [row] = await session.read(
+            "register_worker",
+            worker.namespace,
+            worker.worker_id,
+            CODE_OF_WORKER_STATUS[worker.status],
+            worker.active_count,
+            worker.max_concurrent,
+            worker.pid,
+            worker.hostname,
+            worker.sdk_version,
+            worker.build_id,
+            sorted({workflow_type for workflow_type, _ in served}),
+            write_served(worker.served),
+            write_strings(worker.labels) if worker.labels else None,
+            worker.total_completed,
+            now,
+            [workflow_type for workflow_type, _ in served],
+            [version for _, version in served],
+            worker.total_failed,
+        )
+        registration = Registration(row["known_before"], row["draining"], row["new_versions"])
+        events = registered(worker, known_before=registration.known_before)
+        await _note(session, worker.namespace, worker.worker_id, events, now)
+    return registration
+
+
+async def _note(session: Session, namespace: str, worker_id: str, events: Sequence[Happened], now: Timestamp) -> None:
+    count = len(events)
+    kinds, details = [kind.value for kind, _ in events], [detail for _, detail in events]
+    await session.read("note_worker_events", [namespace] * count, [worker_id] * count, kinds, details, now)
+    await session.read("trim_worker_events", namespace, worker_id, limits.WORKER_EVENTS)
+
+
+async def _lock(session: Session, namespace: str, worker_id: str) -> WorkerStatus | None:
+    rows = await session.read("lock_worker", namespace, worker_id)
+    return WORKER_STATUS_OF_CODE[rows[0]["status"]] if rows else None
 
 
 async def set_worker_status(
     session: Session, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp
 ) -> bool:
-    return bool(await session.write("set_worker_status", namespace, worker_id, CODE_OF_WORKER_STATUS[status], now))
+    async with session.transaction():
+        before = await _lock(session, namespace, worker_id)
+        if before is None:
+            return False
+        await session.read("set_worker_status", namespace, worker_id, CODE_OF_WORKER_STATUS[status], now)
+        if before is not status:
+            await _note(session, namespace, worker_id, [(EVENT_OF_STATUS[status], "")], now)
+    return True
+
+
+async def drain_worker(
+    session: Session, namespace: str, worker_id: str, detail: str, now: Timestamp
+) -> WorkerRecord | None:
+    async with session.transaction():
+        if await session.read("drain_worker", namespace, worker_id):
+            await _note(session, namespace, worker_id, [(WorkerEventKind.DRAINING, detail)], now)
+        return await get_worker(session, namespace, worker_id)
 
 
 async def worker_left(
     session: Session, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
 ) -> Sequence[TypeKey] | None:
-    status = WorkerStatus.OFFLINE if hand_back else WorkerStatus.DRAINING
-    if not await set_worker_status(session, namespace, worker_id, status, now):
-        return None
     if not hand_back:
-        return ()
-    rows = await session.read("runs_held_by", namespace, worker_id)
+        known = await set_worker_status(session, namespace, worker_id, WorkerStatus.DRAINING, now)
+        return () if known else None
+    async with session.transaction():
+        before = await _lock(session, namespace, worker_id)
+        if before is None:
+            return None
+        offline = CODE_OF_WORKER_STATUS[WorkerStatus.OFFLINE]
+        await session.read("set_worker_status", namespace, worker_id, offline, now)
+        rows = await session.read("runs_held_by", namespace, worker_id)
+        if events := left(before, len(rows)):
+            await _note(session, namespace, worker_id, events, now)
     held = [Held(RunKey(namespace, row["run_id"]), Lease(row["lease"], row["nonce"])) for row in rows]
     return await release(session, held, now) if held else ()
+
+
+async def lose_workers(
+    session: Session, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None
+) -> int:
+    async with session.transaction():
+        rows = await session.read("lose_workers", unheard_since, limit, *(only or (None, None)))
+        if rows:
+            namespaces, ids = [row["namespace"] for row in rows], [row["worker_id"] for row in rows]
+            kind, detail = LOST
+            count = len(rows)
+            await session.read("note_worker_events", namespaces, ids, [kind.value] * count, [detail] * count, now)
+    return len(rows)
+
+
+async def note_troubles(
+    session: Session, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp
+) -> None:
+    async with session.transaction():
+        if await _lock(session, namespace, worker_id) is not None:
+            await _note(session, namespace, worker_id, troubled(troubles), now)
 
 
 async def get_worker(session: Session, namespace: str, worker_id: str) -> WorkerRecord | None:
@@ -68,6 +146,7 @@ async def list_workers(
     status: WorkerStatus | None,
     cursor: Cursor | None,
     limit: int,
+    alive_since: Timestamp,
 ) -> Rows[WorkerRecord]:
     newer = cursor is not None and cursor.direction == "prev"
     rows = await session.read(
@@ -78,8 +157,42 @@ async def list_workers(
         None if cursor is None else cursor.at,
         None if cursor is None else cursor.id,
         limit + 1,
+        alive_since,
     )
-    records = [read_worker(row) for row in rows[:limit]]
+    records = [as_heard(read_worker(row), alive_since) for row in rows[:limit]]
     if newer:
         records.reverse()
     return Rows(tuple(records), has_more=len(rows) > limit)
+
+
+async def list_worker_events(
+    session: Session, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
+) -> Rows[WorkerEvent]:
+    newer = cursor is not None and cursor.direction == "prev"
+    rows = await session.read(
+        "list_worker_events_newer" if newer else "list_worker_events_older",
+        namespace,
+        worker_id,
+        None if cursor is None else cursor.at,
+        None if cursor is None else int(cursor.id),
+        limit + 1,
+    )
+    events = [
+        WorkerEvent(
+            worker_id=row["worker_id"],
+            kind=WorkerEventKind(row["kind"]),
+            at=row["at"],
+            detail=row["detail"],
+            number=row["number"],
+        )
+        for row in rows[:limit]
+    ]
+    if newer:
+        events.reverse()
+    return Rows(tuple(events), has_more=len(rows) > limit)
+
+
+async def forget_workers(session: Session, before: Timestamp, limit: int) -> int:
+    events = await session.write("forget_worker_events", before, limit)
+    gone = await session.write("forget_workers", before, limit)
+    return len(events) + len(gone)

@@ -13,12 +13,12 @@ from typing import Protocol
 from .bulk import BulkVerbs
 from .bus import LOOK_AGAIN, Bus, NullBus, Poke, Wake
 from .events import EventVerbs
-from .hot import Fired, Horizon, HotVerbs, LeaseTerms, Renewal, TypeKey, Want, WorkerBeat
+from .hot import Claimed, Fired, Horizon, HotVerbs, LeaseTerms, Overdue, Renewal, TypeKey, Want, WorkerBeat
 from .namespaces import NamespaceVerbs
 from .queues import QueueVerbs
 from .retention import RetentionVerbs
 from .runs import Cancelled, Cascaded, Changed, Fork, RunVerbs, Signalled
-from .schedules import ScheduleVerbs
+from .schedules import DueSchedules, FiredSchedule, Firing, Occasion, ScheduleVerbs
 from .schema import Migrator, SchemaStatus
 from .stats import StatsVerbs
 from .transfers import TransferVerbs
@@ -31,12 +31,18 @@ __all__ = [
     "Cancelled",
     "Cascaded",
     "Changed",
+    "Claimed",
+    "DueSchedules",
     "Fired",
+    "FiredSchedule",
+    "Firing",
     "Fork",
     "Horizon",
     "LeaseTerms",
     "Migrator",
     "NullBus",
+    "Occasion",
+    "Overdue",
     "Poke",
     "Renewal",
     "SchemaStatus",

@@ -23,12 +23,13 @@ class Bus(Protocol):
 
 
 class Poke(NamedTuple):
-    """A held run whose worker should hear of it: something has come, it is to be cancelled, or paused."""
+    """A held run whose worker should hear of it: something has come, it is to be cancelled, or paused; a worker that is to drain;
+    or a workflow type (in place of a run) whose versions have changed, or for whose permits the sender waits."""
 
     worker_id: str
     namespace: str
     run_id: str
-    kind: str  # "result", "cancel", "pause"
+    kind: str  # "result", "cancel", "pause"; "drain"; "versions", "permits"
 
 
 class Wake(msgspec.Struct, frozen=True):

@@ -1,13 +1,13 @@
 """What happens all the time: batches of commands, claims, leases, timers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from ...core.commands import Command
 from ...core.outcomes import Outcome, Stirred
-from ...core.records import ClaimedRun, Held, HistoryPage, Lease, RunEnd, RunKey
+from ...core.records import DEFAULT_NAMESPACE, ClaimedRun, Held, HistoryPage, Lease, RunEnd, RunKey
 from ...core.times import Timestamp
 
 
@@ -33,9 +33,34 @@ class TypeKey(NamedTuple):
     workflow_type: str
 
 
+class Claimed(msgspec.Struct, frozen=True):
+    """What a claim came to, and why there was not more.
+
+    `held_back`: their runs wait for a permit; with an empty type: for one of the namespace. `again_at`: when their rate allows
+    the next start. `more`: there may be runs that were not reached this time.
+    """
+
+    runs: Sequence[ClaimedRun] = ()
+    limited: frozenset[TypeKey] = frozenset()  # types whose limits were heeded
+    held_back: frozenset[TypeKey] = frozenset()
+    again_at: Mapping[TypeKey, Timestamp] = {}
+    more: frozenset[TypeKey] = frozenset()
+
+
+class Overdue(msgspec.Struct, frozen=True):
+    """An attempt of a step that its holder should have reported by now."""
+
+    held: Held
+    step_id: str
+    attempt: int
+    timeout_ms: int
+
+
 class Renewal(msgspec.Struct, frozen=True):
     lost: tuple[Held, ...]
     cancel_requested: tuple[tuple[RunKey, str], ...]  # with the reason
+    overdue: tuple[Overdue, ...] = ()
+    pause_requested: tuple[RunKey, ...] = ()
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -56,6 +81,11 @@ class Horizon(msgspec.Struct, frozen=True):
     next_due_at: Timestamp | None
     pending: tuple[TypeKey, ...]  # types with runs to claim, at most 1,000
     cascade: bool = False  # ended or cancelled runs have children to be cancelled
+    draining: tuple[
+        tuple[str, str], ...
+    ] = ()  # of those who beat: namespace and id of who is to drain, if others may say so
+    bulk: bool = False  # there are operations on many runs that have not finished
+    next_schedule_at: Timestamp | None = None  # when the next schedule is due
 
 
 class WorkerBeat(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +94,7 @@ class WorkerBeat(msgspec.Struct, frozen=True, gc=False):
     completed_delta: int
     failed_delta: int
     at: Timestamp
+    namespace: str = DEFAULT_NAMESPACE
 
 
 class HotVerbs(Protocol):
@@ -78,8 +109,11 @@ class HotVerbs(Protocol):
         """
         ...
 
-    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Sequence[ClaimedRun]:
+    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
         """Lease PENDING runs to the workers that want them, highest priority first, then longest ready.
+
+        Of a type with limits per key the keys are served in turn. Limits hold exactly, however many servers claim: runs are
+        counted and taken under the lock of the type. Runs of a paused type are not taken.
 
         A run pinned to a version goes only to a want that has it; an unpinned one is pinned to the want's first. Raises the
         lease counter; never takes a run that is locked, past its deadline, or beyond its namespace's running_runs_limit.
@@ -91,8 +125,9 @@ class HotVerbs(Protocol):
         """The page of steps begun after `after`; None unless `lease` is the run's current one."""
         ...
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp) -> Renewal:
-        """Set these leases to `until`. Those that are no longer current are reported lost."""
+    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+        """Set these leases to `until`. Those that are no longer current are reported lost. Steps of the others that run for
+        more than their timeout and the grace, in an attempt begun under this lease, are overdue."""
         ...
 
     async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
@@ -101,6 +136,12 @@ class HotVerbs(Protocol):
 
     async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
         """Hand these runs back: PENDING at once, uncounted. Stale ones are passed over. Answers the types woken."""
+        ...
+
+    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Sequence[TypeKey]:
+        """Their stream broke before they were known to have arrived. A run that has lost no holder since it last got on is
+        PENDING at once, with lost_leases 1; the leases of the others end at their `untils` at the latest, and are counted then.
+        Stale ones are passed over. Answers the types woken."""
         ...
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:

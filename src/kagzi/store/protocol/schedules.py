@@ -1,7 +1,106 @@
 """Runs started by the clock."""
 
+from collections.abc import Sequence
 from typing import Protocol
+
+import msgspec
+
+from ...core.commands import StartRun
+from ...core.cursor import Cursor
+from ...core.outcomes import Refused, Started
+from ...core.records import Rows
+from ...core.schedules import Cause, Fire, Overlap, ScheduleRecord
+from ...core.times import Timestamp
+from .runs import Cancelled
+
+
+class Occasion(msgspec.Struct, frozen=True):
+    """A nominal time that is to become a run."""
+
+    nominal_at: Timestamp
+    cause: Cause
+    start: StartRun
+
+
+class Firing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to become of some nominal times of a schedule, decided on what it was when it was read.
+
+    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills) the
+    schedule must only exist.
+    """
+
+    schedule: ScheduleRecord
+    overlap: Overlap
+    occasions: tuple[Occasion, ...]
+    skips: tuple[Fire, ...] = ()
+    moves: bool = True
+    next_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+
+
+class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each occasion, in order. Those fired before are as they were recorded then.
+
+    `started` and `cancelled` have to be told to others, `refused` is why a start was refused (by nominal time).
+    """
+
+    fires: tuple[Fire, ...]
+    started: tuple[tuple[StartRun, Started], ...] = ()
+    cancelled: tuple[Cancelled, ...] = ()
+    refused: dict[Timestamp, Refused] = {}
+
+
+class DueSchedules(msgspec.Struct, frozen=True):
+    """`next_due_at`: the earliest of those that are not due yet. `more`: not all that are due are here."""
+
+    schedules: tuple[ScheduleRecord, ...] = ()
+    next_due_at: Timestamp | None = None
+    more: bool = False
 
 
 class ScheduleVerbs(Protocol):
     """Schedules, their fires, and what was skipped."""
+
+    async def create_schedule(self, record: ScheduleRecord, now: Timestamp) -> ScheduleRecord | Refused:
+        """The new schedule; or the one that the same request_id has made. Refused if the id is taken (CONFLICT), or the
+        namespace has as many as its schedules_limit allows (RESOURCE_EXHAUSTED)."""
+        ...
+
+    async def put_schedule(
+        self, record: ScheduleRecord, *, was: ScheduleRecord, skips: Sequence[Fire]
+    ) -> ScheduleRecord | None:
+        """Replace a schedule by this one, which gets the next revision, and record what is skipped by that. None: its revision
+        or next_at are no longer what they were when it was read, or it is gone."""
+        ...
+
+    async def get_schedule(self, namespace: str, schedule_id: str) -> ScheduleRecord | None: ...
+
+    async def list_schedules(
+        self, namespace: str, *, workflow_type: str | None, cursor: Cursor | None, limit: int
+    ) -> Rows[ScheduleRecord]:
+        """Newest first by (created_at, schedule_id)."""
+        ...
+
+    async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
+        """Whether there was one; and whether fires of it are left: at most `limit` are deleted at a time. Its runs stay."""
+        ...
+
+    async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
+        """Newest nominal time first; of one that was skipped and fired later, the run first. The cursor's id is "1" for a skip,
+        "0" for a run."""
+        ...
+
+    async def forget_fires(self, before: Timestamp, limit: int) -> bool:
+        """Delete up to `limit` fires and skips recorded before then. Answers whether there may be more."""
+        ...
+
+    async def due_schedules(self, now: Timestamp, limit: int) -> DueSchedules:
+        """Those whose time has come, longest due first. One statement."""
+        ...
+
+    async def fire_schedules(
+        self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
+    ) -> Sequence[FiredSchedule | None]:
+        """In one transaction, under the locks of the schedules: start what is to be started, as any start is; record it, or why
+        not; move on. None: somebody else did it, or the schedule was changed or is gone."""
+        ...

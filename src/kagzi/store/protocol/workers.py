@@ -4,26 +4,46 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ...core.cursor import Cursor
+from ...core.outcomes import Refused
 from ...core.records import Rows, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
+from ...core.workers import Registration, Trouble, WorkerEvent
 from .hot import TypeKey
 
 
 class WorkerVerbs(Protocol):
-    """Workers, and what became of them."""
+    """Workers, and what became of them. Each change is kept as an event of the worker, in the same transaction."""
 
-    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> None:
-        """Insert or refresh; also notes each (type, version) it serves, and its namespace."""
+    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
+        """Insert or refresh; also notes each (type, version) it serves, and its namespace. A process that was told to drain and
+        comes back (same id, host and pid) is DRAINING still."""
         ...
 
-    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool: ...
+    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
+        """False: unknown."""
+        ...
+
+    async def drain_worker(self, namespace: str, worker_id: str, detail: str, now: Timestamp) -> WorkerRecord | None:
+        """DRAINING, unless it has left. Answers it as it is now; None: unknown."""
+        ...
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
     ) -> Sequence[TypeKey] | None:
         """The worker is OFFLINE (`hand_back`: every run it holds is PENDING at once) or, if not, DRAINING. None: unknown."""
         ...
+
+    async def lose_workers(
+        self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
+    ) -> int:
+        """Whoever is not OFFLINE and was not heard of since then is lost: OFFLINE. Their leases end by themselves. How many.
+        `only`: this one, by namespace and id."""
+        ...
+
+    async def note_troubles(
+        self, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp
+    ) -> None: ...
 
     async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None: ...
 
@@ -35,6 +55,17 @@ class WorkerVerbs(Protocol):
         status: WorkerStatus | None,
         cursor: Cursor | None,
         limit: int,
+        alive_since: Timestamp = 0,
     ) -> Rows[WorkerRecord]:
-        """Newest registration first."""
+        """Newest registration first. Who was not heard of since `alive_since` counts as OFFLINE, and is answered so."""
+        ...
+
+    async def list_worker_events(
+        self, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
+    ) -> Rows[WorkerEvent]:
+        """Latest first. A cursor's id is the event's number. At most limits.WORKER_EVENTS are kept of each worker."""
+        ...
+
+    async def forget_workers(self, before: Timestamp, limit: int) -> int:
+        """Delete events older than that, and workers that are OFFLINE and were last heard of before it. How many of both."""
         ...

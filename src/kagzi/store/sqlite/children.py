@@ -81,7 +81,7 @@ def _adopt(wave: Wave, command: StartChild, fence: Fence, started: Started) -> C
     wave.database.run("has_children", (fence.run_id,))
     fence.related = 1
     seq = _insert(wave, command, fence, {"child_run_id": child_run_id})
-    return ChildStarted(seq, wave.now, child_run_id, created=True, status=started.status)
+    return ChildStarted(seq, wave.now, child_run_id, created=True, status=started.status, ousted=started.ousted)
 
 
 def _wait_for(wave: Wave, command: StartChild, fence: Fence, child_run_id: str, status: int) -> ChildStarted:

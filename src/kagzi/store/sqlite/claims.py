@@ -9,9 +9,10 @@ from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import NO_LABELS, ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
 from ...core.states import KindCode, StepStatus
 from ...core.times import Timestamp
-from ..protocol import Want
+from ..protocol import Claimed, TypeKey, Want
 from .connection import Database
 from .fences import Fence
+from .permits import Gate
 from .rows import read_history_step, read_payload, write_json
 from .wave import Writer
 
@@ -41,18 +42,34 @@ _ROW_BYTES = 64  # what a step weighs on the wire besides its id and payloads
 _OPEN = (StepStatus.PENDING, StepStatus.RUNNING)
 
 
-def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> list[ClaimedRun]:
+def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
     """See Store.claim."""
     claimed: list[ClaimedRun] = []
+    gates: list[Gate] = []
+    held_back: set[TypeKey] = set()
     for want in wants:
-        run_ids = _candidates(writer, want, now)
+        limits = writer.types.limits(want.namespace, want.workflow_type)
+        spare = _spare(writer, want.namespace)
+        if limits is None:
+            run_ids = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
+        else:
+            gate = Gate(writer, want, limits, now)
+            run_ids = gate.choose(spare)
+            gates.append(gate)
         if run_ids:
             claimed += _lease(writer, want, run_ids, nonce=nonce, now=now, until=until)
-    return claimed
+        if len(run_ids) < want.limit and (limits is not None or spare is not None):
+            held_back |= _waiting(writer, want, limited_namespace=spare is not None)
+    return Claimed(
+        claimed,
+        limited=frozenset(gate.key for gate in gates),
+        held_back=frozenset(held_back),
+        again_at={gate.key: gate.again_at for gate in gates if gate.again_at is not None},
+        more=frozenset(gate.key for gate in gates if gate.more),
+    )
 
 
-def _candidates(writer: Writer, want: Want, now: Timestamp) -> list[str]:
-    limit = _allowed(writer, want)
+def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> list[str]:
     if limit <= 0 or not want.versions:
         return []
     found: list[tuple[int, int, str]] = []
@@ -70,14 +87,22 @@ def _candidates(writer: Writer, want: Want, now: Timestamp) -> list[str]:
     return [run_id for _, _, run_id in found[:limit]]
 
 
-def _allowed(writer: Writer, want: Want) -> int:
-    """How many of the wanted runs the namespace's running_runs_limit leaves."""
-    namespace = writer.namespaces.find(want.namespace)
-    if namespace is None or namespace.running_runs_limit is None:
-        return want.limit
-    limit = namespace.running_runs_limit
-    counted = writer.database.row("count_running_runs", (want.namespace, limit))
-    return min(want.limit, limit - (counted[0] if counted else 0))
+def _spare(writer: Writer, namespace: str) -> int | None:
+    """How many more runs the namespace's running_runs_limit allows; None: it has none."""
+    record = writer.namespaces.find(namespace)
+    if record is None or record.running_runs_limit is None:
+        return None
+    limit = record.running_runs_limit
+    counted = writer.database.row("count_running_runs", (namespace, limit))
+    return max(0, limit - (counted[0] if counted else 0))
+
+
+def _waiting(writer: Writer, want: Want, *, limited_namespace: bool) -> set[TypeKey]:
+    """Runs of the type wait for a permit, of the type or of the namespace."""
+    key = TypeKey(want.namespace, want.workflow_type)
+    if writer.database.row("type_waits", key) is None:
+        return set()
+    return {key, TypeKey(want.namespace, "")} if limited_namespace else {key}
 
 
 def _lease(

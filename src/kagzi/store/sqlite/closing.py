@@ -11,14 +11,18 @@ from ...core.records import Lease
 from ...core.retry import RetryAt, after_failure
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
+from .attempts import being_cancelled, find_step
 from .ends import tell_end
 from .fences import NEVER, Fence
 from .plain_text import refused
-from .rows import read_history_step, read_retry, write_error
+from .rows import read_history_step, read_retry, write_error, write_json
 from .sleeps import end_wait
 from .wave import Wave
 
 _decode_timed = msgspec.json.Decoder(tuple[int, int]).decode
+
+
+_CUT_SHORT = "the step that this end follows from was not allowed to begin"
 
 
 class RunState(msgspec.Struct, frozen=True):
@@ -55,8 +59,13 @@ class RunState(msgspec.Struct, frozen=True):
 
 def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     now, known_seq = wave.now, command.known_seq
-    waits, seq_before = _waits(wave, fence.run_id), fence.seq
-    if waits and waits[0][0] <= now and _end_due_waits(wave, fence):
+    if run.pause_requested and not command.stay:
+        wave.let_go(fence)
+        wave.database.run("give_back_run", _given(wave, fence, fence.seq))
+        return Parked(now, None)
+    names = write_json(command.waits) if command.waits else None
+    waits, seq_before = _waits(wave, fence.run_id, names), fence.seq
+    if waits and waits[0][0] <= now and _end_due_waits(wave, fence, names):
         known_seq = min(known_seq, seq_before)  # it cannot know of these
     if _last_result(wave, fence) > known_seq:
         rows = wave.database.rows("results_after", (fence.run_id, known_seq))
@@ -83,9 +92,10 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     return Parked(now, wake_at)
 
 
-def _waits(wave: Wave, run_id: str) -> list[tuple[Timestamp, WaitCode]]:
+def _waits(wave: Wave, run_id: str, names: str | None) -> list[tuple[Timestamp, WaitCode]]:
     """What the run waits for, the earliest first; signals and children without a limit last."""
-    timed, retry_at, unlimited = wave.database.row("next_waits", {"run_id": run_id}) or (None, None, None)
+    found = wave.database.row("next_waits", {"run_id": run_id, "names": names})
+    timed, retry_at, unlimited = found or (None, None, None)
     waits: list[tuple[Timestamp, WaitCode]] = []
     if timed is not None:
         wake_at, kind = _decode_timed(timed)
@@ -97,8 +107,8 @@ def _waits(wave: Wave, run_id: str) -> list[tuple[Timestamp, WaitCode]]:
     return sorted(waits)
 
 
-def _end_due_waits(wave: Wave, fence: Fence) -> bool:
-    due = wave.database.rows("due_waits", (fence.run_id, wave.now))
+def _end_due_waits(wave: Wave, fence: Fence, names: str | None) -> bool:
+    due = wave.database.rows("due_waits", {"run_id": fence.run_id, "now": wave.now, "names": names})
     for (step_id,) in due:
         end_wait(wave, step_id, fence)
     return bool(due)
@@ -122,6 +132,8 @@ def repeat_park(wave: Wave, command: Park, run: RunState) -> Outcome | None:
 
 
 def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) -> Outcome:
+    if _is_cut_short(wave, fence, command.after_step):
+        return being_cancelled(fence, _CUT_SHORT)
     seq = fence.next_result()
     wave.add_end(fence, seq, command.output)
     wave.flush()
@@ -130,6 +142,8 @@ def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) 
 
 
 def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outcome:
+    if _is_cut_short(wave, fence, command.after_step):
+        return being_cancelled(fence, _CUT_SHORT)
     policy = read_retry(run.retry)
     error, seq = command.error, fence.next_result()
     if policy is not None:
@@ -142,12 +156,20 @@ def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outco
     return _close(wave, fence, seq, RunCode.FAILED, write_error(error))
 
 
+def _is_cut_short(wave: Wave, fence: Fence, after_step: str) -> bool:
+    """The run is to be cancelled, and the step that its end follows from was not allowed to begin."""
+    if not fence.cancelling or not after_step:
+        return False
+    step = find_step(wave, fence.run_id, after_step)
+    return step is None or not step.has_result
+
+
 def _retry_run(wave: Wave, fence: Fence, run: RunState, seq: int, retry_at: Timestamp) -> RunClosed:
     now = wave.now
     status = RunCode.SLEEPING if retry_at > now else RunCode.PENDING
-    asleep = status is RunCode.SLEEPING
     if run.pause_requested:
         status = RunCode.PAUSED
+    asleep = status is RunCode.SLEEPING
     given = _given(wave, fence, seq) | {
         "status": int(status),
         "wait_reason": int(WaitCode.RETRY) if asleep else None,

@@ -34,13 +34,11 @@ def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Chang
         return None
     _, workflow_type, code, _, _, worker_id, pause_requested, cancel_requested_at = row
     status = RUN_STATUS_OF_CODE[code]
-    if status.ended or status is RunStatus.PAUSED or cancel_requested_at is not None:
+    if status.ended or status is RunStatus.PAUSED or pause_requested or cancel_requested_at is not None:
         return Changed(status, workflow_type, changed=False)
-    writer.database.run("pause_run", (run.run_id,))
+    writer.database.run("pause_run", {"run_id": run.run_id, "reason": reason})
     if status is not RunStatus.RUNNING:
         return Changed(RunStatus.PAUSED, workflow_type, changed=True)
-    if pause_requested:
-        return Changed(status, workflow_type, changed=False)
     return Changed(status, workflow_type, changed=True, holder=_held(run, row), worker_id=worker_id)
 
 

@@ -38,8 +38,8 @@ def end(  # noqa: PLR0917  the verb, its object and whom to tell
 
 
 def tell_end(writer: Writer, run_id: str, now: Timestamp, told: Told | None = None) -> Told:
-    """A run has just ended: steps that wait for it get its result, and its children are to be looked after. What was gathered
-    about other runs must be written."""
+    """A run has just ended: steps that wait for it get its result, runs that were to begin after it begin, and its children are
+    to be looked after. What was gathered about other runs must be written."""
     told = told or Told()
     row = writer.database.row("ended_run", (run_id,))
     assert row is not None  # it has just ended
@@ -57,6 +57,9 @@ def tell_end(writer: Writer, run_id: str, now: Timestamp, told: Told | None = No
             stirred = give_result(writer, RunKey(namespace, parent), step_id, run_id, now)
             if stirred is not None:
                 told.stirred += (stirred,)
+        for blocked, workflow_type, status in writer.database.rows("unblock_runs", {"run_id": run_id, "now": now}):
+            if status == RunCode.PENDING:
+                told.stirred += (Stirred(RunKey(namespace, blocked), workflow_type, woken=True),)
     return told
 
 

@@ -1,9 +1,11 @@
 """Tenants: what the writer remembers of them, and their rows."""
 
+import msgspec
+
 from ...core.records import NamespaceRecord
 from ...core.times import Timestamp
 from .connection import Database
-from .rows import read_namespace
+from .rows import read_namespace, write_json
 
 _MOST_KEPT = 10_000
 
@@ -39,8 +41,11 @@ class Namespaces:
         self._known[record.namespace] = record
         return record
 
+    def forget(self, namespace: str) -> None:
+        self._known.pop(namespace, None)
+
     def put(self, record: NamespaceRecord, now: Timestamp) -> None:
-        self._known.pop(record.namespace, None)
+        self.forget(record.namespace)
         self._database.run(
             "put_namespace",
             (
@@ -53,8 +58,13 @@ class Namespaces:
                 record.stored_bytes_limit,
                 record.sessions_limit,
                 record.schedules_limit,
+                write_json(record.retention_seconds) if record.retention_seconds else None,
             ),
         )
+
+    def note_start(self, record: NamespaceRecord, next_start_at: Timestamp) -> None:
+        self._database.run("note_start", (next_start_at, record.namespace))
+        self._keep(msgspec.structs.replace(record, next_start_at=next_start_at))
 
 
 def find_namespace(database: Database, namespace: str) -> NamespaceRecord | None:

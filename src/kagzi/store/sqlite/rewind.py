@@ -168,6 +168,7 @@ def _start_of(writer: Writer, fork: Fork, row: Row) -> StartRun:
         version=fork.version or row[3],
         labels=read_mapping(row[8]),
         priority=row[7],
+        concurrency_key=row[11] or "",
         retry=read_retry(row[9]),
         on_conflict="fail",
     )

@@ -24,6 +24,7 @@ from .connection import Row
 
 _encode = msgspec.json.Encoder().encode
 _decode_mapping = msgspec.json.Decoder(dict[str, str]).decode
+_decode_seconds = msgspec.json.Decoder(dict[str, int]).decode
 _decode_retry = msgspec.json.Decoder(RetryPolicy).decode
 _decode_served = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
@@ -81,7 +82,7 @@ def read_history_step(row: Row) -> HistoryStep:
 
 def read_run(row: Row) -> RunRecord:
     """From the columns of `part_run_columns`, and of `part_run_payloads` if they are there."""
-    payloads = row[30:] or (None,) * 6
+    payloads = row[34:] or (None,) * 6
     return RunRecord(
         run=RunKey(row[1], row[0]),
         workflow_id=row[2],
@@ -112,6 +113,10 @@ def read_run(row: Row) -> RunRecord:
         forked_from=row[27],
         continued_as=row[28],
         pause_requested=bool(row[29]),
+        pause_reason=row[30] or "",
+        schedule_id=row[31],
+        concurrency_key=row[32] or "",
+        blocked_by=row[33],
         input=read_payload(payloads[0], payloads[1]),
         context=read_payload(payloads[2], payloads[3]),
         output=read_payload(payloads[4], payloads[5]),
@@ -176,6 +181,7 @@ def read_worker(row: Row) -> WorkerRecord:
 
 
 def read_namespace(row: Row) -> NamespaceRecord:
+    """From the columns of `part_namespace_columns`."""
     return NamespaceRecord(
         namespace=row[0],
         enabled=bool(row[1]),
@@ -186,4 +192,9 @@ def read_namespace(row: Row) -> NamespaceRecord:
         stored_bytes_limit=row[6],
         sessions_limit=row[7],
         schedules_limit=row[8],
+        retention_seconds=_decode_seconds(row[9]) if row[9] else {},
+        deleting=row[10] is not None,
+        next_start_at=row[11],
+        stored_bytes=row[12],
+        stored_bytes_at=row[13],
     )

@@ -67,21 +67,34 @@ _list_order: Callable[[Row], tuple[int, str]] = lambda row: (row[10], row[0])  #
 
 def _sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
     """Which index reads the list, the narrowest that applies; several values of one column are several reads."""
-    if where.workflow_id:
-        yield "workflow_id", {}
-    elif where.parent_run_id:
-        yield "parent", {}
-    elif where.labels:
-        key, value = next(iter(where.labels.items()))
-        yield "label", {"label_key": key, "label_value": value}
-    elif where.statuses:
+    by_type = 0 < len(where.workflow_types) <= _MOST_MERGED
+    if (narrow := _narrow_source(where)) is not None:
+        yield narrow
+    elif where.has_rare_status or (where.statuses and not by_type):
         for status in dict.fromkeys(where.statuses):
             yield "status", {"status": CODE_OF_RUN_STATUS[status]}
-    elif where.workflow_types and len(where.workflow_types) <= _MOST_MERGED:
+    elif by_type:
         for workflow_type in dict.fromkeys(where.workflow_types):
             yield "type", {"workflow_type": workflow_type}
     else:
         yield "created", {}
+
+
+def _narrow_source(where: RunFilter) -> tuple[str, dict[str, Any]] | None:
+    """By something that few runs have."""
+    for source, given in (
+        ("workflow_id", where.workflow_id),
+        ("parent", where.parent_run_id),
+        ("problem", where.has_problem),
+        ("key", where.concurrency_key),
+        ("schedule", where.schedule_id),
+    ):
+        if given:
+            return source, {}
+    if not where.labels or where.has_rare_status:
+        return None
+    key, value = next(iter(where.labels.items()))
+    return "label", {"label_key": key, "label_value": value}
 
 
 def _given(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict[str, Any]:
@@ -103,6 +116,9 @@ def _given(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict[str,
         "workflow_id": where.workflow_id or None,
         "version": where.version or None,
         "parent_run_id": where.parent_run_id or None,
+        "schedule_id": where.schedule_id or None,
+        "concurrency_key": where.concurrency_key or None,
+        "has_problem": where.has_problem,
     }
 
 

@@ -10,14 +10,16 @@ from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import NamespaceRecord, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from .connection import Row
+from .doors import make_room, refuse
 from .ends import Told, end
 from .fences import Fence
+from .namespace_room import namespace_gone, note_start, refuse_start
 from .plain_text import is_plain, refused
 from .rows import write_mapping, write_retry
 from .signals import give
 from .wave import Wave
 
-_TIME = int(WaitCode.TIME)
+_TIME, _CHILD = int(WaitCode.TIME), int(WaitCode.CHILD)
 
 
 def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
@@ -25,14 +27,18 @@ def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
     namespace = wave.writer.namespaces.get(command.run.namespace)
     if namespace is None or not namespace.enabled or command.on_conflict not in ("existing", "fail"):
         return None
-    if command.signal is not None:
+    if command.signal is not None or command.blocked_by:
         return None
-    if namespace.open_runs_limit is not None or namespace.running_runs_limit is not None:
+    if namespace.limits_starts or namespace.running_runs_limit is not None:
+        return None
+    limits = wave.writer.types.limits(command.run.namespace, command.workflow_type)
+    if limits is not None and limits.when_full != "queue":
         return None
     if not (is_plain(command.workflow_id) and is_plain(command.workflow_type) and is_plain(command.request_id)):
         return None
-    if command.labels or command.version or command.assignment is not None:
+    if command.labels or command.version or command.concurrency_key or command.schedule_id:
         texts = [*command.labels, *command.labels.values(), command.version or ""]
+        texts += [command.concurrency_key, command.schedule_id]
         if not all(map(is_plain, texts)):
             return None
     return _create(wave, command, born_leased=command.assignment is not None)
@@ -42,31 +48,35 @@ def start_one(wave: Wave, command: StartRun) -> Outcome:
     """A start on its own, with all that may be in its way. What was gathered before it must be written."""
     namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
     if not namespace.enabled:
-        return _disabled(namespace)
+        return _repeated(wave, command) or _closed(namespace)
     told = Told()
     if (in_the_way := _find_existing(wave, command, told)) is not None:
         return _signal(wave, command, in_the_way)
+    if (over := _over_limit(wave, namespace) or refuse_start(namespace, wave.now)) is not None:
+        return over
     created = _create_if_allowed(wave, command, namespace)
+    if isinstance(created, Started):
+        note_start(wave.writer, namespace, wave.now)
     if told.stirred and isinstance(created, Started):
         created = msgspec.structs.replace(created, stirred=told.stirred)
     return _signal(wave, command, created)
 
 
 def create_child(wave: Wave, command: StartRun) -> Started | Refused:
-    """A start whose id is known to be free."""
+    """A start whose id is known to be free, by a run that goes on in a namespace which takes no new ones, too."""
     namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
-    if not namespace.enabled:
-        return _disabled(namespace)
-    return _create_if_allowed(wave, command, namespace)
+    return _over_limit(wave, namespace) or _create_if_allowed(wave, command, namespace)
 
 
 def _create_if_allowed(wave: Wave, command: StartRun, namespace: NamespaceRecord) -> Started | Refused:
-    if (over := _over_limit(wave, namespace)) is not None:
-        return over
-    born_leased = command.assignment is not None and _may_run(wave, namespace)
+    command = _behind(wave, command)
+    if (full := refuse(wave, command)) is not None:
+        return full
+    ousted = make_room(wave, command)
+    born_leased = command.assignment is not None and namespace.running_runs_limit is None
     started = _create(wave, command, born_leased=born_leased)
     wave.flush()
-    return started
+    return msgspec.structs.replace(started, ousted=ousted) if ousted else started
 
 
 def _signal(wave: Wave, command: StartRun, outcome: Outcome) -> Outcome:
@@ -81,7 +91,9 @@ def _signal(wave: Wave, command: StartRun, outcome: Outcome) -> Outcome:
     return msgspec.structs.replace(outcome, stirred=outcome.stirred + given.stirred)
 
 
-def _disabled(namespace: NamespaceRecord) -> Refused:
+def _closed(namespace: NamespaceRecord) -> Refused:
+    if namespace.deleting:
+        return namespace_gone(namespace)
     return refused(
         ErrorCode.PRECONDITION_FAILED,
         f"namespace {namespace.namespace!r} is disabled: it takes no new runs. Enable it first.",
@@ -90,12 +102,15 @@ def _disabled(namespace: NamespaceRecord) -> Refused:
     )
 
 
+def _repeated(wave: Wave, command: StartRun) -> Existing | None:
+    row = wave.database.row("run_of_request", (command.run.namespace, command.request_id))
+    return None if row is None else _existing(row)
+
+
 def _find_existing(wave: Wave, command: StartRun, told: Told) -> Outcome | None:
     database, namespace = wave.database, command.run.namespace
-    if command.request_id:
-        row = database.row("run_of_request", (namespace, command.request_id))
-        if row is not None:
-            return _existing(row)
+    if command.request_id and (repeated := _repeated(wave, command)) is not None:
+        return repeated
     row = database.row("active_run", (namespace, command.workflow_id))
     if row is not None:
         return _conflict(wave, command, row, told)
@@ -123,6 +138,8 @@ def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | 
         )
     if command.on_conflict != "replace":
         return _existing(row)
+    if (full := refuse(wave, command, leaving=run_id)) is not None:
+        return full
     error = ErrorDetail(
         code=ErrorCode.CANCELLED,
         kind=ErrorKind.TERMINATED,
@@ -155,23 +172,28 @@ def _over_limit(wave: Wave, namespace: NamespaceRecord) -> Refused | None:
         "Wait for some to end, or raise the limit.",
         subject="namespace",
         subject_id=namespace.namespace,
-        limit=str(limit),
+        limit="open_runs_limit",
     )
 
 
-def _may_run(wave: Wave, namespace: NamespaceRecord) -> bool:
-    limit = namespace.running_runs_limit
-    if limit is None:
-        return True
-    counted = wave.database.row("count_running_runs", (namespace.namespace, limit))
-    return counted is not None and counted[0] < limit
+def _behind(wave: Wave, command: StartRun) -> StartRun:
+    """The run that this one waits behind is watched from now on; one that has ended is left out."""
+    if not command.blocked_by:
+        return command
+    if wave.database.run("watch_blocker", (command.blocked_by, command.run.namespace)):
+        wave.fences.forget(command.blocked_by)
+        return command
+    return msgspec.structs.replace(command, blocked_by="")
 
 
 def _create(wave: Wave, command: StartRun, *, born_leased: bool) -> Started:
-    """Gather the run's rows. It sleeps until its start time, or is leased to whom it is assigned, or waits for a worker."""
+    """Gather the run's rows. It sleeps until its start time or until the one before it has ended, or is leased to whom it is
+    assigned, or waits for a worker. Of a type with limits nothing is born leased: a claim counts."""
     now, run = wave.now, command.run
+    limits = wave.writer.types.limits(run.namespace, command.workflow_type)
     due_at = command.start_at if command.start_at is not None and command.start_at > now else None
-    assignment = command.assignment if born_leased and due_at is None else None
+    leased = born_leased and limits is None and due_at is None and not command.blocked_by
+    assignment = command.assignment if leased else None
     head = (run.run_id, run.namespace, command.workflow_id, command.workflow_type)
     tail = (
         command.deadline_at,
@@ -188,13 +210,18 @@ def _create(wave: Wave, command: StartRun, *, born_leased: bool) -> Started:
         status = RunCode.RUNNING
         state = (version, 2, None, command.priority, 1, assignment.nonce, assignment.worker_id)
         state += (assignment.lease_until, None, None)
+    elif command.blocked_by:
+        status = RunCode.SLEEPING
+        state = (command.version, 3, _CHILD, command.priority, 0, 0, None, None, None, None)
     elif due_at is not None:
         status = RunCode.SLEEPING
         state = (command.version, 3, _TIME, command.priority, 0, 0, None, None, None, due_at)
     else:
         status = RunCode.PENDING
         state = (command.version, 1, None, command.priority, 0, 0, None, None, now, None)
-    wave.add_run(command, (*head, *state, *tail, None if assignment is None else now))
+    no_key = None if limits is None or not limits.by_key else ""  # where keys take turns those without one do, too
+    links = (command.concurrency_key or no_key, command.schedule_id or None, command.blocked_by or None)
+    wave.add_run(command, (*head, *state, *tail, None if assignment is None else now, *links))
     if assignment is not None:
         fence = Fence(
             run.run_id,

@@ -6,22 +6,28 @@ loop makes the writer wait for it. Texts are constant, so that each is prepared 
 """
 
 import re
-from collections.abc import Mapping
 
-from ..sql_files import load_statements
+from ..sql_files import expand, load_statements
 
 PACKAGE = __package__ or "kagzi.store.sqlite"
 ROWS_AT_ONCE = (64, 32, 16, 8, 4, 2, 1)
 
-_PART = re.compile(r"\{([a-z_]+)\}")
+# Whatever belongs to a namespace and not to one of its runs, in the order in which it goes, and the column that tells rows
+# apart. A test knows all tables.
+NAMESPACE_TABLES = {
+    "workers": "worker_id",
+    "worker_events": "worker_id",
+    "workflow_versions": "workflow_type",
+    "workflow_types": "workflow_type",
+    "workflow_keys": "workflow_type",
+    "bulk_operations": "created_at",
+    "schedules": "schedule_id",
+    "schedule_fires": "schedule_id",
+    "run_stats": "minute",
+}
+
 _VALUES = re.compile(r"\{values:(\d+)\}")
-_RUN_SOURCES = ("created", "status", "type", "workflow_id", "parent", "label")
-
-
-def _expand(text: str, parts: Mapping[str, str]) -> str:
-    while _PART.search(text):
-        text = _PART.sub(lambda found: parts[found[1]], text)
-    return text
+_RUN_SOURCES = ("created", "status", "type", "workflow_id", "parent", "label", "schedule", "key", "problem")
 
 
 def _without_comments(text: str) -> str:
@@ -37,7 +43,7 @@ def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
         if name.startswith("part_"):
             continue
         if (values := _VALUES.search(text)) is None:
-            single[name] = _expand(text, parts)
+            single[name] = expand(text, parts)
             continue
         row = f"({', '.join('?' * int(values[1]))})"
         many[name] = tuple((rows, text.replace(values[0], ", ".join([row] * rows))) for rows in ROWS_AT_ONCE)
@@ -45,7 +51,9 @@ def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
         order = "l" if source == "label" else "r"
         given = {**parts, "source": parts[f"runs_by_{source}"], "order": order}
         for verb in ("older_runs", "newer_runs", "count_runs"):
-            single[f"{verb}_by_{source}"] = _expand(parts[verb], given)
+            single[f"{verb}_by_{source}"] = expand(parts[verb], given)
+    for table, column in NAMESPACE_TABLES.items():
+        single[f"remove_{table}"] = expand(parts["removal"], {"table": table, "column": column})
     return single, many
 
 

@@ -6,11 +6,9 @@ from ...core.commands import Command, SignalGiven
 from ...core.cursor import Cursor
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import (
-    ClaimedRun,
     Held,
     HistoryPage,
     Lease,
-    NamespaceRecord,
     Rows,
     RunEnd,
     RunFilter,
@@ -18,14 +16,14 @@ from ...core.records import (
     RunRecord,
     Served,
     StepRecord,
-    WorkerRecord,
 )
-from ...core.states import RunStatus, WorkerStatus
+from ...core.states import RunStatus
 from ...core.times import Timestamp
 from ..protocol import (
     Cancelled,
     Cascaded,
     Changed,
+    Claimed,
     Fired,
     Fork,
     Horizon,
@@ -36,14 +34,35 @@ from ..protocol import (
     Want,
     WorkerBeat,
 )
-from . import children, claims, control, leases, namespaces, rewind, signals, steps, timers, workers
+from . import children, claims, control, leases, rewind, signals, steps, timers
 from . import runs as run_rows
+from .bulk import BulkDesk
 from .lanes import Lanes
-from .wave import Writer
+from .namespace_desk import NamespaceDesk
+from .queue_desk import QueueDesk
+from .retention import RetentionDesk
+from .schedule_desk import ScheduleDesk
+from .stats import StatsDesk
+from .transfers import TransferDesk
+from .versions import VersionDesk
+from .watching import WatchDesk
+from .worker_desk import WorkerDesk
 from .write import write
 
 
-class SqliteStore(Lanes):
+class SqliteStore(
+    TransferDesk,
+    BulkDesk,
+    NamespaceDesk,
+    StatsDesk,
+    ScheduleDesk,
+    RetentionDesk,
+    WorkerDesk,
+    VersionDesk,
+    WatchDesk,
+    QueueDesk,
+    Lanes,
+):
     """Keeps `store.protocol.Store` in one SQLite file, or in memory."""
 
     name = "sqlite"
@@ -53,14 +72,14 @@ class SqliteStore(Lanes):
     async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
         return await self._write(lambda writer: write(writer, batch, now, terms)) if batch else []
 
-    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Sequence[ClaimedRun]:
-        return await self._change(claims.claim, wants, nonce, now, until) if wants else []
+    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
+        return await self._change(claims.claim, wants, nonce, now, until) if wants else Claimed()
 
     async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
         return await self._read(claims.history, run, lease, after)
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp) -> Renewal:
-        return await self._change(leases.renew, held, until) if held else Renewal((), ())
+    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+        return await self._change(leases.renew, held, until, now - grace_us) if held else Renewal((), ())
 
     async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
         if held:
@@ -68,6 +87,9 @@ class SqliteStore(Lanes):
 
     async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
         return await self._change(leases.release, held, now) if held else ()
+
+    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Sequence[TypeKey]:
+        return await self._change(leases.lose, held, now, untils) if held else ()
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         return await self._change(timers.fire, now, end_leases, limit, claim_cap)
@@ -133,42 +155,3 @@ class SqliteStore(Lanes):
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
         return await self._read(steps.get_step, run, step_id)
-
-    # --- workers and namespaces --------------------------------------------------------------------------------------
-
-    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> None:
-        await self._change(workers.register_worker, worker, now)
-
-    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
-        return await self._change(workers.set_worker_status, namespace, worker_id, status, now)
-
-    async def worker_left(
-        self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-    ) -> Sequence[TypeKey] | None:
-        return await self._change(workers.worker_left, namespace, worker_id, now, hand_back)
-
-    async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
-        return await self._read(workers.get_worker, namespace, worker_id)
-
-    async def list_workers(
-        self,
-        namespace: str,
-        *,
-        workflow_type: str | None,
-        status: WorkerStatus | None,
-        cursor: Cursor | None,
-        limit: int,
-    ) -> Rows[WorkerRecord]:
-        return await self._read(
-            workers.list_workers, namespace, workflow_type=workflow_type, status=status, cursor=cursor, limit=limit
-        )
-
-    async def get_namespace(self, namespace: str) -> NamespaceRecord | None:
-        return await self._read(namespaces.find_namespace, namespace)
-
-    async def put_namespace(self, record: NamespaceRecord, now: Timestamp) -> None:
-        await self._change(_put_namespace, record, now)
-
-
-def _put_namespace(writer: Writer, record: NamespaceRecord, now: Timestamp) -> None:
-    writer.namespaces.put(record, now)

@@ -18,7 +18,9 @@ def continue_as_new(wave: Wave, command: ContinueAsNew, fence: Fence, run: RunSt
     wave.flush()
     ids = {"run_id": fence.run_id, "new_run_id": new_run_id, "now": now}
     database.run("hand_over_run", ids | {"lease": fence.lease, "nonce": fence.nonce, "seq": seq})
-    database.run("insert_successor", ids | {"version": command.version, "watched": run.watched})
+    database.run(
+        "insert_successor", ids | {"version": command.version, "watched": run.watched, "paused": run.pause_requested}
+    )
     database.run("copy_labels", {"run_id": new_run_id, "now": now})
     database.run("copy_context", ids)
     wave.add_payload(new_run_id, KindCode.INPUT, command.input, 0)
@@ -32,8 +34,9 @@ def continue_as_new(wave: Wave, command: ContinueAsNew, fence: Fence, run: RunSt
 
 
 def _follow(wave: Wave, run_id: str, new_run_id: str) -> None:
-    """Whoever waits for the old run waits for the new one."""
+    """Whoever waits for the old run, or begins after it, waits for the new one."""
     ids = {"run_id": run_id, "new_run_id": new_run_id}
     for parent_run_id, step_id in wave.database.rows("waiting_steps_of", {"run_id": run_id}):
         wave.database.run("follow_child", ids | {"parent_run_id": parent_run_id, "step_id": step_id})
     wave.database.run("move_links", ids)
+    wave.database.run("move_blocked", ids)

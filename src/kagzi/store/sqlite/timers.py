@@ -109,7 +109,10 @@ def _quarantine(run_id: str, times: int) -> ErrorDetail:
 
 
 def note_beats(writer: Writer, beats: Sequence[WorkerBeat]) -> None:
-    rows = [(beat.worker_id, beat.active_count, beat.completed_delta, beat.failed_delta, beat.at) for beat in beats]
+    rows = [
+        (beat.worker_id, beat.active_count, beat.completed_delta, beat.failed_delta, beat.at, beat.namespace)
+        for beat in beats
+    ]
     writer.database.run("note_beats", {"rows": write_json(rows)})
 
 
@@ -119,4 +122,4 @@ def look(database: Database) -> Horizon:
     assert row is not None  # it has no condition
     due = [at for at in row[1:5] if at is not None]
     pending = tuple(TypeKey(*pair) for pair in _decode_pairs(row[5]))
-    return Horizon(row[0], min(due, default=None), pending, bool(row[6]))
+    return Horizon(row[0], min(due, default=None), pending, bool(row[6]), bulk=bool(row[7]), next_schedule_at=row[8])

@@ -12,6 +12,7 @@ from .connection import Database
 from .fences import Fence, Fences
 from .namespaces import Namespaces
 from .rows import write_json, write_mapping, write_retry
+from .types import Types
 
 StepRow = list[Any]
 
@@ -35,10 +36,12 @@ class Writer:
         self.dice = dice
         self.fences = Fences()
         self.namespaces = Namespaces(database)
+        self.types = Types(database)
 
     def forget_all(self) -> None:
         self.fences.forget_all()
         self.namespaces.forget_all()
+        self.types.forget_all()
 
 
 class Wave:

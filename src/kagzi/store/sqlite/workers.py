@@ -1,12 +1,30 @@
 """Workers: who is there, and what becomes of their runs when they leave."""
 
+from collections.abc import Sequence
+
+from ...core import limits
 from ...core.cursor import Cursor
+from ...core.outcomes import Refused
 from ...core.records import Rows, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
+from ...core.workers import (
+    EVENT_OF_STATUS,
+    LOST,
+    Happened,
+    Registration,
+    Trouble,
+    WorkerEvent,
+    WorkerEventKind,
+    as_heard,
+    left,
+    registered,
+    troubled,
+)
 from ..protocol import TypeKey
 from .connection import Database
 from .leases import freed
+from .namespace_room import refuse_session
 from .plain_text import require_plain
 from .rows import read_worker, write_json, write_mapping
 from .wave import Writer
@@ -14,7 +32,7 @@ from .wave import Writer
 _END = 1 << 62
 
 
-def register_worker(writer: Writer, worker: WorkerRecord, now: Timestamp) -> None:
+def register_worker(writer: Writer, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
     """See Store.register_worker."""
     require_plain(
         worker_id=worker.worker_id,
@@ -25,7 +43,9 @@ def register_worker(writer: Writer, worker: WorkerRecord, now: Timestamp) -> Non
         labels="".join([*worker.labels, *worker.labels.values()]),
         served="".join(text for one in worker.served for text in (one.workflow_type, one.version)),
     )
-    writer.namespaces.ensure(worker.namespace, now)
+    namespace = writer.namespaces.ensure(worker.namespace, now)
+    if (refused := refuse_session(writer.database, namespace, worker.worker_id, now)) is not None:
+        return refused
     served = write_json([(one.workflow_type, one.version) for one in worker.served])
     given = {
         "worker_id": worker.worker_id,
@@ -41,13 +61,42 @@ def register_worker(writer: Writer, worker: WorkerRecord, now: Timestamp) -> Non
         "active_count": worker.active_count,
         "now": now,
     }
+    known_before = _status(writer, worker.namespace, worker.worker_id) is not None
     writer.database.run("put_worker", given)
-    writer.database.run("note_versions", {"namespace": worker.namespace, "served": served, "now": now})
+    noted = writer.database.run("note_versions", {"namespace": worker.namespace, "served": served, "now": now})
+    _note(writer, worker.namespace, worker.worker_id, registered(worker, known_before=known_before), now)
+    draining = _status(writer, worker.namespace, worker.worker_id) is WorkerStatus.DRAINING
+    return Registration(known_before, draining, new_versions=noted > 0)
+
+
+def _status(writer: Writer, namespace: str, worker_id: str) -> WorkerStatus | None:
+    row = writer.database.row("worker_status", (namespace, worker_id))
+    return None if row is None else WorkerStatus(row[0])
+
+
+def _note(writer: Writer, namespace: str, worker_id: str, events: Sequence[Happened], now: Timestamp) -> None:
+    rows = [(namespace, worker_id, kind, detail) for kind, detail in events]
+    writer.database.run("note_worker_events", {"rows": write_json(rows), "now": now})
+    keep = {"namespace": namespace, "worker_id": worker_id, "keep": limits.WORKER_EVENTS}
+    writer.database.run("trim_worker_events", keep)
 
 
 def set_worker_status(writer: Writer, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
     """See Store.set_worker_status."""
-    return writer.database.run("set_worker_status", (status.value, now, namespace, worker_id)) > 0
+    before = _status(writer, namespace, worker_id)
+    if before is None:
+        return False
+    writer.database.run("set_worker_status", (status.value, now, namespace, worker_id))
+    if before is not status:
+        _note(writer, namespace, worker_id, [(EVENT_OF_STATUS[status], "")], now)
+    return True
+
+
+def drain_worker(writer: Writer, namespace: str, worker_id: str, detail: str, now: Timestamp) -> WorkerRecord | None:
+    """See Store.drain_worker."""
+    if writer.database.run("drain_worker", (namespace, worker_id)):
+        _note(writer, namespace, worker_id, [(WorkerEventKind.DRAINING, detail)], now)
+    return get_worker(writer.database, namespace, worker_id)
 
 
 def worker_left(
@@ -57,10 +106,34 @@ def worker_left(
     if not hand_back:
         known = set_worker_status(writer, namespace, worker_id, WorkerStatus.DRAINING, now)
         return () if known else None
-    if writer.database.run("worker_gone", (namespace, worker_id)) == 0:
+    before = _status(writer, namespace, worker_id)
+    if before is None:
         return None
+    writer.database.run("worker_gone", (namespace, worker_id))
     given = {"namespace": namespace, "worker_id": worker_id, "now": now}
-    return freed(writer, writer.database.rows("release_of_worker", given))
+    rows = writer.database.rows("release_of_worker", given)
+    if events := left(before, len(rows)):
+        _note(writer, namespace, worker_id, events, now)
+    return freed(writer, rows)
+
+
+def lose_workers(
+    writer: Writer, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None
+) -> int:
+    """See Store.lose_workers."""
+    namespace, worker_id = only or (None, None)
+    given = {"since": unheard_since, "limit": limit, "namespace": namespace, "worker_id": worker_id}
+    lost = writer.database.rows("lose_workers", given)
+    if lost:
+        rows = [(namespace, worker_id, *LOST) for namespace, worker_id in lost]
+        writer.database.run("note_worker_events", {"rows": write_json(rows), "now": now})
+    return len(lost)
+
+
+def note_troubles(writer: Writer, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp) -> None:
+    """See Store.note_troubles."""
+    if _status(writer, namespace, worker_id) is not None:
+        _note(writer, namespace, worker_id, troubled(troubles), now)
 
 
 def get_worker(database: Database, namespace: str, worker_id: str) -> WorkerRecord | None:
@@ -76,6 +149,7 @@ def list_workers(
     status: WorkerStatus | None,
     cursor: Cursor | None,
     limit: int,
+    alive_since: Timestamp,
 ) -> Rows[WorkerRecord]:
     """See Store.list_workers."""
     newer = cursor is not None and cursor.direction == "prev"
@@ -86,9 +160,38 @@ def list_workers(
         "at": _END if cursor is None else cursor.at,
         "id": "" if cursor is None else cursor.id,
         "limit": limit + 1,
+        "alive_since": alive_since,
     }
     rows = database.rows("list_newer_workers" if newer else "list_older_workers", given)
     page = rows[:limit]
     if newer:
         page.reverse()
-    return Rows(tuple(map(read_worker, page)), len(rows) > limit)
+    return Rows(tuple(as_heard(read_worker(row), alive_since) for row in page), len(rows) > limit)
+
+
+def list_worker_events(
+    database: Database, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
+) -> Rows[WorkerEvent]:
+    """See Store.list_worker_events."""
+    later = cursor is not None and cursor.direction == "prev"
+    given = {
+        "namespace": namespace,
+        "worker_id": worker_id,
+        "at": _END if cursor is None else cursor.at,
+        "number": 0 if cursor is None else int(cursor.id),
+        "limit": limit + 1,
+    }
+    rows = database.rows("list_newer_worker_events" if later else "list_older_worker_events", given)
+    events = [
+        WorkerEvent(worker_id=found, at=at, number=number, kind=WorkerEventKind(kind), detail=detail)
+        for found, at, number, kind, detail in rows[:limit]
+    ]
+    if later:
+        events.reverse()
+    return Rows(tuple(events), len(rows) > limit)
+
+
+def forget_workers(writer: Writer, before: Timestamp, limit: int) -> int:
+    """See Store.forget_workers."""
+    events = writer.database.run("forget_worker_events", (before, limit))
+    return events + writer.database.run("forget_workers", (before, limit))

@@ -181,7 +181,7 @@ def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | Non
 
 
 def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome | None:
-    if fence.related:
+    if fence.related or (fence.cancelling and command.after_step):
         return None
     seq = fence.next_result()
     wave.add_end(fence, seq, command.output)

@@ -7,7 +7,7 @@ SET cancel_requested_at = coalesce(cancel_requested_at, $2::bigint), cancel_by =
     finished_at = CASE WHEN $5 = 6 THEN $2 END,
     ready_at = CASE WHEN $5 = 1 THEN coalesce(ready_at, $2) END,
     problem = CASE WHEN $5 = 1 THEN NULL ELSE problem END, diverged = false, pause_requested = false,
-    cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, seq = seq + 1
+    pause_reason = NULL, cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, blocked_by = NULL, seq = seq + 1
 WHERE run_id = $1::uuid
 RETURNING cancel_reason;
 
@@ -21,15 +21,16 @@ WHERE run_id = $1::uuid
 RETURNING status;
 
 -- name: resume_run
--- PENDING, with nothing held against it; or the request to pause is taken back.
+-- PENDING, with nothing held against it, unless it was to begin later, or after another run; or the request to pause is
+-- taken back.
 UPDATE runs
 SET pause_requested = false, pause_reason = NULL, seq = seq + 1, paused_due_at = NULL,
     problem = CASE WHEN status = 7 THEN NULL ELSE problem END, diverged = false,
     lost_leases = CASE WHEN status = 7 THEN 0 ELSE lost_leases END, tried_builds = NULL,
-    status = CASE WHEN status = 2 THEN 2 WHEN paused_due_at > $2::bigint THEN 3 ELSE 1 END,
-    ready_at = CASE WHEN status = 2 OR paused_due_at > $2 THEN NULL ELSE $2 END,
-    due_at = CASE WHEN status = 7 AND paused_due_at > $2 THEN paused_due_at END,
-    wait_reason = CASE WHEN status = 7 AND paused_due_at > $2 THEN 1 END
+    status = CASE WHEN status = 2 THEN 2 WHEN paused_due_at > $2::bigint OR blocked_by IS NOT NULL THEN 3 ELSE 1 END,
+    ready_at = CASE WHEN status = 2 OR paused_due_at > $2 OR blocked_by IS NOT NULL THEN NULL ELSE $2 END,
+    due_at = CASE WHEN status = 7 AND paused_due_at > $2 AND blocked_by IS NULL THEN paused_due_at END,
+    wait_reason = CASE WHEN status <> 7 THEN NULL WHEN blocked_by IS NOT NULL THEN 3 WHEN paused_due_at > $2 THEN 1 END
 WHERE run_id = $1::uuid
 RETURNING status;
 

@@ -1,6 +1,6 @@
 -- name: lock_family
--- These runs and, for those of the second list, everybody whose step waits for their end, in the order of their ids: who
--- locks several runs locks them so.
+-- These runs and, for those of the second list, everybody whose step waits for their end or who begins after it, in the
+-- order of their ids: who locks several runs locks them so.
 SELECT run_id::text AS run_id, namespace, workflow_id, workflow_type, status, lease, nonce, worker_id, has_children,
     cancel_requested_at, pause_requested
 FROM runs
@@ -10,6 +10,8 @@ WHERE run_id = ANY (ARRAY(
     SELECT r.parent_run_id FROM runs AS r WHERE r.run_id = ANY ($2::uuid[]) AND r.watched
     UNION
     SELECT l.parent_run_id FROM child_links AS l WHERE l.child_run_id = ANY ($2)
+    UNION
+    SELECT b.run_id FROM runs AS b WHERE b.blocked_by = ANY ($2) AND b.blocked_by IS NOT NULL
 ))
 ORDER BY run_id
 FOR UPDATE;
@@ -21,6 +23,8 @@ WITH watchers AS MATERIALIZED (
     WHERE r.run_id = ANY ($1::uuid[]) AND r.watched
     UNION
     SELECT l.child_run_id, l.parent_run_id FROM child_links AS l WHERE l.child_run_id = ANY ($1)
+    UNION
+    SELECT b.blocked_by, b.run_id FROM runs AS b WHERE b.blocked_by = ANY ($1) AND b.blocked_by IS NOT NULL
 ), locked AS MATERIALIZED (
     SELECT run_id FROM runs WHERE run_id = ANY (ARRAY(SELECT parent FROM watchers)) ORDER BY run_id
     FOR UPDATE SKIP LOCKED
@@ -31,13 +35,14 @@ WHERE watchers.parent NOT IN (SELECT run_id FROM locked);
 
 -- name: find_children
 -- What a child start meets: the child it made before, whoever has its request id or its workflow id, and the namespace.
-SELECT g.n, n.enabled, n.open_runs_limit,
+SELECT g.n, n.open_runs_limit, t.when_full = 'queue' IS FALSE AS guarded,
     k.run_id::text AS child_run_id, k.workflow_type AS child_type, k.status AS child_status,
     q.run_id::text AS request_run_id, q.workflow_type AS request_type, q.status AS request_status,
     o.run_id::text AS open_run_id, o.workflow_type AS open_type, o.status AS open_status
-FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
-    AS g (namespace, parent_run_id, step_id, workflow_id, request_id, n)
+FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
+    AS g (namespace, parent_run_id, step_id, workflow_id, request_id, workflow_type, n)
 LEFT JOIN namespaces AS n ON n.namespace = g.namespace
+LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type AND t.limiting
 LEFT JOIN steps AS s ON s.run_id = g.parent_run_id AND s.step_id = g.step_id
 LEFT JOIN runs AS k ON k.run_id = s.child_run_id
 LEFT JOIN runs AS q ON q.namespace = g.namespace AND q.request_id = g.request_id
@@ -57,7 +62,8 @@ UPDATE runs AS r SET watched = true, seq = r.seq + 1
 FROM (SELECT DISTINCT child_run_id FROM g) AS c WHERE r.run_id = c.child_run_id;
 
 -- name: tell_parents
--- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once.
+-- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once. Runs
+-- that were to begin after one begin (was 3), or may when they are resumed.
 -- What the parents are like is read by a later statement than the one that locked them.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS g (run_id, error, n)
@@ -92,25 +98,36 @@ WITH g AS MATERIALIZED (
     JOIN parents AS p ON p.run_id = w.parent
     LEFT JOIN steps AS o ON o.run_id = w.child AND o.step_id = '$output'
     WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.status = 2
+), freed AS (
+    UPDATE runs AS b
+    SET blocked_by = NULL, seq = b.seq + 1, status = CASE WHEN b.status = 3 THEN 1 ELSE b.status END,
+        ready_at = CASE WHEN b.status = 3 THEN $1 ELSE b.ready_at END, due_at = NULL, wait_reason = NULL
+    FROM g WHERE b.blocked_by = g.run_id AND b.blocked_by IS NOT NULL AND b.status + 0 IN (3, 7)
+    RETURNING b.run_id, b.namespace, b.workflow_type, b.lease, b.nonce, b.worker_id,
+        CASE WHEN b.status = 1 THEN 3 ELSE b.status END AS was, g.n AS last
 )
 SELECT run_id::text AS run_id, namespace, workflow_type, lease, nonce, worker_id, was,
     (SELECT max(w.n) FROM waiting AS w WHERE w.parent = parents.run_id) AS last
-FROM parents ORDER BY run_id;
+FROM parents
+UNION ALL
+SELECT run_id::text, namespace, workflow_type, lease, nonce, worker_id, was, last FROM freed
+ORDER BY run_id;
 
 -- name: continue_run
 -- A run that has just ended goes on as another: it takes the id, what describes it, its place in its parent, whoever waits for
--- it, and the signals nobody has consumed.
+-- it or begins after it, and the signals nobody has consumed.
 WITH old AS MATERIALIZED (
     SELECT * FROM runs WHERE run_id = $2::uuid
 ), made AS (
     INSERT INTO runs (
         run_id, namespace, workflow_id, workflow_type, request_id, version, priority, status, ready_at, deadline_at,
-        retry, labels, created_at, parent_run_id, parent_step_id, on_close, watched, concurrency_key
+        retry, labels, created_at, parent_run_id, parent_step_id, on_close, watched, concurrency_key, schedule_id,
+        pause_reason
     )
     SELECT $3::uuid, namespace, workflow_id, workflow_type, $2::text || '/continued', $4::text, priority,
         CASE WHEN $7::bool THEN 7 ELSE 1 END, CASE WHEN $7 THEN NULL ELSE $1::bigint END,
         deadline_at, retry, labels, $1, parent_run_id, parent_step_id, on_close, watched,
-        concurrency_key
+        concurrency_key, schedule_id, CASE WHEN $7 THEN pause_reason END
     FROM old
 ), payloads AS (
     INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)
@@ -119,8 +136,8 @@ WITH old AS MATERIALIZED (
     SELECT $3, step_id, name, kind, 3, 0, $1, $1, output, output_meta FROM steps
     WHERE run_id = $2 AND step_id = '$context'
 ), labelled AS (
-    INSERT INTO run_labels (namespace, key, value, run_id)
-    SELECT old.namespace, l.key, l.value, $3 FROM old CROSS JOIN LATERAL json_each_text(old.labels) AS l (key, value)
+    INSERT INTO run_labels (namespace, key, value, created_at, run_id)
+    SELECT old.namespace, l.key, l.value, $1, $3 FROM old CROSS JOIN LATERAL json_each_text(old.labels) AS l (key, value)
 ), unconsumed AS (
     UPDATE signals SET run_id = $3 WHERE run_id = $2 AND step_id IS NULL
 ), watchers AS MATERIALIZED (
@@ -129,6 +146,8 @@ WITH old AS MATERIALIZED (
     SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = $2
 ), links AS (
     UPDATE child_links SET child_run_id = $3 WHERE child_run_id = $2
+), behind AS (
+    UPDATE runs AS b SET blocked_by = $3, seq = b.seq + 1 WHERE b.blocked_by = $2 AND b.blocked_by IS NOT NULL
 ), parents AS (
     UPDATE runs AS p SET seq = p.seq + 1 FROM (SELECT DISTINCT parent FROM watchers) AS w WHERE p.run_id = w.parent
 )

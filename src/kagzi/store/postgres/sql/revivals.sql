@@ -24,6 +24,7 @@ WITH fates AS MATERIALIZED (
     SELECT s.step_id, s.kind, s.status, s.child_run_id, s.seq, CASE
         WHEN s.step_id = $2::text THEN CASE WHEN s.kind = 1 THEN 2 ELSE 1 END
         WHEN s.kind = 4 AND s.status = 2 AND (c.status = 6 OR c.cancel_requested_at IS NOT NULL) THEN 1
+        WHEN s.kind = 4 AND s.status = 2 AND NOT EXISTS (SELECT 1 FROM runs AS x WHERE x.run_id = s.child_run_id) THEN 1
         WHEN least(s.begun_seq, a.first) >= $3::bigint THEN CASE WHEN s.seq > $3 OR s.status < 3 THEN 1 END
         WHEN s.seq > $3 THEN CASE WHEN s.kind = 3 AND s.status = 3 THEN 3 ELSE 2 END
     END AS fate
@@ -85,7 +86,7 @@ WHERE s.run_id = $1::uuid AND s.due_at IS NOT NULL AND s.kind = 4 AND s.status =
 
 -- name: fork_source
 -- A run as a fork begins it: what it was given, and what describes it.
-SELECT r.workflow_type, r.version, r.priority, r.retry, r.labels,
+SELECT r.workflow_type, r.version, r.priority, r.retry, r.labels, r.concurrency_key,
     i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta
 FROM runs AS r
 LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'

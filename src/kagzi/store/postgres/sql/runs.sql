@@ -1,14 +1,18 @@
+-- name: part_run_columns
+-- A run as people see it, without payloads.
+r.namespace, r.run_id::text AS run_id, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.attempt,
+    r.priority, r.labels, r.created_at, r.started_at, r.finished_at, r.due_at, r.deadline_at, r.worker_id, r.seq, r.retry,
+    r.cancel_requested_at, r.cancel_reason, r.error, r.problem, r.parent_run_id::text AS parent_run_id, r.parent_step_id,
+    r.lost_leases, r.status_text, r.progress, r.forked_from::text AS forked_from, r.continued_as::text AS continued_as,
+    r.pause_requested, r.pause_reason, r.schedule_id, r.concurrency_key, r.blocked_by::text AS blocked_by
+
 -- name: get_run
 -- A run by its id, with what it was given and what it gave.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
-    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
-FROM runs AS r
-WHERE r.run_id = $2::uuid AND r.namespace = $1::text;
+SELECT {run_columns} FROM runs AS r WHERE r.run_id = $2::uuid AND r.namespace = $1::text;
 
 -- name: get_latest_run
 -- The open run of a workflow id, else the one that was created last.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
-    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
+SELECT {run_columns}
 FROM (
     (SELECT * FROM runs WHERE namespace = $1::text AND workflow_id = $2::text AND status IN (1, 2, 3, 7))
     UNION ALL
@@ -21,14 +25,41 @@ ORDER BY r.created_at DESC, r.status IN (4, 5, 6) LIMIT 1;
 -- Input, context and output of a run.
 SELECT kind, output, output_meta FROM steps WHERE run_id = $1::uuid AND step_id IN ('$input', '$context', '$output');
 
--- name: list_runs_older
--- A page of runs, newest first; the cursor is the last row seen.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
-    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
-FROM runs AS r
-WHERE r.namespace = $1::text AND r.created_at >= 0
-    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
-    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+-- name: part_one_status
+-- NULL: any. One value is an equality, so that its index gives the order of the list.
+($2::smallint IS NULL OR r.status = $2)
+
+-- name: part_each_status
+-- See part_merged_pages.
+r.status = s.status
+
+-- name: part_over_each_status
+-- See part_merged_pages.
+unnest($2::smallint[]) AS s (status)
+
+-- name: part_any_status
+-- Where order does not matter.
+($2::smallint[] IS NULL OR r.status = ANY ($2))
+
+-- name: part_one_type
+-- As part_one_status.
+($3::text IS NULL OR r.workflow_type = $3)
+
+-- name: part_each_type
+-- See part_merged_pages.
+r.workflow_type = t.workflow_type
+
+-- name: part_over_each_type
+-- See part_merged_pages.
+unnest($3::text[]) AS t (workflow_type)
+
+-- name: part_any_type
+-- Where order does not matter, or there are too many to merge.
+($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+
+-- name: part_run_conditions
+-- Every filter that is not NULL must hold. The plan is made for the given values: what is NULL is not in it.
+r.namespace = $1::text AND r.created_at >= 0 AND {with_status} AND {with_type}
     AND ($4::bigint IS NULL OR r.created_at >= $4)
     AND ($5::bigint IS NULL OR r.created_at < $5)
     AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
@@ -38,147 +69,66 @@ WHERE r.namespace = $1::text AND r.created_at >= 0
     )))
     AND ($7::text IS NULL OR r.version = $7)
     AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-    AND $9::text[] IS NULL AND $10::text[] IS NULL
-    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) < ($11, $12::uuid))
-ORDER BY r.created_at DESC, r.run_id DESC
-LIMIT $13::bigint;
+    AND ($9::text IS NULL OR r.schedule_id = $9)
+    AND ($10::text IS NULL OR r.concurrency_key = $10)
+    AND ($11::bool IS NULL OR (r.problem IS NOT NULL) = $11)
 
--- name: list_labelled_runs_older
--- The same with labels, an unconditional condition: only so may the planner go by the labels or by time, as suits.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
-    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
-FROM runs AS r
-WHERE r.namespace = $1::text AND r.created_at >= 0
-    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
-    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
-    AND ($4::bigint IS NULL OR r.created_at >= $4)
-    AND ($5::bigint IS NULL OR r.created_at < $5)
-    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
-        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
-        UNION ALL
-        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
-    )))
-    AND ($7::text IS NULL OR r.version = $7)
-    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-    AND EXISTS (
-        SELECT 1 FROM run_labels AS x
-        WHERE x.namespace = $1 AND x.key = ($9::text[])[1] AND x.value = ($10::text[])[1] AND x.run_id = r.run_id
-    )
-    AND NOT EXISTS (
-        SELECT 1 FROM unnest($9, $10) AS l (key, value) WHERE NOT EXISTS (
-            SELECT 1 FROM run_labels AS y
-            WHERE y.namespace = $1 AND y.key = l.key AND y.value = l.value AND y.run_id = r.run_id
-        )
-    )
-    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) < ($11, $12::uuid))
-ORDER BY r.created_at DESC, r.run_id DESC
-LIMIT $13::bigint;
+-- name: part_has_labels
+-- Looked for in the run itself, in a form that the planner takes for neither rare nor usual, and that makes no join of it.
+(SELECT bool_and(coalesce(r.labels ->> w.key = w.value, false)) FROM unnest($12::text[], $13::text[]) AS w (key, value))
 
--- name: list_runs_newer
--- The same towards the newer, nearest first: the reader turns the page around.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
-    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
-FROM runs AS r
-WHERE r.namespace = $1::text AND r.created_at >= 0
-    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
-    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
-    AND ($4::bigint IS NULL OR r.created_at >= $4)
-    AND ($5::bigint IS NULL OR r.created_at < $5)
-    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
-        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
-        UNION ALL
-        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
-    )))
-    AND ($7::text IS NULL OR r.version = $7)
-    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-    AND $9::text[] IS NULL AND $10::text[] IS NULL
-    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) > ($11, $12::uuid))
-ORDER BY r.created_at, r.run_id
-LIMIT $13::bigint;
+-- name: part_plain_runs
+-- Driven by whatever index is best; labels are looked at run by run.
+runs AS r WHERE {run_conditions} AND ($12::text[] IS NULL OR {has_labels}) AND {beyond}
 
--- name: list_labelled_runs_newer
--- Towards the newer.
-SELECT r.*, r.run_id::text AS run_id, r.parent_run_id::text AS parent_run_id,
-    r.forked_from::text AS forked_from, r.continued_as::text AS continued_as
-FROM runs AS r
-WHERE r.namespace = $1::text AND r.created_at >= 0
-    AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
-    AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
-    AND ($4::bigint IS NULL OR r.created_at >= $4)
-    AND ($5::bigint IS NULL OR r.created_at < $5)
-    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
-        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
-        UNION ALL
-        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
-    )))
-    AND ($7::text IS NULL OR r.version = $7)
-    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-    AND EXISTS (
-        SELECT 1 FROM run_labels AS x
-        WHERE x.namespace = $1 AND x.key = ($9::text[])[1] AND x.value = ($10::text[])[1] AND x.run_id = r.run_id
-    )
-    AND NOT EXISTS (
-        SELECT 1 FROM unnest($9, $10) AS l (key, value) WHERE NOT EXISTS (
-            SELECT 1 FROM run_labels AS y
-            WHERE y.namespace = $1 AND y.key = l.key AND y.value = l.value AND y.run_id = r.run_id
-        )
-    )
-    AND ($11::bigint IS NULL OR (r.created_at, r.run_id) > ($11, $12::uuid))
-ORDER BY r.created_at, r.run_id
-LIMIT $13::bigint;
+-- name: part_labelled_runs
+-- Driven by the first label, in its order.
+run_labels AS l JOIN runs AS r ON r.run_id = l.run_id
+WHERE l.namespace = $1::text AND l.key = ($12::text[])[1] AND l.value = ($13::text[])[1]
+    AND ($4::bigint IS NULL OR l.created_at >= $4) AND ($5::bigint IS NULL OR l.created_at < $5)
+    AND {run_conditions} AND (cardinality($12) = 1 OR {has_labels}) AND {beyond}
 
--- name: count_runs
+-- name: part_older_than_cursor
+-- The cursor is the last row seen.
+($14::bigint IS NULL OR ({at}.created_at, {at}.run_id) < ($14, $15::uuid))
+
+-- name: part_newer_than_cursor
+-- As above.
+($14::bigint IS NULL OR ({at}.created_at, {at}.run_id) > ($14, $15::uuid))
+
+-- name: part_older_order
+-- Newest first.
+{at}.created_at DESC, {at}.run_id DESC
+
+-- name: part_newer_order
+-- The page before: read towards the newer, nearest first; the reader turns it around.
+{at}.created_at, {at}.run_id
+
+-- name: part_older_merged_order
+-- As above; ids are text by then.
+r.created_at DESC, r.run_id COLLATE "C" DESC
+
+-- name: part_newer_merged_order
+-- As above.
+r.created_at, r.run_id COLLATE "C"
+
+-- name: part_page_of_runs
+-- One more row than a page has tells whether there are more.
+SELECT {run_columns} FROM {source} ORDER BY {order} LIMIT $16::bigint
+
+-- name: part_merged_pages
+-- Several values of a column: a page of each, by its index, and the first page of all these. In one snapshot, so that a run
+-- which changes its status is neither missed nor told twice.
+SELECT r.* FROM {over} CROSS JOIN LATERAL ({page}) AS r ORDER BY {merged_order} LIMIT $16::bigint
+
+-- name: part_counted_runs
 -- How many there are, counted no further than anybody wants to know.
-SELECT count(*) AS runs FROM (
-    SELECT 1 FROM runs AS r
-    WHERE r.namespace = $1::text AND r.created_at >= 0
-        AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
-        AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
-        AND ($4::bigint IS NULL OR r.created_at >= $4)
-        AND ($5::bigint IS NULL OR r.created_at < $5)
-        AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
-            SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
-            UNION ALL
-            SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
-        )))
-        AND ($7::text IS NULL OR r.version = $7)
-        AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-        AND $9::text[] IS NULL AND $10::text[] IS NULL
-    LIMIT $11::bigint
-) AS counted;
-
--- name: count_labelled_runs
--- Counted, with labels.
-SELECT count(*) AS runs FROM (
-    SELECT 1 FROM runs AS r
-    WHERE r.namespace = $1::text AND r.created_at >= 0
-        AND ($2::smallint[] IS NULL OR r.status = ANY ($2))
-        AND ($3::text[] IS NULL OR r.workflow_type = ANY ($3))
-        AND ($4::bigint IS NULL OR r.created_at >= $4)
-        AND ($5::bigint IS NULL OR r.created_at < $5)
-        AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
-            SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
-            UNION ALL
-            SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
-        )))
-        AND ($7::text IS NULL OR r.version = $7)
-        AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-        AND EXISTS (
-            SELECT 1 FROM run_labels AS x
-            WHERE x.namespace = $1 AND x.key = ($9::text[])[1] AND x.value = ($10::text[])[1] AND x.run_id = r.run_id
-        )
-        AND NOT EXISTS (
-            SELECT 1 FROM unnest($9, $10) AS l (key, value) WHERE NOT EXISTS (
-                SELECT 1 FROM run_labels AS y
-                WHERE y.namespace = $1 AND y.key = l.key AND y.value = l.value AND y.run_id = r.run_id
-            )
-        )
-    LIMIT $11::bigint
-) AS counted;
+SELECT count(*) AS runs FROM (SELECT 1 FROM {source} LIMIT $14::bigint) AS counted
 
 -- name: open_waits
 -- What a run waits for, nearest first.
-SELECT step_id FROM steps WHERE run_id = $1::uuid AND due_at IS NOT NULL ORDER BY due_at, begun_seq LIMIT $2::bigint;
+SELECT step_id FROM steps WHERE run_id = $1::uuid AND due_at IS NOT NULL AND (kind <> 1 OR status = 1)
+ORDER BY due_at, begun_seq LIMIT $2::bigint;
 
 -- name: ends_of
 -- How runs ended, for those who wait: status, output, error, and where one goes on.

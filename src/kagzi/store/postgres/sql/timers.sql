@@ -46,7 +46,7 @@ WITH g AS MATERIALIZED (
         problem = CASE WHEN g.status = 7 THEN g.error::json ELSE r.problem END,
         lost_leases = CASE WHEN d.count > 0 THEN 0 ELSE r.lost_leases + g.lost END,
         cascade_due = r.cascade_due OR (g.status IN (5, 6) AND r.has_children), pause_requested = false,
-        diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL
+        diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL, blocked_by = NULL
     FROM g LEFT JOIN (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
     WHERE r.run_id = g.run_id
     RETURNING r.run_id, r.seq - 1 - coalesce(d.count, 0) AS base
@@ -88,11 +88,12 @@ SELECT run_id::text AS run_id, seq FROM changed;
 -- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.
 WITH RECURSIVE beaten AS (
     UPDATE workers AS w
-    SET active_count = b.active_count, total_completed = w.total_completed + b.completed,
+    SET active_count = CASE WHEN w.status = 3 THEN 0 ELSE b.active_count END, total_completed = w.total_completed + b.completed,
         total_failed = w.total_failed + b.failed, last_heartbeat_at = greatest(w.last_heartbeat_at, b.at)
-    FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
-        AS b (worker_id, active_count, completed, failed, at)
-    WHERE w.worker_id = b.worker_id
+    FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[])
+        AS b (worker_id, active_count, completed, failed, at, namespace)
+    WHERE w.namespace = b.namespace AND w.worker_id = b.worker_id
+    RETURNING w.namespace, w.worker_id, w.status
 ), pending (namespace, workflow_type, place) AS (
     (SELECT namespace, workflow_type, 1 FROM runs WHERE ready_at IS NOT NULL ORDER BY namespace, workflow_type LIMIT 1)
     UNION ALL
@@ -110,6 +111,9 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
         (SELECT min(cancel_by) FROM runs WHERE cancel_by IS NOT NULL AND finished_at IS NULL),
         (SELECT min(lease_until) FROM runs WHERE lease_until IS NOT NULL)
     ) AS next_due_at,
+    (SELECT min(due_at) FROM schedules WHERE due_at IS NOT NULL) AS next_schedule_at,
     EXISTS (SELECT 1 FROM runs WHERE cascade_due) AS cascade,
+    (SELECT array_agg(ARRAY[namespace, worker_id]) FROM beaten WHERE status = 2) AS draining,
+    EXISTS (SELECT 1 FROM bulk_operations WHERE finished_at IS NULL) AS bulk,
     (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
     (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types;

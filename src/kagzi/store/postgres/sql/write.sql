@@ -2,7 +2,8 @@
 -- The hot one: fence each run by updating its row (a join or FOR SHARE is no fence), then record its steps, in one round trip.
 -- `status + 0` and IS NOT DISTINCT FROM keep other indexes than that of run_id out of a plan that may have been made on
 -- empty tables. Groups come sorted by run_id, which is the order of locking. What concerns other runs (the end of a child or
--- of a parent) and what a cancelled run begins is not for this path.
+-- of a parent) and what a cancelled run begins is not for this path. A step with a timeout that is not over yet is due: that
+-- concerns few, and only they are in the index.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(
         $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bool[]
@@ -25,11 +26,12 @@ WITH g AS MATERIALIZED (
 ), begun AS (
     INSERT INTO steps AS s (
         run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
-        timeout_ms, worker_id, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
+        due_at, timeout_ms, worker_id, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
     )
     SELECT h.run_id, b.step_id, b.name, coalesce(b.kind, 1), CASE WHEN b.result > 0 THEN 3 ELSE 2 END, h.base + b.begun,
         CASE WHEN b.result > 0 THEN h.base + b.result ELSE 0 END, h.lease, h.nonce, $1, $1,
-        CASE WHEN b.result > 0 THEN $1 END, coalesce(b.timeout_ms, 0), h.worker_id, b.parent_step_id, b.parallel_group_id,
+        CASE WHEN b.result > 0 THEN $1 END, CASE WHEN b.result IS NULL THEN $1 + b.timeout_ms * 1000 END,
+        coalesce(b.timeout_ms, 0), h.worker_id, b.parent_step_id, b.parallel_group_id,
         b.retry::json, b.input, b.input_meta::json, b.output, b.output_meta::json
     FROM unnest(
         $14::int[], $15::text[], $16::text[], $17::smallint[], $18::int[], $19::int[], $20::bigint[], $21::text[],
@@ -42,6 +44,7 @@ WITH g AS MATERIALIZED (
     ON CONFLICT (run_id, step_id) DO UPDATE
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
         nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
+        due_at = CASE WHEN excluded.status = 2 AND s.timeout_ms > 0 THEN excluded.started_at + s.timeout_ms * 1000 END,
         worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta
     WHERE s.kind = excluded.kind AND s.kind = 1 AND s.status = 2 AND s.attempt = 1 AND NOT s.once
         AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)
@@ -49,7 +52,7 @@ WITH g AS MATERIALIZED (
 ), completed AS (
     UPDATE steps AS s
     SET status = 3, seq = h.base + c.result, finished_at = $1, output = c.output, output_meta = c.output_meta::json,
-        lease = h.lease, nonce = h.nonce, worker_id = h.worker_id
+        lease = h.lease, nonce = h.nonce, worker_id = h.worker_id, due_at = NULL
     FROM unnest($28::int[], $29::text[], $30::int[], $31::int[], $32::bytea[], $33::text[])
         AS c (n, step_id, attempt, result, output, output_meta)
     JOIN held AS h ON h.n = c.n
@@ -82,7 +85,7 @@ WITH held AS (
     FROM held AS h
     ON CONFLICT (run_id, step_id) DO UPDATE
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
-        nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
+        nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at, due_at = NULL,
         worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta
     WHERE s.kind = 1 AND s.status = 2 AND s.attempt = 1 AND NOT s.once
         AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)

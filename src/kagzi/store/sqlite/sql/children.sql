@@ -30,6 +30,13 @@ SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = ? ORD
 -- They know now.
 DELETE FROM child_links WHERE child_run_id = ?;
 
+-- name: unblock_runs
+-- Those that were to begin after this one: a sleeper is PENDING, who is paused will be when it is resumed.
+UPDATE runs SET blocked_by = NULL, due_at = NULL, wait_reason = NULL, ready_at = iif(status = 3, :now, ready_at),
+                status = iif(status = 3, 1, status)
+WHERE blocked_by = :run_id AND finished_at IS NULL
+RETURNING run_id, workflow_type, status;
+
 -- name: waiting_parent
 -- A step that still waits for this child, and the run it belongs to, unless that has ended.
 SELECT r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.worker_id FROM steps AS s CROSS JOIN runs AS r ON r.run_id = s.run_id

@@ -1,16 +1,20 @@
 -- name: due_waits
--- Sleeps and limited waits of one run whose time has come, in the order in which they end.
+-- Sleeps and limited waits of one run whose time has come, in the order in which they end; of those that are named, if any are.
 SELECT step_id FROM steps INDEXED BY steps_timed
-WHERE run_id = ? AND status = 2 AND wake_at <= ? ORDER BY wake_at, begun_seq;
+WHERE run_id = :run_id AND status = 2 AND wake_at <= :now
+  AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY wake_at, begun_seq;
 
 -- name: next_waits
 -- When the first sleep or limited wait of a run is over, and which of the two it is; when its first retry is due; whether it
--- waits for a signal (3) or a child (4) without limit.
+-- waits for a signal (3) or a child (4) without limit. Of those that are named, if any are: what the code has given up does
+-- not wake it.
 SELECT (SELECT json_array(wake_at, kind) FROM steps INDEXED BY steps_timed
-        WHERE run_id = :run_id AND status = 2 AND wake_at IS NOT NULL ORDER BY wake_at, begun_seq LIMIT 1),
-       (SELECT min(retry_at) FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1),
+        WHERE run_id = :run_id AND status = 2 AND wake_at IS NOT NULL
+          AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY wake_at, begun_seq LIMIT 1),
+       (SELECT min(retry_at) FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1
+          AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names)))),
        (SELECT kind FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND wake_at IS NULL
-        ORDER BY kind LIMIT 1);
+          AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY kind LIMIT 1);
 
 -- name: part_timeout_error
 -- What a wait for a signal fails with, as JSON of an ErrorDetail.
@@ -33,13 +37,14 @@ SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < 100;
 SELECT {history_columns} FROM steps WHERE run_id = ? AND kind < 100 AND status <> 5 AND seq > ? ORDER BY seq;
 
 -- name: park_run
--- Slot and lease are free; the clock, a signal or a child wakes it. PAUSED if that was asked for.
-UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 3 END, pause_requested = 0, wait_reason = :wait_reason, due_at = :due_at, seq = :seq, worker_id = NULL, lease_until = NULL
+-- Slot and lease are free; the clock, a signal or a child wakes it.
+UPDATE runs SET status = 3, wait_reason = :wait_reason, due_at = :due_at, seq = :seq, worker_id = NULL, lease_until = NULL
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 
 -- name: close_run
 -- The worker's last word: COMPLETED, FAILED or CANCELLED.
-UPDATE runs SET status = :status, error = :error, seq = :seq, finished_at = :now, worker_id = NULL, lease_until = NULL
+UPDATE runs SET status = :status, error = :error, seq = :seq, finished_at = :now, worker_id = NULL, lease_until = NULL,
+                pause_requested = 0
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 
 -- name: retry_run

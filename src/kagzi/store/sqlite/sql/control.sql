@@ -3,24 +3,24 @@
 SELECT namespace, workflow_type, status, lease, nonce, worker_id, pause_requested, cancel_requested_at FROM runs WHERE run_id = ?;
 
 -- name: pause_run
--- Who waits is PAUSED; a sleeper keeps the time of a delayed start. Who is held is asked.
-UPDATE runs SET status = CASE WHEN status = 2 THEN 2 ELSE 7 END, pause_requested = (status = 2), ready_at = NULL
-WHERE run_id = ? AND status IN (1, 2, 3);
+-- Who waits is PAUSED; a start that was to come later still is. Who is held is asked.
+UPDATE runs SET status = CASE WHEN status = 2 THEN 2 ELSE 7 END, pause_requested = (status = 2), pause_reason = :reason,
+                paused_due_at = iif(lease = 0, due_at, NULL), ready_at = NULL, due_at = NULL, wait_reason = NULL
+WHERE run_id = :run_id AND status IN (1, 2, 3);
 
 -- name: resume_run
--- PENDING, with a clean sheet; but a start, or the run's own retry, whose time has not come goes on waiting for it.
-UPDATE runs SET status = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), 3, 1),
-                ready_at = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), NULL, :now),
-                wait_reason = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), wait_reason, NULL),
-                due_at = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), due_at, NULL),
-                nonce = iif(due_at > :now AND (lease = 0 OR retried_lease = lease), nonce, 0),
-                problem = NULL, tried_builds = NULL, lost_leases = 0, pause_requested = 0
+-- PENDING, with a clean sheet; but who was to begin later, or after another run, goes on waiting for that.
+UPDATE runs SET status = iif(paused_due_at > :now OR blocked_by IS NOT NULL, 3, 1),
+                ready_at = iif(paused_due_at > :now OR blocked_by IS NOT NULL, NULL, :now),
+                wait_reason = CASE WHEN blocked_by IS NOT NULL THEN 3 WHEN paused_due_at > :now THEN 1 END,
+                due_at = iif(blocked_by IS NULL AND paused_due_at > :now, paused_due_at, NULL), paused_due_at = NULL,
+                nonce = 0, problem = NULL, tried_builds = NULL, lost_leases = 0, pause_requested = 0, pause_reason = NULL
 WHERE run_id = :run_id AND status + 0 = 7
 RETURNING status;
 
 -- name: take_back_pause
 -- Nobody is to be paused after all.
-UPDATE runs SET pause_requested = 0 WHERE run_id = ? AND status + 0 = 2;
+UPDATE runs SET pause_requested = 0, pause_reason = NULL WHERE run_id = ? AND status + 0 = 2;
 
 -- name: pause_diverged
 -- The code does not fit the history: other builds may try.

@@ -1,6 +1,7 @@
 -- name: run_to_rewind
 -- What an explicit retry, or a fork, goes on from.
-SELECT namespace, workflow_id, workflow_type, version, status, seq, error, priority, labels, retry, retry_request_id
+SELECT namespace, workflow_id, workflow_type, version, status, seq, error, priority, labels, retry, retry_request_id,
+       concurrency_key
 FROM runs WHERE run_id = ?;
 
 -- name: step_to_blame
@@ -15,10 +16,10 @@ WHERE run_id = :run_id AND kind < 100
   AND (step_id = :step_id OR seq > :after OR (status IN (1, 2) AND begun_seq > :after));
 
 -- name: lost_children
--- Steps that wait for a child which was cancelled with this run, or is about to be: they start another one.
-SELECT s.step_id, s.child_run_id FROM steps AS s INDEXED BY steps_waiting CROSS JOIN runs AS c ON c.run_id = s.child_run_id
-WHERE s.run_id = ? AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4
-  AND (c.status = 6 OR (c.finished_at IS NULL AND c.cancel_requested_at IS NOT NULL));
+-- Steps that wait for a child which was cancelled with this run, or is about to be, or was deleted: they start another one.
+SELECT s.step_id, s.child_run_id FROM steps AS s INDEXED BY steps_waiting LEFT JOIN runs AS c ON c.run_id = s.child_run_id
+WHERE s.run_id = ? AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4 AND s.child_run_id IS NOT NULL
+  AND (c.run_id IS NULL OR c.status = 6 OR (c.finished_at IS NULL AND c.cancel_requested_at IS NOT NULL));
 
 -- name: ended_children
 -- Steps that wait for a child which ended while nobody listened.

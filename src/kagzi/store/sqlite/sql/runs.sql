@@ -3,7 +3,7 @@
 r.run_id, r.namespace, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.attempt, r.priority, r.labels,
 r.created_at, r.started_at, r.finished_at, r.due_at, r.deadline_at, r.worker_id, r.seq, r.retry, r.cancel_requested_at,
 r.cancel_reason, r.error, r.problem, r.parent_run_id, r.parent_step_id, r.lost_leases, r.status_text, r.progress, r.forked_from,
-r.continued_as, r.pause_requested
+r.continued_as, r.pause_requested, r.pause_reason, r.schedule_id, r.concurrency_key, r.blocked_by
 
 -- name: part_history_columns
 -- A step as replay sees it.
@@ -45,6 +45,9 @@ AND (:workflow_types IS NULL OR r.workflow_type IN (SELECT value FROM json_each(
 AND (:workflow_id IS NULL OR r.workflow_id = :workflow_id)
 AND (:version IS NULL OR r.version = :version)
 AND (:parent_run_id IS NULL OR r.parent_run_id = :parent_run_id)
+AND (:schedule_id IS NULL OR r.schedule_id = :schedule_id)
+AND (:concurrency_key IS NULL OR r.concurrency_key = :concurrency_key)
+AND (:has_problem IS NULL OR (r.problem IS NOT NULL) = :has_problem)
 AND (:labels IS NULL OR NOT EXISTS (
     SELECT 1 FROM json_each(:labels) AS wanted WHERE NOT EXISTS (
         SELECT 1 FROM run_labels AS had WHERE had.namespace = r.namespace AND had.key = wanted.key
@@ -69,6 +72,18 @@ runs AS r INDEXED BY runs_by_workflow_id WHERE r.namespace = :namespace AND r.wo
 -- name: part_runs_by_parent
 -- Children of a run.
 runs AS r INDEXED BY runs_by_parent WHERE r.namespace = :namespace AND r.parent_run_id = :parent_run_id AND {page}
+
+-- name: part_runs_by_schedule
+-- What a schedule started.
+runs AS r INDEXED BY runs_by_schedule WHERE r.namespace = :namespace AND r.schedule_id = :schedule_id AND {page}
+
+-- name: part_runs_by_key
+-- Runs with one concurrency key.
+runs AS r INDEXED BY runs_with_key WHERE r.namespace = :namespace AND r.concurrency_key = :concurrency_key AND {page}
+
+-- name: part_runs_by_problem
+-- What the engine paused.
+runs AS r INDEXED BY runs_by_problem WHERE r.namespace = :namespace AND r.problem IS NOT NULL AND {page}
 
 -- name: part_runs_by_label
 -- By the first label asked for; the others are checked run by run.
@@ -96,7 +111,7 @@ SELECT namespace, workflow_type, status, lease, nonce, worker_id, has_children F
 -- The first request counts: reason and limit stay. Who sleeps or is paused wakes, so that a worker can clean up.
 UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now), cancel_reason = coalesce(cancel_reason, :reason),
                 cancel_by = coalesce(cancel_by, :cancel_by), cancel_lease = coalesce(cancel_lease, lease),
-                cascade_due = max(cascade_due, has_children), pause_requested = 0,
+                cascade_due = max(cascade_due, has_children), pause_requested = 0, pause_reason = NULL,
                 status = CASE WHEN status IN (3, 7) THEN 1 ELSE status END,
                 nonce = CASE WHEN status IN (3, 7) THEN 0 ELSE nonce END,
                 ready_at = CASE WHEN status IN (3, 7) THEN :now ELSE ready_at END,

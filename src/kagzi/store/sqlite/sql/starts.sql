@@ -24,8 +24,13 @@ SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_active WHERE namespace 
 -- At most the limit is counted.
 SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_by_status WHERE namespace = ? AND status = 2 LIMIT ?);
 
+-- name: watch_blocker
+-- A new run waits behind this one, if that is open.
+UPDATE runs SET watched = 1, seq = seq + 1 WHERE run_id = ? AND namespace = ? AND finished_at IS NULL;
+
 -- name: end_run
--- End a run without its worker (terminate, deadline, cancel). Nonce 0: its holder is refused from now on.
-UPDATE runs SET status = :status, error = :error, finished_at = :now, seq = seq + 1, nonce = 0, worker_id = NULL,
-                lease_until = NULL, ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = 0
+-- End a run without its worker (terminate, deadline, cancel). Its holder records nothing more, and is told how it ended.
+UPDATE runs SET status = :status, error = :error, finished_at = :now, seq = seq + 1, worker_id = NULL,
+                lease_until = NULL, ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = 0,
+                blocked_by = NULL
 WHERE run_id = :run_id AND finished_at IS NULL;

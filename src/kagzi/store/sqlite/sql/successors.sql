@@ -5,11 +5,12 @@ UPDATE runs SET status = 4, continued_as = :new_run_id, seq = :seq, finished_at 
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 
 -- name: insert_successor
--- It takes what belongs to the chain, and nothing of the history.
+-- It takes what belongs to the chain, and nothing of the history. A request to pause is met at once.
 INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, priority, ready_at, deadline_at, retry, labels,
-                  parent_run_id, parent_step_id, concurrency_key, created_at, watched, on_close)
-SELECT :new_run_id, namespace, workflow_id, workflow_type, :version, 1, priority, :now, deadline_at, retry, labels,
-       parent_run_id, parent_step_id, concurrency_key, :now, :watched, on_close
+                  parent_run_id, parent_step_id, concurrency_key, created_at, watched, on_close, schedule_id, pause_reason)
+SELECT :new_run_id, namespace, workflow_id, workflow_type, :version, iif(:paused, 7, 1), priority, iif(:paused, NULL, :now),
+       deadline_at, retry, labels, parent_run_id, parent_step_id, concurrency_key, :now, :watched, on_close, schedule_id,
+       iif(:paused, pause_reason, NULL)
 FROM runs WHERE run_id = :run_id;
 
 -- name: copy_labels
@@ -41,3 +42,7 @@ UPDATE steps SET child_run_id = :new_run_id WHERE run_id = :parent_run_id AND st
 -- name: move_links
 -- Likewise for those that attached.
 UPDATE child_links SET child_run_id = :new_run_id WHERE child_run_id = :run_id;
+
+-- name: move_blocked
+-- And those that begin after it.
+UPDATE runs SET blocked_by = :new_run_id WHERE blocked_by = :run_id;

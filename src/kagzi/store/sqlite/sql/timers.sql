@@ -71,13 +71,17 @@ SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 100
        (SELECT min(deadline_at) FROM runs INDEXED BY runs_deadline WHERE finished_at IS NULL AND deadline_at IS NOT NULL),
        (SELECT min(cancel_by) FROM runs INDEXED BY runs_cancel_by WHERE finished_at IS NULL AND cancel_by IS NOT NULL),
        (SELECT json_group_array(json(pair)) FROM pending WHERE pair IS NOT NULL),
-       EXISTS (SELECT 1 FROM runs INDEXED BY runs_cascade WHERE cascade_due = 1);
+       EXISTS (SELECT 1 FROM runs INDEXED BY runs_cascade WHERE cascade_due = 1),
+       EXISTS (SELECT 1 FROM bulk_operations INDEXED BY bulk_operations_open WHERE finished_at IS NULL),
+       (SELECT min(due_at) FROM schedules INDEXED BY schedules_by_due WHERE due_at IS NOT NULL);
 
 -- name: note_beats
--- JSON rows of (worker_id, active, completed, failed, at).
-UPDATE workers SET active_count = given.active, total_completed = total_completed + given.completed,
+-- JSON rows of (worker_id, active, completed, failed, at, namespace).
+UPDATE workers SET active_count = CASE status WHEN 'offline' THEN 0 ELSE given.active END,
+                   total_completed = total_completed + given.completed,
                    total_failed = total_failed + given.failed, last_heartbeat_at = max(last_heartbeat_at, given.at)
 FROM (SELECT json_extract(value, '$[0]') AS worker_id, json_extract(value, '$[1]') AS active,
              json_extract(value, '$[2]') AS completed, json_extract(value, '$[3]') AS failed,
-             json_extract(value, '$[4]') AS at FROM json_each(:rows)) AS given
-WHERE workers.worker_id = given.worker_id;
+             json_extract(value, '$[4]') AS at, json_extract(value, '$[5]') AS namespace
+      FROM json_each(:rows)) AS given
+WHERE workers.namespace = given.namespace AND workers.worker_id = given.worker_id;

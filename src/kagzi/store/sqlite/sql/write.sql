@@ -1,8 +1,9 @@
 -- name: insert_runs
 -- Starts of a wave. Nothing on conflict: the row count tells, and then each start is looked at alone.
 INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, priority, lease, nonce,
-                  worker_id, lease_until, ready_at, due_at, deadline_at, retry, request_id, labels, created_at, started_at)
-VALUES {values:20}
+                  worker_id, lease_until, ready_at, due_at, deadline_at, retry, request_id, labels, created_at, started_at,
+                  concurrency_key, schedule_id, blocked_by)
+VALUES {values:23}
 ON CONFLICT DO NOTHING;
 
 -- name: insert_labels
@@ -28,7 +29,7 @@ WHERE steps.run_id = given.column1 AND steps.step_id = given.column2 AND steps.a
 
 -- name: complete_runs
 -- Ends of a wave: JSON rows of (run_id, lease, nonce, seq).
-UPDATE runs SET status = 4, seq = given.seq, finished_at = :now, worker_id = NULL, lease_until = NULL
+UPDATE runs SET status = 4, seq = given.seq, finished_at = :now, worker_id = NULL, lease_until = NULL, pause_requested = 0
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
 WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status = 2;

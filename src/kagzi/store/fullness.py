@@ -1,0 +1,66 @@
+"""Types that are full, in words and values that both stores use alike."""
+
+from ..core.commands import StartRun
+from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ..core.limits import FULL_RETRY_AFTER_MS
+from ..core.outcomes import Ousted, Refused
+from ..core.queues import TypeLimits
+from ..core.records import RunKey
+from ..core.times import Timestamp
+from .protocol import Cancelled
+
+
+def begins_at_once(start: StartRun, now: Timestamp) -> bool:
+    """What begins later counts when its time has come."""
+    return not start.blocked_by and (start.start_at is None or start.start_at <= now)
+
+
+def queues_of(start: StartRun, limits: TypeLimits) -> list[tuple[str | None, int]]:
+    """The limits that a start meets where a full type does not simply let it wait, the narrower first; a key of None is the
+    whole type."""
+    if limits.when_full == "queue":
+        return []
+    queues: list[tuple[str | None, int]] = []
+    if start.concurrency_key and limits.max_running_per_key is not None:
+        queues.append((start.concurrency_key, limits.max_running_per_key))
+    if limits.max_running is not None:
+        queues.append((None, limits.max_running))
+    return queues
+
+
+def type_full(workflow_type: str, key: str | None, limit: int) -> Refused:
+    name = "max_running" if key is None else "max_running_per_key"
+    what = f"type {workflow_type!r}" if key is None else f"key {key!r} of type {workflow_type!r}"
+    detail = ErrorDetail(
+        code=ErrorCode.RESOURCE_EXHAUSTED,
+        kind=ErrorKind.TRANSIENT,
+        message=f"{what} has {limit} runs that run or wait, its limit ({name}), and when_full is reject. "
+        "Try again when one has ended, raise the limit, or set when_full to queue.",
+        subject="workflow_type",
+        subject_id=workflow_type,
+        metadata={"limit": name},
+        retry_after_ms=FULL_RETRY_AFTER_MS,
+    )
+    return Refused(detail)
+
+
+def why_ousted(start: StartRun, key: str | None, limit: int) -> str:
+    of_key = "" if key is None else f" with key {key!r}"
+    return (
+        f"run {start.run.run_id} took its place: {limit} of type {start.workflow_type!r}{of_key} may run, "
+        "and when_full is cancel-oldest"
+    )
+
+
+def ousted(run: RunKey, cancelled: Cancelled, reason: str, cancel_by: Timestamp) -> Ousted:
+    return Ousted(
+        run=run,
+        status=cancelled.status,
+        ended=cancelled.ended,
+        reason=reason,
+        cancel_by=cancel_by,
+        holder=None if cancelled.holder is None else cancelled.holder.lease,
+        worker_id=cancelled.worker_id,
+        stirred=cancelled.stirred,
+        has_children=cancelled.has_children,
+    )

@@ -1,0 +1,67 @@
+"""Divides the tables of histories by a hash of run_id, once, while no server runs. The schema version stays what it is."""
+
+import asyncpg
+
+from ...core.errors import InvalidArgument, PreconditionFailed, SchemaMismatch
+from ...core.limits import TABLE_PARTS_MAX
+from .connections import Target
+from .migrate import PostgresMigrator, connected
+from .statements import STATEMENTS
+
+TABLES = ("steps", "step_attempts", "signals")
+"""Those whose every key begins with run_id. runs cannot be divided by it: its unique ids are those of a namespace."""
+
+_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '5s'"
+
+
+class PostgresPartitioner:
+    """A database that cannot be reached raises Unavailable."""
+
+    def __init__(self, url: str) -> None:
+        self._target = Target(url)
+        self._migrator = PostgresMigrator(url)
+
+    async def partition(self, parts: int) -> bool:
+        """Whether anything was changed: False if the tables have so many parts already.
+
+        One transaction, under the lock of migrations. Raises InvalidArgument, SchemaMismatch if there is something to migrate,
+        PreconditionFailed while servers are connected, or if the tables are divided into another number of parts.
+        """
+        if not 2 <= parts <= TABLE_PARTS_MAX:
+            raise InvalidArgument(f"parts={parts} is not in 2..{TABLE_PARTS_MAX}.", field="parts")
+        async with connected(self._target) as connection, connection.transaction():
+            await connection.execute(STATEMENTS["lock_schema"])
+            await self._refuse_old_schema(connection)
+            found = [await self._parts(connection, table) for table in TABLES]
+            if found == [parts] * len(TABLES):
+                return False
+            if any(found):
+                raise PreconditionFailed(
+                    f"{self._target.place} is divided into {max(found)} parts already; the number cannot be changed in place. "
+                    "Export the runs and import them into a new database."
+                )
+            await self._refuse_servers(connection)
+            await connection.execute(_LOCK_TIMEOUT)
+            for table in TABLES:
+                for row in await connection.fetch(STATEMENTS["partition_commands"], table, parts):
+                    await connection.execute(row["command"], timeout=None)
+        return True
+
+    async def _refuse_old_schema(self, connection: asyncpg.Connection) -> None:
+        status = await self._migrator.status_on(connection)
+        if status.pending:
+            raise SchemaMismatch(
+                f"{self._target.place} has schema version {status.current}; this code needs {status.latest}. "
+                "Run `kagzi db migrate` first."
+            )
+
+    async def _refuse_servers(self, connection: asyncpg.Connection) -> None:
+        servers: int = await connection.fetchval(STATEMENTS["other_servers"])
+        if servers:
+            raise PreconditionFailed(
+                f"{self._target.place} is in use ({servers} connections of Kagzi). Stop all servers: this rewrites tables."
+            )
+
+    async def _parts(self, connection: asyncpg.Connection, table: str) -> int:
+        parts: int = await connection.fetchval(STATEMENTS["parts_of_table"], table)
+        return parts

@@ -1,0 +1,83 @@
+"""The named statements of `sql/*.sql`, ready to run. `part_x` is a piece of text that others take in as `{x}`."""
+
+from collections.abc import Mapping
+from itertools import product
+
+from ..sql_files import expand, load_statements
+
+PACKAGE = __package__ or "kagzi.store.postgres"
+
+# Whatever belongs to a namespace and not to one of its runs, in the order in which it goes. A test knows all tables.
+NAMESPACE_TABLES = (
+    "workers",
+    "worker_events",
+    "workflow_versions",
+    "workflow_types",
+    "workflow_keys",
+    "bulk_operations",
+    "schedules",
+    "schedule_fires",
+    "run_stats",
+)
+
+_ORDERS = ("older", "newer")
+_STATUSES = ("one_status", "each_status")
+_TYPES = ("one_type", "each_type", "any_type")
+
+
+def _load() -> dict[str, str]:
+    texts = load_statements(PACKAGE)
+    parts = {name.removeprefix("part_"): _without_comments(text) for name, text in texts.items() if _is_part(name)}
+    live = {"namespace": "$1", "since": "(SELECT until FROM known)", "until": "$4"}
+    rolled = {"namespace": "n.namespace", "since": "span.since", "until": "span.until"}
+    parts |= {"live_minutes": expand(parts["minutes"], live), "rolled_minutes": expand(parts["minutes"], rolled)}
+    statements = {name: expand(text, parts) for name, text in texts.items() if not _is_part(name)}
+    removals = {f"remove_{table}": expand(parts["removal"], {"table": table}) for table in NAMESPACE_TABLES}
+    return statements | _run_lists(parts) | {name: f"-- See part_removal.\n{text}" for name, text in removals.items()}
+
+
+def _is_part(name: str) -> bool:
+    return name.startswith("part_")
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+
+
+def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
+    """Pages of runs: in each order, from runs or from labels; with one value of a column or, merged, with each of several."""
+    lists: dict[str, str] = {}
+    for labelled, order, status, workflow_type in product((False, True), _ORDERS, _STATUSES, _TYPES):
+        given = {
+            **parts,
+            "source": parts["labelled_runs" if labelled else "plain_runs"],
+            "with_status": parts[status],
+            "with_type": parts[workflow_type],
+            "beyond": parts[f"{order}_than_cursor"],
+            "order": parts[f"{order}_order"],
+            "at": "l" if labelled else "r",
+            "page": parts["page_of_runs"],
+        }
+        each = [parts[f"over_{part}"] for part in (status, workflow_type) if part.startswith("each_")]
+        if each:
+            given |= {"over": ", ".join(each), "merged_order": parts[f"{order}_merged_order"]}
+        name = list_name(labelled=labelled, order=order, status=status, workflow_type=workflow_type)
+        lists[name] = "-- See part_page_of_runs.\n" + expand(parts["merged_pages" if each else "page_of_runs"], given)
+    for labelled in (False, True):
+        given = {
+            **parts,
+            "source": parts["labelled_runs" if labelled else "plain_runs"],
+            "with_status": parts["any_status"],
+            "with_type": parts["any_type"],
+            "beyond": "true",
+        }
+        name = "count_labelled_runs" if labelled else "count_runs"
+        lists[name] = "-- See part_counted_runs.\n" + expand(parts["counted_runs"], given)
+    return lists
+
+
+def list_name(*, labelled: bool, order: str, status: str, workflow_type: str) -> str:
+    return f"list_{order}_{'labelled_' if labelled else ''}runs_of_{status}_and_{workflow_type}"
+
+
+STATEMENTS: Mapping[str, str] = _load()

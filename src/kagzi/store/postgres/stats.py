@@ -1,0 +1,44 @@
+"""Figures by the minute."""
+
+from collections.abc import Sequence
+
+from ...core.stats import StatsBucket, minute_of
+from ...core.times import Timestamp
+from ..protocol.stats import ROLLED_UP_AT_MOST_US, ROLLED_UP_AT_ONCE_US
+from .connections import Row
+from .links import Links
+
+
+class StatsDesk(Links):
+    """Keeps `store.protocol.StatsVerbs`."""
+
+    async def roll_up(self, now: Timestamp) -> bool:
+        async with self._questions.use() as session:
+            rows = await session.write("roll_up", minute_of(now), ROLLED_UP_AT_MOST_US, ROLLED_UP_AT_ONCE_US)
+        return bool(rows) and bool(rows[0]["more"])
+
+    async def stats(
+        self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, limit: int
+    ) -> Sequence[StatsBucket]:
+        async with self._questions.use() as session:
+            rows = await session.read("stats", namespace, workflow_type, since, until, limit)
+        return [_bucket(row) for row in rows]
+
+    async def purge_stats(self, before: Timestamp, limit: int) -> bool:
+        async with self._questions.use() as session:
+            [row] = await session.write("purge_stats", before, limit)
+        removed: int = row["removed"]
+        return removed == limit
+
+
+def _bucket(row: Row) -> StatsBucket:
+    return StatsBucket(
+        minute=row["minute"],
+        workflow_type=row["workflow_type"],
+        started=row["started"],
+        completed=row["completed"],
+        failed=row["failed"],
+        cancelled=row["cancelled"],
+        p50_us=row["p50_us"],
+        p95_us=row["p95_us"],
+    )

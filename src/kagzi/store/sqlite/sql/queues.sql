@@ -1,0 +1,169 @@
+-- name: part_type_limits
+-- What an operator said about a type.
+paused, max_running, max_running_per_key, starts_per_second, starts_per_second_per_key, when_full
+
+-- name: all_type_limits
+-- The writer knows them by heart.
+SELECT namespace, workflow_type, {type_limits} FROM workflow_types;
+
+-- name: get_type_limits
+-- One of them.
+SELECT {type_limits} FROM workflow_types WHERE namespace = ? AND workflow_type = ?;
+
+-- name: put_type_limits
+-- A rate that changes begins anew.
+INSERT INTO workflow_types (namespace, workflow_type, {type_limits})
+VALUES (:namespace, :workflow_type, :paused, :max_running, :max_running_per_key, :starts_per_second, :starts_per_second_per_key,
+        :when_full)
+ON CONFLICT (namespace, workflow_type) DO UPDATE
+SET paused = excluded.paused, max_running = excluded.max_running, max_running_per_key = excluded.max_running_per_key,
+    starts_per_second = excluded.starts_per_second, starts_per_second_per_key = excluded.starts_per_second_per_key,
+    when_full = excluded.when_full,
+    next_start_at = iif(workflow_types.starts_per_second IS excluded.starts_per_second, workflow_types.next_start_at, 0);
+
+-- name: forget_key_rates
+-- The rate per key has changed: what was kept by the old one means nothing.
+DELETE FROM workflow_keys WHERE namespace = ? AND workflow_type = ?;
+
+-- name: type_state
+-- Where claims of a type stand.
+SELECT next_start_at, turn FROM workflow_types WHERE namespace = ? AND workflow_type = ?;
+
+-- name: running_of_type
+-- Who holds permits of a type, by key. A namespace has no more running runs than its workers have slots.
+SELECT coalesce(concurrency_key, ''), count(*) FROM runs INDEXED BY runs_by_status
+WHERE namespace = ? AND status = 2 AND workflow_type = ? GROUP BY 1;
+
+-- name: pending_new_runs
+-- The first runs of a queue that were never claimed, of one version (NULL: not pinned).
+SELECT run_id, '', priority, ready_at, 1 FROM runs INDEXED BY runs_pending
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1 AND lease = 0
+  AND (deadline_at IS NULL OR deadline_at > :now)
+ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
+
+-- name: pending_any_runs
+-- The first runs of a queue, of one version (NULL: not pinned).
+SELECT run_id, '', priority, ready_at, 0 FROM runs INDEXED BY runs_pending
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1
+  AND (deadline_at IS NULL OR deadline_at > :now)
+ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
+
+-- name: runs_to_go_on
+-- The first of those that were claimed before: rates do not count them.
+SELECT run_id, coalesce(concurrency_key, ''), priority, ready_at, 0 FROM runs INDEXED BY runs_to_go_on
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND status = 1 AND lease > 0
+  AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
+  AND (deadline_at IS NULL OR deadline_at > :now)
+ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
+
+-- name: key_from
+-- The next key with pending runs, without reading those of the one before.
+SELECT concurrency_key FROM runs INDEXED BY runs_by_key
+WHERE namespace = ? AND workflow_type = ? AND concurrency_key IS NOT NULL AND status = 1 AND concurrency_key >= ?
+ORDER BY concurrency_key LIMIT 1;
+
+-- name: pending_of_key
+-- The first runs of a key.
+SELECT run_id, concurrency_key, priority, ready_at, lease = 0 FROM runs INDEXED BY runs_by_key
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND concurrency_key = :key AND concurrency_key IS NOT NULL
+  AND status = 1 AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
+  AND (deadline_at IS NULL OR deadline_at > :now)
+ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
+
+-- name: pending_without_key
+-- Runs without a key that were started before their type had limits by key, of one version: looked for at the head of the queue.
+SELECT run_id, '', priority, ready_at, first FROM (
+    SELECT run_id, concurrency_key, priority, ready_at, lease = 0 AS first, deadline_at FROM runs INDEXED BY runs_pending
+    WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1
+    ORDER BY priority DESC, ready_at, run_id LIMIT 200)
+WHERE concurrency_key IS NULL AND (deadline_at IS NULL OR deadline_at > :now)
+ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
+
+-- name: key_rate
+-- When the next start of a key is due.
+SELECT next_start_at FROM workflow_keys WHERE namespace = ? AND workflow_type = ? AND concurrency_key = ?;
+
+-- name: note_turn
+-- Where the next claim goes on, and when the next start is due.
+UPDATE workflow_types SET next_start_at = ?, turn = ? WHERE namespace = ? AND workflow_type = ?;
+
+-- name: note_key_rate
+-- When the next start of a key is due.
+INSERT INTO workflow_keys (namespace, workflow_type, concurrency_key, next_start_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (namespace, workflow_type, concurrency_key) DO UPDATE SET next_start_at = excluded.next_start_at;
+
+-- name: forget_past_key_rates
+-- Those whose time is past say nothing any more and go, a few at a time.
+DELETE FROM workflow_keys WHERE (namespace, workflow_type, concurrency_key) IN (
+    SELECT namespace, workflow_type, concurrency_key FROM workflow_keys INDEXED BY workflow_keys_past
+    WHERE namespace = ? AND workflow_type = ? AND next_start_at < ? LIMIT 100);
+
+-- name: type_waits
+-- Whether a type has a pending run.
+SELECT 1 FROM runs INDEXED BY runs_pending WHERE namespace = ? AND workflow_type = ? AND status = 1 LIMIT 1;
+
+-- name: count_in_queue
+-- How many runs of a type, or of a key of it, run or wait and are not on their way out; counted no further than needed.
+SELECT count(*) FROM (
+    SELECT * FROM (
+        SELECT 1 FROM runs INDEXED BY runs_by_status
+        WHERE namespace = :namespace AND status = 2 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+          AND (:key IS NULL OR concurrency_key = :key) AND run_id IS NOT :leaving LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT 1 FROM runs INDEXED BY runs_pending
+        WHERE namespace = :namespace AND status = 1 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+          AND (:key IS NULL OR concurrency_key = :key) AND run_id IS NOT :leaving LIMIT :limit));
+
+-- name: oldest_in_queue
+-- The oldest of the same: ids grow with time.
+SELECT run_id FROM (
+    SELECT run_id FROM runs INDEXED BY runs_by_status
+    WHERE namespace = :namespace AND status = 2 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+      AND (:key IS NULL OR concurrency_key = :key)
+    UNION ALL
+    SELECT run_id FROM runs INDEXED BY runs_pending
+    WHERE namespace = :namespace AND status = 1 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+      AND (:key IS NULL OR concurrency_key = :key))
+ORDER BY run_id LIMIT 1;
+
+-- name: part_type_names
+-- Types with a row, and those that workers have brought.
+SELECT workflow_type FROM workflow_types WHERE namespace = :namespace AND (:only IS NULL OR workflow_type = :only)
+UNION
+SELECT workflow_type FROM workflow_versions WHERE namespace = :namespace AND (:only IS NULL OR workflow_type = :only)
+
+-- name: list_types_after
+-- A page of types by name.
+SELECT n.workflow_type, t.namespace, {type_limits} FROM ({type_names}) AS n
+LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = n.workflow_type
+WHERE :cursor IS NULL OR n.workflow_type > :cursor ORDER BY n.workflow_type LIMIT :limit;
+
+-- name: list_types_before
+-- The same towards the beginning, last first.
+SELECT n.workflow_type, t.namespace, {type_limits} FROM ({type_names}) AS n
+LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = n.workflow_type
+WHERE n.workflow_type < :cursor ORDER BY n.workflow_type DESC LIMIT :limit;
+
+-- name: open_by_type
+-- Open runs, counted among the oldest of the namespace.
+SELECT workflow_type, count(*) FROM (
+    SELECT workflow_type FROM runs INDEXED BY runs_active WHERE namespace = ? AND finished_at IS NULL LIMIT ?)
+GROUP BY workflow_type;
+
+-- name: type_from
+-- The next type with pending runs.
+SELECT workflow_type FROM runs INDEXED BY runs_pending
+WHERE namespace = ? AND status = 1 AND workflow_type >= ? ORDER BY workflow_type LIMIT 1;
+
+-- name: queue_depths
+-- How many runs of a type wait for a worker, by version, counted no further than a cap.
+SELECT coalesce(version, '') AS version, count(*), min(ready_at) FROM (
+    SELECT version, ready_at FROM runs INDEXED BY runs_pending
+    WHERE namespace = ? AND status = 1 AND workflow_type = ? LIMIT ?)
+GROUP BY 1 ORDER BY 1;
+
+-- name: type_pressure
+-- How far the limits of a type are used: by all its runs, and by those of one key.
+SELECT count(*), count(*) FILTER (WHERE concurrency_key = :key), min(run_id) FILTER (WHERE concurrency_key = :key)
+FROM runs INDEXED BY runs_by_status WHERE namespace = :namespace AND status = 2 AND workflow_type = :workflow_type;

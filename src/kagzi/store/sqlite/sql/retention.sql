@@ -1,0 +1,79 @@
+-- name: ended_runs
+-- Runs to forget, oldest first.
+SELECT run_id, finished_at FROM runs INDEXED BY runs_finished
+WHERE namespace = :namespace AND finished_at BETWEEN :after AND :until
+  AND status + 0 IN (SELECT value FROM json_each(:statuses))
+ORDER BY finished_at LIMIT :limit;
+
+-- name: runs_to_delete
+-- Those that may go now. Whose children are still to be cancelled stays until they are.
+SELECT run_id, seq, labels, created_at FROM runs
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND +namespace = :namespace AND +finished_at <= :until
+  AND +cascade_due = 0;
+
+-- name: delete_links_to
+-- Links of steps that waited for runs they did not start.
+DELETE FROM child_links WHERE (child_run_id, parent_run_id) IN (
+    SELECT child_run_id, run_id FROM steps WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND kind = 4
+      AND child_run_id IS NOT NULL);
+
+-- name: delete_links_from
+-- Links of those who waited for these runs, if any are left.
+DELETE FROM child_links WHERE child_run_id IN (SELECT value FROM json_each(:run_ids));
+
+-- name: delete_labels
+-- JSON rows of (key, value, created_at, run_id): the primary key, which is used to its end only if all types are the same.
+DELETE FROM run_labels WHERE (namespace, key, value, created_at, run_id) IN (
+    SELECT CAST(:namespace AS TEXT), CAST(json_extract(value, '$[0]') AS TEXT), CAST(json_extract(value, '$[1]') AS TEXT),
+           CAST(json_extract(value, '$[2]') AS INTEGER), CAST(json_extract(value, '$[3]') AS TEXT) FROM json_each(:labels));
+
+-- name: delete_steps
+-- The whole history of short runs.
+DELETE FROM steps WHERE run_id IN (SELECT value FROM json_each(:run_ids));
+
+-- name: delete_attempts
+-- Of short runs, all.
+DELETE FROM step_attempts WHERE run_id IN (SELECT value FROM json_each(:run_ids));
+
+-- name: delete_signals
+-- Of short runs, all.
+DELETE FROM signals WHERE run_id IN (SELECT value FROM json_each(:run_ids));
+
+-- name: delete_runs
+-- The runs themselves.
+DELETE FROM runs WHERE run_id IN (SELECT value FROM json_each(:run_ids));
+
+-- name: leave_history
+-- Long ones go bit by bit.
+INSERT INTO purging (run_id) SELECT value FROM json_each(:run_ids) WHERE true ON CONFLICT DO NOTHING;
+
+-- name: next_leftover
+-- Whose history goes on going.
+SELECT run_id FROM purging LIMIT 1;
+
+-- name: delete_some_steps
+-- A bit of a long history.
+DELETE FROM steps WHERE rowid IN (SELECT rowid FROM steps WHERE run_id = :run_id LIMIT :limit);
+
+-- name: delete_some_attempts
+-- As above.
+DELETE FROM step_attempts WHERE (run_id, step_id, begun_seq) IN (
+    SELECT run_id, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id LIMIT :limit);
+
+-- name: delete_some_signals
+-- As above.
+DELETE FROM signals WHERE (run_id, number) IN (SELECT run_id, number FROM signals WHERE run_id = :run_id LIMIT :limit);
+
+-- name: end_leftover
+-- Nothing is left of it.
+DELETE FROM purging WHERE run_id = :run_id;
+
+-- name: claim_chore
+-- One row, if nobody else has it.
+INSERT INTO chores (name, claimed_until) VALUES (:name, :until)
+ON CONFLICT (name) DO UPDATE SET claimed_until = excluded.claimed_until WHERE chores.claimed_until <= :now
+RETURNING 1;
+
+-- name: namespaces_after
+-- A page of tenants by name, as get_namespace tells of one.
+SELECT namespace FROM namespaces WHERE namespace > ? ORDER BY namespace LIMIT ?;

@@ -1,0 +1,133 @@
+-- name: export_run
+-- A run with everything that is not derived; payloads last.
+SELECT r.run_id, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.priority, r.seq, r.lease, r.attempt,
+       r.lost_leases, r.retry, coalesce(r.request_id, r.run_id) AS request_id, r.labels, r.parent_run_id, r.parent_step_id,
+       r.on_close, r.watched, r.has_children, r.cascade_due, r.concurrency_key, r.schedule_id, r.blocked_by, r.created_at,
+       r.started_at, r.finished_at, r.ready_at, r.due_at, r.paused_due_at, r.deadline_at, r.cancel_requested_at, r.cancel_by,
+       r.cancel_reason, r.pause_requested, r.pause_reason, r.status_text, r.progress, r.forked_from, r.continued_as,
+       r.tried_builds, r.retry_request_id, r.error, r.problem, {run_payloads}
+FROM runs AS r {payload_joins} WHERE r.run_id = ? AND r.namespace = ?;
+
+-- name: export_steps
+-- The history in order.
+SELECT step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, timeout_ms, once, started_at, finished_at,
+       retry_at, wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, error, input, input_meta, output,
+       output_meta, details, details_meta
+FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < 100 ORDER BY begun_seq LIMIT ?;
+
+-- name: export_attempts
+-- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order.
+SELECT step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, iif(place < now, 0, seq)
+FROM (SELECT a.*, row_number() OVER (PARTITION BY a.step_id ORDER BY a.seq DESC) AS place, coalesce(s.attempt, 0) AS now
+      FROM step_attempts AS a LEFT JOIN steps AS s ON s.run_id = a.run_id AND s.step_id = a.step_id
+      WHERE a.run_id = :run_id AND a.step_id >= :step_id)
+WHERE (step_id, seq) > (:step_id, :seq) ORDER BY step_id, seq LIMIT :limit;
+
+-- name: export_signals
+-- In order.
+SELECT number, name, request_id, received_at, payload, meta, step_id FROM signals
+WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?;
+
+-- name: export_links
+-- Found by the steps that wait: nothing else knows both ends.
+SELECT s.step_id, s.child_run_id FROM steps AS s
+JOIN child_links AS l ON l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id AND l.parent_step_id = s.step_id
+WHERE s.run_id = ? AND s.step_id > ? AND s.kind = 4 AND s.status + 0 = 2 AND s.child_run_id IS NOT NULL
+ORDER BY s.step_id LIMIT ?;
+
+-- name: any_run
+-- Ids are taken in all namespaces at once.
+SELECT 1 FROM runs WHERE run_id = ?;
+
+-- name: import_under_way
+-- Whose it is.
+SELECT token, updated_at FROM imports WHERE run_id = ?;
+
+-- name: clear_steps
+-- What an import left behind.
+DELETE FROM steps WHERE run_id = ?;
+
+-- name: clear_attempts
+-- As above.
+DELETE FROM step_attempts WHERE run_id = ?;
+
+-- name: clear_signals
+-- As above.
+DELETE FROM signals WHERE run_id = ?;
+
+-- name: clear_purging
+-- As above.
+DELETE FROM purging WHERE run_id = ?;
+
+-- name: put_import
+-- From now on it is this one's.
+INSERT INTO imports (run_id, token, updated_at) VALUES (:run_id, :token, :now)
+ON CONFLICT (run_id) DO UPDATE SET token = excluded.token, updated_at = excluded.updated_at;
+
+-- name: keep_import
+-- It goes on.
+UPDATE imports SET updated_at = :now WHERE run_id = :run_id AND token = :token;
+
+-- name: end_import
+-- It is whole.
+DELETE FROM imports WHERE run_id = :run_id AND token = :token;
+
+-- name: stage_steps
+-- Nobody's lease: nobody's repeat is answered from these.
+INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, timeout_ms, once, started_at,
+                   finished_at, retry_at, wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, error, input,
+                   input_meta, output, output_meta, details, details_meta)
+VALUES {values:27} ON CONFLICT DO NOTHING;
+
+-- name: stage_attempts
+-- As above.
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, lease, nonce)
+VALUES {values:12} ON CONFLICT DO NOTHING;
+
+-- name: stage_signals
+-- As above.
+INSERT INTO signals (run_id, number, name, request_id, received_at, payload, meta, step_id) VALUES {values:8}
+ON CONFLICT DO NOTHING;
+
+-- name: stage_links
+-- As above.
+INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id) VALUES {values:3} ON CONFLICT DO NOTHING;
+
+-- name: open_blocker
+-- Whether there is something to wait behind.
+SELECT 1 FROM runs WHERE run_id = ? AND namespace = ? AND finished_at IS NULL;
+
+-- name: import_run
+-- As it was, in nobody's hands.
+INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, priority, seq, lease, attempt,
+                  lost_leases, retry, request_id, labels, parent_run_id, parent_step_id, on_close, watched, has_children,
+                  cascade_due, concurrency_key, schedule_id, blocked_by, created_at, started_at, finished_at, ready_at, due_at,
+                  paused_due_at, deadline_at, cancel_requested_at, cancel_by, cancel_reason, cancel_lease, pause_reason,
+                  status_text, progress, forked_from, continued_as, tried_builds, retry_request_id, error, problem)
+VALUES (:run_id, :namespace, :workflow_id, :workflow_type, :version, :status, :wait_reason, :priority, :seq, :lease, :attempt,
+        :lost_leases, :retry, :request_id, :labels, :parent_run_id, :parent_step_id, :on_close, :watched, :has_children,
+        :cascade_due, :concurrency_key, :schedule_id, :blocked_by, :created_at, :started_at, :finished_at, :ready_at, :due_at,
+        :paused_due_at, :deadline_at, :cancel_requested_at, :cancel_by, :cancel_reason, :cancel_lease, :pause_reason,
+        :status_text, :progress, :forked_from, :continued_as, :tried_builds, :retry_request_id, :error, :problem);
+
+-- name: import_label
+-- One by one: there are few.
+INSERT INTO run_labels (namespace, key, value, created_at, run_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: watch_children
+-- Runs that steps of this one wait for tell it of their end.
+UPDATE runs SET watched = 1 WHERE finished_at IS NULL AND run_id IN (
+    SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 4)
+RETURNING run_id;
+
+-- name: abandon_imports
+-- What they brought goes the way of long histories.
+INSERT INTO purging (run_id) SELECT run_id FROM imports WHERE token = :token OR updated_at < :stale_before ON CONFLICT DO NOTHING;
+
+-- name: forget_imports
+-- As above.
+DELETE FROM imports WHERE token = :token OR updated_at < :stale_before;
+
+-- name: import_state
+-- What it came to with its relatives.
+SELECT status FROM runs WHERE run_id = ?;

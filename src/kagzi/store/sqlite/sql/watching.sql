@@ -1,0 +1,33 @@
+-- name: part_mark_columns
+-- How far a run is, and how it stands.
+run_id, namespace, seq, status, created_at, finished_at, status_text, progress, pause_requested, pause_reason,
+cancel_requested_at IS NOT NULL
+
+-- name: mark_of
+-- One run.
+SELECT {mark_columns} FROM runs WHERE run_id = ? AND namespace = ?;
+
+-- name: marks_of
+-- Runs that somebody watches.
+SELECT {mark_columns} FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
+
+-- name: numbers_after
+-- One number, one event: begins (1) and results (2) of steps beyond a number, and those (3, 4) of failed attempts.
+SELECT begun_seq AS number, 1 AS source, step_id, 0 AS begun FROM steps INDEXED BY steps_begun
+WHERE run_id = :run_id AND begun_seq > :after AND kind < 100 AND seq <> begun_seq
+UNION ALL
+SELECT seq, 2, step_id, 0 FROM steps WHERE run_id = :run_id AND seq > :after AND kind < 100 AND status IN (3, 4)
+UNION ALL
+SELECT begun_seq, 3, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id AND begun_seq > :after
+UNION ALL
+SELECT seq, 4, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id AND seq > :after
+ORDER BY number, source DESC LIMIT :limit;
+
+-- name: event_of_step
+-- What an event of a step's row tells.
+SELECT name, kind, status, attempt, started_at, finished_at, wake_at, child_run_id, output, output_meta, error FROM steps
+WHERE run_id = ? AND step_id = ?;
+
+-- name: event_of_attempt
+-- What an event of a failed attempt tells.
+SELECT attempt, started_at, finished_at, retry_at, error FROM step_attempts WHERE run_id = ? AND step_id = ? AND begun_seq = ?;
