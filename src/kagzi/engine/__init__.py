@@ -1,5 +1,6 @@
 """What decides: commands in, outcomes out. Knows the storage contract, and neither drivers nor letters."""
 
+from .bulk import Bulk
 from .control import Control
 from .engine import Engine
 from .explain import Explanation, Explanations
@@ -7,18 +8,24 @@ from .paging import Page, PageAsk
 from .ports import HeartbeatAnswer, Notice, NoticeKind, Outlet
 from .refusals import error_of
 from .runs import Runs
+from .schedules import Schedules
 from .session import Session
 from .sessions import Sessions
+from .stats import Figures
 from .steps import Steps
 from .tasks import Tasks
+from .transfers import Transfers
 from .waits import Waits
+from .watching import Told, Watching
 from .workers import Workers
 
 __all__ = [
+    "Bulk",
     "Control",
     "Engine",
     "Explanation",
     "Explanations",
+    "Figures",
     "HeartbeatAnswer",
     "Notice",
     "NoticeKind",
@@ -26,11 +33,15 @@ __all__ = [
     "Page",
     "PageAsk",
     "Runs",
+    "Schedules",
     "Session",
     "Sessions",
     "Steps",
     "Tasks",
+    "Told",
+    "Transfers",
     "Waits",
+    "Watching",
     "Workers",
     "error_of",
 ]

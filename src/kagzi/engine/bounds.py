@@ -13,8 +13,8 @@ def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> Erro
     cause = error.cause
     if cause is not None:
         cause = bounded_error(cause, causes - 1) if causes > 1 else None
-    message = _cut(error.message, limits.ERROR_MESSAGE_BYTES)
-    traceback = _cut(error.traceback, limits.ERROR_TRACEBACK_BYTES)
+    message = cut_text(error.message, limits.ERROR_MESSAGE_BYTES)
+    traceback = cut_text(error.traceback, limits.ERROR_TRACEBACK_BYTES)
     if cause is error.cause and message is error.message and traceback is error.traceback and _is_plain(error):
         return error
     return msgspec.structs.replace(
@@ -22,10 +22,10 @@ def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> Erro
         message=message,
         traceback=traceback,
         cause=cause,
-        type=_cut(error.type, limits.NAME_BYTES),
-        bases=tuple(_cut(base, limits.NAME_BYTES) for base in error.bases[: limits.METADATA_ENTRIES]),
-        subject=_cut(error.subject, limits.NAME_BYTES),
-        subject_id=_cut(error.subject_id, limits.NAME_BYTES),
+        type=cut_text(error.type, limits.NAME_BYTES),
+        bases=tuple(cut_text(base, limits.NAME_BYTES) for base in error.bases[: limits.METADATA_ENTRIES]),
+        subject=cut_text(error.subject, limits.NAME_BYTES),
+        subject_id=cut_text(error.subject_id, limits.NAME_BYTES),
         metadata=_cut_entries(error.metadata),
         retry_after_ms=min(max(error.retry_after_ms, 0), limits.DURATION_MAX_US // 1_000),
     )
@@ -36,7 +36,7 @@ def _is_plain(error: ErrorDetail) -> bool:
     short = (error.type, error.subject, error.subject_id, *error.bases)
     return (
         len(error.bases) <= limits.METADATA_ENTRIES
-        and all(_cut(part, limits.NAME_BYTES) is part for part in short)
+        and all(cut_text(part, limits.NAME_BYTES) is part for part in short)
         and _cut_entries(error.metadata) is error.metadata
         and 0 <= error.retry_after_ms <= limits.DURATION_MAX_US // 1_000
     )
@@ -46,13 +46,13 @@ def _cut_entries(metadata: dict[str, str]) -> dict[str, str]:
     if not metadata:
         return metadata
     cut = {
-        _cut(key, limits.NAME_BYTES): _cut(value, limits.ERROR_MESSAGE_BYTES)
+        cut_text(key, limits.NAME_BYTES): cut_text(value, limits.ERROR_MESSAGE_BYTES)
         for key, value in list(metadata.items())[: limits.METADATA_ENTRIES]
     }
     return metadata if cut == metadata else cut
 
 
-def _cut(text: str, limit_bytes: int) -> str:
+def cut_text(text: str, limit_bytes: int) -> str:
     """At most so many bytes of UTF-8, without NUL and lone surrogates, which no database takes."""
     if len(text) * 4 <= limit_bytes and "\0" not in text and (text.isascii() or text.isprintable()):
         return text

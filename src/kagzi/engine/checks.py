@@ -164,6 +164,7 @@ def _of_any_start(request: StartRequest | StartRun, payload_bytes: int) -> None:
     name(request.workflow_type, "workflow_type")
     optional_name(request.workflow_id, "workflow_id")
     optional_name(request.version or "", "version")
+    optional_name(request.concurrency_key, "concurrency_key")
     payload(request.input, "input", payload_bytes)
     payload(request.context, "context", payload_bytes)
     if request.labels:
@@ -221,6 +222,8 @@ def run_filter(where: RunFilter) -> None:
     entries(where.labels, "labels", limits.LABELS)
     optional_name(where.workflow_id, "workflow_id")
     optional_name(where.version, "version")
+    optional_name(where.schedule_id, "schedule_id")
+    optional_name(where.concurrency_key, "concurrency_key")
     timestamp(where.created_after, "created_after")
     timestamp(where.created_before, "created_before")
 

@@ -76,6 +76,7 @@ class Control:
         checks.reason(reason)
         run = await self._key(namespace, run_id, workflow_id)
         changed = _found(await self._store.pause_run(run, reason, self._clock.now()), run)
+        self._news.touched(run)
         if changed.holder is not None:
             self._news.tell(changed.holder, changed.worker_id, "pause", reason)
         return changed.status
@@ -159,6 +160,7 @@ class Control:
         return outputs
 
     def _reopened(self, run: RunKey, changed: Changed) -> None:
+        self._news.touched(run)
         self._news.stirred(changed.stirred)
         if changed.changed and changed.status is RunStatus.PENDING:
             self._news.pending(run.namespace, changed.workflow_type)

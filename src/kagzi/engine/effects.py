@@ -42,6 +42,7 @@ class Effects:
         waits: WaitHub,
         wakeups: Wakeups,
         news: News,
+        on_recorded: Callable[[Sequence[Command]], None],
     ) -> None:
         self._clock = clock
         self._holders = holders
@@ -50,6 +51,7 @@ class Effects:
         self._waits = waits
         self._wakeups = wakeups
         self._news = news
+        self._on_recorded = on_recorded
         self._ends: list[RunEnd] = []
         self._starts: list[tuple[StartRun, Started | Existing]] = []
         self._handlers: dict[type, Callable[[Any, Any], None]] = {
@@ -78,10 +80,12 @@ class Effects:
         if self._ends:
             ends, self._ends = self._ends, []
             self._waits.tell(ends)
+        self._on_recorded(commands)
 
     def _run_closed(self, command: Any, outcome: RunClosed) -> None:
         run = command.run
         holding = self._holders.let_go(run.run_id, command.lease)
+        self._permit_free(command, holding)
         if outcome.status.ended:
             self._wakeups.ended(run.namespace)
             self._waits.ended_here(run)
@@ -110,6 +114,8 @@ class Effects:
         if not outcome.created or outcome.child_run_id != start.run.run_id:
             return
         self._waits.started_here(start.run)
+        if outcome.ousted:
+            self._news.ousted(outcome.ousted)
         for due_at in (start.deadline_at, start.start_at):
             if due_at is not None:
                 self._timers.hear(due_at)
@@ -127,8 +133,11 @@ class Effects:
         else:
             self._waits.look((command.run,))
 
+    def _permit_free(self, command: Any, holding: Holding | None) -> None:
+        self._matcher.permit_free(command.run.namespace, "" if holding is None else holding.workflow_type)
+
     def _parked(self, command: Any, outcome: Parked) -> None:
-        self._holders.let_go(command.run.run_id, command.lease)
+        self._permit_free(command, self._holders.let_go(command.run.run_id, command.lease))
         if outcome.wake_at is not None:
             self._timers.hear(outcome.wake_at)
 
@@ -146,6 +155,8 @@ class Effects:
         self._waits.started_here(run)
         if outcome.stirred:
             self._news.stirred(outcome.stirred)
+        if isinstance(outcome, Started) and outcome.ousted:
+            self._news.ousted(outcome.ousted)
         if command.on_conflict == "replace":
             self._waits.look_in(run.namespace)  # another run may have been ended by this start
             self._wakeups.ended(run.namespace)

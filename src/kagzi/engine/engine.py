@@ -3,33 +3,49 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from ..core.errors import InternalError
 from ..core.limits import Settings
 from ..core.seams import Clock, Dice, Ids
 from ..core.times import Timestamp
-from ..store.protocol import Bus, Cascaded, Fired, Horizon, NullBus, Store, TypeKey, Wake
+from ..store.protocol import Bus, Cascaded, Fired, Horizon, NullBus, Poke, Store, TypeKey, Wake
 from .beats import Beats
+from .bulk import Bulk
 from .cascade import Cascade
 from .control import Control
 from .effects import Effects
 from .explain import Explanations
 from .holders import Holders
+from .housekeeping import Chore, Housekeeping
 from .journal import Journal
 from .leases import Leases
 from .matcher import Matcher
+from .namespace_chores import CHORE as NAMESPACE_CHORE
+from .namespace_chores import NamespaceChores
 from .namespaces import Namespaces
 from .news import News
 from .operations import Operations
 from .outages import Outages
+from .overdue import OverdueSteps
+from .pinning import Pinning
+from .presence import Presence
+from .queues import Queues
+from .retention import Retention
 from .runs import Runs
+from .schedule_clock import ScheduleClock
+from .schedules import Schedules
 from .sessions import Sessions
+from .stats import Stats
 from .steps import Steps
 from .supervisor import Supervisor
 from .tasks import Tasks
 from .timers import Timers
+from .transfers import Transfers
+from .versions import Versions
 from .waits import WaitHub
 from .wakeups import Wakeups
+from .watching import Watching
 from .workers import Workers
 
 logger = logging.getLogger("kagzi.engine")
@@ -52,7 +68,9 @@ class Engine:
         self._holders = Holders()
         self._wakeups = Wakeups(bus)
         self._waits = WaitHub(store)
-        self._beats = Beats(clock)
+        self.watching = Watching(store)
+        self._presence = Presence(settings, alone=isinstance(bus, NullBus))
+        self._beats = Beats(clock, self._presence.refresh_s)
         self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages)
         self._matcher = Matcher(
             store,
@@ -61,6 +79,7 @@ class Engine:
             leases=self._leases,
             outages=self._outages,
             announce=self._wakeups.pending,
+            ask=self._wakeups.held,
         )
         self._timers = Timers(
             store,
@@ -83,6 +102,7 @@ class Engine:
             timers=self._timers,
             waits=self._waits,
             wakeups=self._wakeups,
+            on_touched=self.watching.touched,
             on_children=self._cascade.wanted,
         )
         effects = Effects(
@@ -93,24 +113,36 @@ class Engine:
             waits=self._waits,
             wakeups=self._wakeups,
             news=self._news,
+            on_recorded=self.watching.recorded,
         )
+        self._effects = effects
         self._journal.effects = effects.apply
         self._leases.on_woken = self._woken
+        self._leases.on_overdue = OverdueSteps(journal=self._journal, news=self._news).take
+        self.housekeeping = Housekeeping(
+            store, clock=clock, dice=dice, settings=settings, alone=isinstance(bus, NullBus)
+        )
+        self.housekeeping.add(Chore(name="retention", work=Retention(store, settings).work, shared=True))
         self._open_doors(store, clock, ids, settings)
         self._running = False
         self._stopping: asyncio.Task[None] | None = None
 
     def _open_doors(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
-        namespaces = Namespaces(store, settings)
+        namespaces = self._open_namespaces(store, clock, settings)
         operations = Operations(settings.payload_bytes, clock=clock, ids=ids)
-        self.steps = Steps(store)
-        self.workers = Workers(
-            store, clock=clock, ids=ids, leases=self._leases, beats=self._beats, namespaces=namespaces
+        self.versions = Versions(
+            store,
+            clock=clock,
+            outages=self._outages,
+            alone=isinstance(self._bus, NullBus),
+            alive_since=self._presence.alive_since,
         )
-        self.workers.on_woken = self._woken
-        self.workers.on_drain = self._drain_worker
-        self.workers.on_leave = self._worker_leaves
+        self.versions.on_change = self._versions_changed
+        pinning = Pinning(store, versions=self.versions, holders=self._holders)
+        self.steps = Steps(store)
+        self._open_workers(store, clock, ids, namespaces)
         self.sessions = Sessions(
+            clock=clock,
             settings=settings,
             journal=self._journal,
             matcher=self._matcher,
@@ -120,6 +152,7 @@ class Engine:
             beats=self._beats,
             workers=self.workers,
             operations=operations,
+            pinning=pinning,
         )
         self.tasks = Tasks(
             store,
@@ -129,6 +162,7 @@ class Engine:
             leases=self._leases,
             workers=self.workers,
             operations=operations,
+            pinning=pinning,
         )
         self.runs = Runs(
             store,
@@ -139,9 +173,71 @@ class Engine:
             matcher=self._matcher,
             namespaces=namespaces,
             waits=self._waits,
+            versions=self.versions,
         )
         self.control = Control(store, clock=clock, ids=ids, settings=settings, news=self._news)
-        self.explanations = Explanations(store, clock=clock, settings=settings)
+        self.bulk = Bulk(store, clock=clock, ids=ids, control=self.control, server_id=self.server_id)
+        self.transfers = Transfers(
+            store,
+            clock=clock,
+            ids=ids,
+            settings=settings,
+            namespaces=namespaces,
+            news=self._news,
+            timers=self._timers,
+        )
+        self.housekeeping.add(Chore(name="bulk-operations", work=self.bulk.forget, every=60, shared=True))
+        self.housekeeping.add(Chore(name="imports", work=self.transfers.sweep, every=10, shared=True))
+        self.queues = Queues(store, clock=clock, matcher=self._matcher, namespaces=namespaces, presence=self._presence)
+        self._open_schedules(store, clock, ids, settings, namespaces)
+        self.explanations = Explanations(store, clock=clock, presence=self._presence)
+
+    def _open_namespaces(self, store: Store, clock: Clock, settings: Settings) -> Namespaces:
+        self.namespaces = Namespaces(store, settings, clock)
+        self.namespaces.on_deleted = partial(self.housekeeping.soon, NAMESPACE_CHORE)
+        self.housekeeping.add(Chore(name=NAMESPACE_CHORE, work=NamespaceChores(store).work, every=1))
+        self.stats = Stats(store, clock)
+        self.housekeeping.add(Chore(name="figures", work=self.stats.roll_up, every=1))
+        self.housekeeping.add(Chore(name="old figures", work=self.stats.forget, every=60, shared=True))
+        return self.namespaces
+
+    def _open_workers(self, store: Store, clock: Clock, ids: Ids, namespaces: Namespaces) -> None:
+        self.workers = Workers(
+            store,
+            clock=clock,
+            ids=ids,
+            leases=self._leases,
+            beats=self._beats,
+            namespaces=namespaces,
+            versions=self.versions,
+            presence=self._presence,
+        )
+        self.housekeeping.add(Chore(name="lost workers", work=self.workers.sweep, every=1))
+        self.housekeeping.add(Chore(name="old workers", work=self.workers.forget_old, every=60, shared=True))
+        self.workers.on_woken = self._woken
+        self.workers.on_drain = self._drain_worker
+        self.workers.on_leave = self._worker_leaves
+
+    def _open_schedules(self, store: Store, clock: Clock, ids: Ids, settings: Settings, namespaces: Namespaces) -> None:
+        self._schedule_clock = ScheduleClock(
+            store,
+            clock=clock,
+            ids=ids,
+            settings=settings,
+            versions=self.versions,
+            news=self._news,
+            outages=self._outages,
+            apply=self._effects.apply,
+        )
+        self.schedules = Schedules(
+            store,
+            clock=clock,
+            ids=ids,
+            settings=settings,
+            namespaces=namespaces,
+            schedule_clock=self._schedule_clock,
+        )
+        self.housekeeping.add(Chore(name="old fires", work=self.schedules.forget_old_fires, every=60, shared=True))
 
     # --- life -------------------------------------------------------------------------------------------------------------------
 
@@ -159,6 +255,10 @@ class Engine:
             ("waits", self._waits.run),
             ("cascade", self._cascade.run),
             ("wakeups", self._wakeups.run),
+            ("schedules", self._schedule_clock.run),
+            ("watching", self.watching.run),
+            ("housekeeping", self.housekeeping.run),
+            ("bulk", self.bulk.run),
         ):
             self._supervisor.watch(name, work)
 
@@ -173,6 +273,7 @@ class Engine:
     async def _stop(self) -> None:
         self.sessions.announce_stop()
         self.tasks.stop()
+        self.versions.stop()
         await self._matcher.stop(STOP_TIMEOUT_S)
         await self._journal.stop(STOP_TIMEOUT_S)
         await self.sessions.stop()
@@ -205,22 +306,32 @@ class Engine:
             self._waits.look_in(namespace)
         if wake.pokes:
             self.sessions.poked(wake.pokes)
+            for poke in wake.pokes:
+                if poke.kind == "versions":
+                    self.versions.forget(TypeKey(poke.namespace, poke.run_id))
+                elif poke.kind == "permits":
+                    self._matcher.wanted_elsewhere(TypeKey(poke.namespace, poke.run_id))
         if wake.look_again:
+            self.versions.forget_all()
             self._timers.look_soon()
             self._waits.look_everywhere()
             self.sessions.look_again()
 
     def _woken(self, woken: Sequence[TypeKey]) -> None:
         self._matcher.mark_all(woken, announce=True)
+        for key in woken:
+            self._matcher.permit_free(*key)  # who was handed back gave up its permit
 
     def _fired(self, fired: Fired) -> None:
         self._woken(fired.woken)
         self.sessions.lost_leases(fired.lost)
         for end in fired.ended:
             self._wakeups.ended(end.run.namespace)
+            self._matcher.permit_free(end.run.namespace)
             self.sessions.run_ended(end.run.run_id)
         if fired.ended:
             self._waits.tell(fired.ended)
+            self.watching.touched(end.run.run_id for end in fired.ended)
         self._news.stirred(fired.stirred)
         if fired.has_children:
             self._cascade.wanted()
@@ -228,8 +339,13 @@ class Engine:
     def _looked(self, horizon: Horizon) -> None:
         self._matcher.mark_all(horizon.pending)
         self._waits.look_again()
+        self._schedule_clock.hear(horizon.next_schedule_at)
+        for namespace, worker_id in horizon.draining:
+            self.sessions.told_to_drain(namespace, worker_id)
         if horizon.cascade:
             self._cascade.wanted()
+        if horizon.bulk:
+            self.bulk.wanted()
 
     def _cascaded(self, cascaded: Cascaded, cancel_by: Timestamp) -> None:
         for cancelled in cascaded.cancelled:
@@ -241,6 +357,11 @@ class Engine:
         session = self.sessions.get(namespace, worker_id)
         if session is not None:
             session.drain()
+        else:
+            self._wakeups.poke(Poke(worker_id, namespace, "", "drain"))
+
+    def _versions_changed(self, key: TypeKey) -> None:
+        self._wakeups.poke(Poke("", key.namespace, key.workflow_type, "versions"))
 
     def _worker_leaves(self, namespace: str, worker_id: str) -> None:
         session = self.sessions.get(namespace, worker_id)

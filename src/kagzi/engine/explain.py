@@ -5,20 +5,21 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.errors import ErrorKind
-from ..core.limits import Settings
 from ..core.records import RunRecord, Served, StepRecord, WorkerRecord
 from ..core.retry import SERVER_DEFAULT, UNLIMITED
 from ..core.seams import Clock
 from ..core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
-from ..core.times import US_PER_MS, Timestamp, to_datetime
+from ..core.times import Timestamp, to_datetime
+from ..core.versions import best_first
 from ..store.protocol import Store
 from . import checks
+from .held_words import held_back_by
+from .presence import Presence
 
 _WORKERS_SEEN = 1_000
 _WORKERS_NAMED = 5
 _STEPS_LOOKED_AT = 1_000
 _STEPS_NAMED = 3
-_MISSED_HEARTBEATS = 3
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,10 +30,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanations:
-    def __init__(self, store: Store, *, clock: Clock, settings: Settings) -> None:
+    def __init__(self, store: Store, *, clock: Clock, presence: Presence) -> None:
         self._store = store
         self._clock = clock
-        self._fresh_us = _MISSED_HEARTBEATS * max(settings.heartbeat_ms, settings.look_interval_ms) * US_PER_MS
+        self._presence = presence
 
     async def explain(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> Explanation:
         """Raises NotFound, InvalidArgument."""
@@ -59,6 +60,9 @@ class Explanations:
     # --- waiting for a worker -------------------------------------------------------------------------------------------
 
     async def _pending(self, run: RunRecord) -> Explanation:
+        held = await self._held_back(run)
+        if held is not None and held.reason == "type_paused":
+            return held
         workers = await self._workers(run)
         what = _served(run)
         if not workers:
@@ -69,13 +73,15 @@ class Explanations:
             )
         fitting = [worker for worker in workers if _serves(worker, run)]
         if not fitting:
-            versions = sorted({served.version for worker in workers for served in _of_type(worker, run)})
+            versions = best_first(served.version for worker in workers for served in _of_type(worker, run))
             return Explanation(
                 sentence=f"It waits for a worker with version {run.version} of {run.workflow_type}: those connected "
                 f"serve {', '.join(versions)}.",
                 reason="no_worker_for_version",
                 facts={"version": run.version or "", "versions_served": ", ".join(versions)},
-                remedy=f"Start a worker that registers {what}.",
+                remedy=f"Start a worker that registers {what}. If it is gone for good, let another version go on from where "
+                f"this run is: kagzi fork {run.run.run_id} --version {versions[0]}; and have new runs get that one: "
+                f"kagzi versions set-default {run.workflow_type} {versions[0]}",
             )
         active = [worker for worker in fitting if worker.status is WorkerStatus.ONLINE]
         if not active:
@@ -85,6 +91,8 @@ class Explanations:
                 facts=_named(fitting),
                 remedy=f"Start a worker for {run.workflow_type}.",
             )
+        if held is not None:
+            return held
         slots = sum(worker.max_concurrent for worker in active)
         busy = sum(min(worker.active_count, worker.max_concurrent) for worker in active)
         facts = {**_named(active), "slots": str(slots), "slots_in_use": str(busy)}
@@ -97,18 +105,28 @@ class Explanations:
             remedy="It starts as soon as a slot is free. Add workers, or raise max_concurrent.",
         )
 
+    async def _held_back(self, run: RunRecord) -> Explanation | None:
+        """Limits of its type, or of its key."""
+        key = run.concurrency_key
+        pressure = await self._store.type_pressure(run.run.namespace, run.workflow_type, key)
+        begun = run.started_at is not None
+        held = pressure and held_back_by(pressure, run.workflow_type, key, self._clock.now(), begun=begun)
+        if not held:
+            return None
+        facts = {"key": key, "held_back_by": held.reason}
+        return Explanation(sentence=f"It waits: {held.sentence}.", reason=held.reason, facts=facts, remedy=held.remedy)
+
     async def _workers(self, run: RunRecord) -> list[WorkerRecord]:
         """Those that serve the type and have been heard of lately."""
         rows = await self._store.list_workers(
-            run.run.namespace, workflow_type=run.workflow_type, status=None, cursor=None, limit=_WORKERS_SEEN
+            run.run.namespace,
+            workflow_type=run.workflow_type,
+            status=None,
+            cursor=None,
+            limit=_WORKERS_SEEN,
+            alive_since=self._presence.alive_since(self._clock.now()),
         )
-        # A worker that has nothing new to say is noted once a minute only.
-        oldest = self._clock.now() - max(self._fresh_us, 2 * 60_000 * US_PER_MS)
-        return [
-            worker
-            for worker in rows.rows
-            if worker.status is not WorkerStatus.OFFLINE and worker.last_heartbeat_at >= oldest
-        ]
+        return [worker for worker in rows.rows if worker.status is not WorkerStatus.OFFLINE]
 
     # --- in somebody's hands ----------------------------------------------------------------------------------------------
 
@@ -132,9 +150,9 @@ class Explanations:
             )
         if run.pause_requested:
             return Explanation(
-                sentence=f"It is to be paused: worker {place} finishes what is in flight{doing}.",
+                sentence=f"It is to be paused{_because(run.pause_reason)}: worker {place} finishes what is in flight{doing}.",
                 reason="pause_requested",
-                facts=facts,
+                facts={**facts, "pause_reason": run.pause_reason},
             )
         return Explanation(
             sentence=f"It runs on worker {place}{since}{doing}.",
@@ -155,6 +173,13 @@ class Explanations:
     # --- waiting for something ----------------------------------------------------------------------------------------------
 
     async def _sleeping(self, run: RunRecord) -> Explanation:
+        if run.blocked_by is not None:
+            return Explanation(
+                sentence=f"It has not begun: it begins when run {run.blocked_by} has ended.",
+                reason="waiting_for_run",
+                facts={"blocked_by": run.blocked_by},
+                remedy=f"Look at that run: kagzi explain {run.blocked_by}",
+            )
         if run.started_at is None and run.wait_reason is WaitReason.TIME:
             return Explanation(
                 sentence=f"It has not begun: it is to start at {_time(run.wake_at)}.",
@@ -245,7 +270,9 @@ def _paused(run: RunRecord) -> Explanation:
     resume = f"kagzi resume {run.run.run_id}"
     problem = run.problem
     if problem is None:
-        return Explanation(sentence="It was paused.", reason="paused", remedy=f"Resume it: {resume}")
+        why = f": {_brief(run.pause_reason)}" if run.pause_reason else ""
+        facts = {"pause_reason": run.pause_reason}
+        return Explanation(sentence=f"It was paused{why}.", reason="paused", facts=facts, remedy=f"Resume it: {resume}")
     if problem.kind is ErrorKind.NONDETERMINISM:
         return Explanation(
             sentence=f"It is paused because the code does not fit its history: {_brief(problem.message)}.",

@@ -9,7 +9,7 @@ from ..core.limits import Settings
 from ..core.records import Held
 from ..core.seams import Clock
 from ..core.times import US_PER_MS, Timestamp
-from ..store.protocol import LeaseTerms, Renewal, Store, TypeKey
+from ..store.protocol import LeaseTerms, Overdue, Renewal, Store, TypeKey
 from .outages import Outages, backoff_s
 
 logger = logging.getLogger("kagzi.engine")
@@ -20,7 +20,7 @@ _CALL_TIMEOUT_S = 30.0
 
 
 class Leases:
-    """`on_woken` hears of the types of runs that were handed back."""
+    """`on_woken` hears of the types of runs that were handed back, `on_overdue` of steps that run for too long."""
 
     def __init__(self, store: Store, *, clock: Clock, settings: Settings, outages: Outages) -> None:
         self._store = store
@@ -33,6 +33,7 @@ class Leases:
         self._to_hand_back: list[Held] = []
         self._work = asyncio.Event()
         self.on_woken: Callable[[Sequence[TypeKey]], None] = _nobody
+        self.on_overdue: Callable[[Sequence[Overdue]], None] = _no_judge
 
     def start(self) -> None:
         self._started_at = self._clock.now()
@@ -58,11 +59,13 @@ class Leases:
         now = self._clock.now()
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                renewal = await self._store.renew(held, now, self.until(now))
+                renewal = await self._store.renew(held, now, self.until(now), grace_us=self._grace_us)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
             return Renewal((), ())
         self._outages.over()
+        if renewal.overdue:
+            self.on_overdue(renewal.overdue)
         return renewal
 
     async def cut(self, held: Sequence[Held]) -> Timestamp:
@@ -82,6 +85,23 @@ class Leases:
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
             self.release_soon(held)
+
+    async def lose(self, held: Sequence[Held]) -> Sequence[Timestamp]:
+        """Their session broke before they were known to have arrived, and one of them may be why. The first time a run goes back
+        at once; after that, like one that had arrived, when the grace is over, and those of one session one by one, so that
+        the innocent get away from the guilty. If the store is away they go back as soon as it is there again, uncounted:
+        an outage proves nothing. Answers when there is something to do."""
+        now = self._clock.now()
+        untils = [now + self._grace_us + place * self._grace_us // len(held) for place in range(len(held))]
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
+                woken = await self._store.lose(held, now, untils)
+        except (Unavailable, TimeoutError) as error:
+            self._outages.seen(error)
+            self.release_soon(held)
+            return ()
+        self.on_woken(woken)
+        return untils
 
     def release_soon(self, held: Iterable[Held]) -> None:
         self._to_hand_back.extend(held)
@@ -126,3 +146,7 @@ class Leases:
 
 def _nobody(woken: Sequence[TypeKey]) -> None:
     """Until the engine is composed nobody takes runs."""
+
+
+def _no_judge(overdue: Sequence[Overdue]) -> None:
+    """Until the engine is composed nobody fails steps."""

@@ -15,12 +15,13 @@ from ..core.outcomes import Existing, Started
 from ..core.records import ClaimedRun, Held
 from ..core.seams import Clock, Ids
 from ..core.states import RunStatus
+from ..core.versions import compare_versions
 from ..store.protocol import Store, TypeKey, Want
 from .grants import Grant, born, distribute, in_turn, share_out
+from .held_back import HeldBack
 from .leases import Leases
 from .outages import Outages, backoff_s
 from .takers import Taker
-from .versions import compare_versions
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -48,6 +49,7 @@ class Matcher:
         leases: Leases,
         outages: Outages,
         announce: Callable[[TypeKey], None],
+        ask: Callable[[TypeKey], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -55,6 +57,7 @@ class Matcher:
         self._leases = leases
         self._outages = outages
         self._announce = announce
+        self._held_back = HeldBack(clock, mark=self._look_at, announce=announce, ask=ask)
         self._takers: dict[TypeKey, list[Taker]] = {}
         self._pending: dict[TypeKey, _Mark] = {}
         self._unannounced: set[TypeKey] = set()
@@ -92,15 +95,33 @@ class Matcher:
                 self._takers.pop(key, None)
                 self._pending.pop(key, None)
                 self._unannounced.discard(key)
+                self._held_back.forget(key)
 
     async def stop(self, timeout_s: float) -> None:
         """No more claims and matches. Returns when the claim that is under way, if any, has been handed out."""
         self._stopped = True
+        self._held_back.stop()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._at_rest.wait()
         except TimeoutError:
             logger.warning("a claim was under way when the server stopped: its runs come back when their leases end")
+
+    def permit_free(self, namespace: str, workflow_type: str = "") -> None:
+        """A run, of this type if it is known, runs no more: others of it may begin, here or elsewhere."""
+        if workflow_type:
+            self._held_back.freed(TypeKey(namespace, workflow_type))
+        else:
+            self._held_back.freed_in(namespace)
+
+    def wanted_elsewhere(self, key: TypeKey) -> None:
+        """Another server waits for a permit of this type; or, with an empty one, of the namespace."""
+        self._held_back.heard(key)
+
+    def limits_changed(self, key: TypeKey) -> None:
+        """What an operator says about a type: everybody looks at it anew."""
+        self.mark(key)
+        self._announce(key)
 
     def slot_free(self) -> None:
         if self._pending:
@@ -125,6 +146,9 @@ class Matcher:
             self._unannounced.add(key)
         self._work.set()
 
+    def _look_at(self, key: TypeKey) -> None:
+        self.mark(key, announce=True)
+
     def mark_all(self, keys: Iterable[TypeKey], *, announce: bool = False) -> None:
         for key in keys:
             self.mark(key, announce=announce)
@@ -138,7 +162,7 @@ class Matcher:
     def assign(self, key: TypeKey, version: str, run_id: str) -> Assignment | None:
         """A free slot for a run that is about to be started, unless older work of that worker is known to wait."""
         takers = self._takers.get(key)
-        if takers is None or self._stopped or key in self._pending:
+        if takers is None or self._stopped or key in self._pending or self._held_back.is_limited(key):
             return None
         best: Taker | None = None
         best_version = ""
@@ -178,6 +202,8 @@ class Matcher:
                 parcels.setdefault(taker, []).append(born(command, at))
             else:
                 taker.give_back(1)
+                if outcome.status is RunStatus.PENDING:
+                    self._held_back.limited(TypeKey(command.run.namespace, command.workflow_type))
                 self.slot_free()
         for taker, claimed in parcels.items():
             self._hand_over(taker, claimed)
@@ -241,7 +267,7 @@ class Matcher:
             async with asyncio.timeout(_CLAIM_TIMEOUT_S):
                 claimed = await self._store.claim(wants, self._ids.nonce(), now, self._leases.until(now))
             self._outages.over()
-            parcels, strays = distribute(grants, claimed)
+            parcels, strays = distribute(grants, claimed.runs)
             for taker, runs in parcels.items():
                 self._hand_over(taker, runs)
             if strays:
@@ -253,6 +279,7 @@ class Matcher:
                 if grant.left:
                     grant.taker.give_back(grant.left)
         self._note_emptied(grants, generations)
+        self._held_back.learn(generations, claimed)
 
     def _note_emptied(self, grants: list[Grant], generations: dict[TypeKey, int]) -> None:
         """A claim that came back short has emptied its type, unless somebody marked it meanwhile."""

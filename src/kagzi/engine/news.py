@@ -4,10 +4,10 @@ who wait for its end; the cascade, if it has children.
 Everything here is quick and happens after it is durable. Whoever is missed finds out later: by a heartbeat, a look or a park.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from ..core.outcomes import Stirred
+from ..core.outcomes import Ousted, Stirred
 from ..core.records import Held, RunKey
 from ..core.times import Timestamp
 from ..store.protocol import Cancelled, Changed, Poke, TypeKey
@@ -28,7 +28,7 @@ _NOTICE_OF_POKE: dict[PokeKind, NoticeKind] = {
 
 
 class News:
-    """`on_children`: a run that ended, or is to be cancelled, has children."""
+    """`on_children`: a run that ended, or is to be cancelled, has children. `on_touched`: something about these runs changed."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class News:
         timers: Timers,
         waits: WaitHub,
         wakeups: Wakeups,
+        on_touched: Callable[[Iterable[str]], None],
         on_children: Callable[[], None],
     ) -> None:
         self._holders = holders
@@ -45,10 +46,13 @@ class News:
         self._timers = timers
         self._waits = waits
         self._wakeups = wakeups
+        self._on_touched = on_touched
         self._on_children = on_children
 
     def stirred(self, stirred: Sequence[Stirred]) -> None:
         """Something came for these runs: they are PENDING now, or their holders should ask."""
+        if stirred:
+            self._on_touched(item.run.run_id for item in stirred)
         for item in stirred:
             if item.woken:
                 self._matcher.mark(TypeKey(item.run.namespace, item.workflow_type), announce=True)
@@ -63,13 +67,28 @@ class News:
         elif holding is None and worker_id:
             self._wakeups.poke(Poke(worker_id, held.run.namespace, held.run.run_id, kind))
 
+    def ousted(self, ousted: Sequence[Ousted]) -> None:
+        """Runs that had to make room for others."""
+        for each in ousted:
+            cancelled = Cancelled(
+                each.status,
+                ended=each.ended,
+                holder=None if each.holder is None else Held(each.run, each.holder),
+                worker_id=each.worker_id,
+                stirred=each.stirred,
+                has_children=each.has_children,
+            )
+            self.cancelled(each.run, cancelled, each.reason, each.cancel_by)
+
     def ended(self, run: RunKey) -> None:
         """It ended otherwise than by its worker's word: what those who wait for it are told has to be looked up."""
+        self._matcher.permit_free(run.namespace)
         self._waits.look((run,))
         self._wakeups.ended(run.namespace)
 
     def cancelled(self, run: RunKey, cancelled: Cancelled, reason: str, cancel_by: Timestamp) -> None:
         """A run ended at once, or was asked to stop, by a caller or because its parent did."""
+        self.touched(run)
         self.stirred(cancelled.stirred)
         if cancelled.has_children:
             self._on_children()
@@ -84,6 +103,7 @@ class News:
             self._timers.hear(cancel_by)
 
     def terminated(self, run: RunKey, changed: Changed, reason: str) -> None:
+        self.touched(run)
         self.stirred(changed.stirred)
         if changed.has_children:
             self._on_children()
@@ -95,6 +115,10 @@ class News:
             holding.holder.lost_leases((holding.held,), reason or "the run was terminated")
         elif changed.holder is not None:
             self.tell(changed.holder, changed.worker_id, "cancel", reason)  # who asks hears that the lease is lost
+
+    def touched(self, run: RunKey) -> None:
+        """Its status, or what is asked of it, changed."""
+        self._on_touched((run.run_id,))
 
     def pending(self, namespace: str, workflow_type: str) -> None:
         self._matcher.mark(TypeKey(namespace, workflow_type), announce=True)

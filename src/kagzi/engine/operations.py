@@ -131,9 +131,12 @@ class Operations:
 
     def _complete_run(self, command: CompleteRun) -> CompleteRun:
         self._payload(command.output, "output")
+        checks.optional_name(command.after_step, "after_step_id")
         return command
 
     def _close_with_error(self, command: FailRun | CancelRun) -> FailRun | CancelRun:
+        if isinstance(command, FailRun):
+            checks.optional_name(command.after_step, "after_step_id")
         return _with_bounded_error(command)
 
     def _release(self, command: ReleaseRun) -> ReleaseRun:

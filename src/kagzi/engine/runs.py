@@ -8,7 +8,7 @@ import msgspec
 from ..core import limits
 from ..core.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
 from ..core.cursor import Cursor
-from ..core.errors import InternalError, InvalidArgument, KagziError
+from ..core.errors import InternalError, InvalidArgument, KagziError, PreconditionFailed
 from ..core.limits import Settings
 from ..core.outcomes import Existing, Outcome, Started
 from ..core.records import RunEnd, RunFilter, RunKey, RunRecord
@@ -22,6 +22,7 @@ from .matcher import Matcher
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size
 from .refusals import refusal_of
+from .versions import Versions
 from .waits import Deliver, WaitHub, Waits
 
 
@@ -37,6 +38,7 @@ class Runs:
         matcher: Matcher,
         namespaces: Namespaces,
         waits: WaitHub,
+        versions: Versions,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -46,6 +48,7 @@ class Runs:
         self._matcher = matcher
         self._namespaces = namespaces
         self._waits = waits
+        self._versions = versions
 
     # --- starting -------------------------------------------------------------------------------------------------------------
 
@@ -68,7 +71,7 @@ class Runs:
         now = self._clock.now()
         checks.start(request, now, self._settings.payload_bytes)
         await self._namespaces.check(request.namespace)
-        command = self._command(request, now, signal)
+        command = self._command(await self._pinned(request), now, signal)
         try:
             outcome = await self._journal.submit(command)
         except KagziError:
@@ -89,7 +92,8 @@ class Runs:
             try:
                 checks.start(request, now, self._settings.payload_bytes)
                 await self._namespaces.check(request.namespace)
-                by_namespace.setdefault(request.namespace, []).append((index, self._command(request, now)))
+                command = self._command(await self._pinned(request), now)
+                by_namespace.setdefault(request.namespace, []).append((index, command))
             except KagziError as error:
                 answers[index] = error
         await asyncio.gather(*(self._submit_starts(starts, now, answers) for starts in by_namespace.values()))
@@ -122,6 +126,20 @@ class Runs:
             return
         await done
 
+    async def _pinned(self, request: StartRequest) -> StartRequest:
+        """With the version it is to have. Raises PreconditionFailed for a deprecated one, unless the run is there already."""
+        key = TypeKey(request.namespace, request.workflow_type)
+        try:
+            version = await self._versions.pin(key, request.version)
+        except PreconditionFailed:
+            if not request.workflow_id or request.on_conflict == "replace":
+                raise
+            found = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
+            if found is None or found.status.ended:
+                raise
+            return request
+        return request if version == request.version else msgspec.structs.replace(request, version=version)
+
     def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
         run_id = self._ids.run_id(now)
         start_at = start_time(request, now)
@@ -143,6 +161,7 @@ class Runs:
             deadline_at=deadline(request, now),
             retry=request.retry,
             on_conflict=request.on_conflict,
+            concurrency_key=request.concurrency_key,
             assignment=assignment,
             signal=signal,
         )

@@ -7,11 +7,13 @@ from typing import Protocol
 
 from ..core import outcomes
 from ..core.commands import Command
-from ..core.errors import InvalidArgument, Unavailable
+from ..core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from ..core.ids import is_uuid
 from ..core.limits import Settings
 from ..core.outcomes import Outcome
 from ..core.records import ClaimedRun, Held, WorkerRecord
+from ..core.states import WorkerStatus
+from ..core.workers import Trouble
 from ..store.protocol import Renewal
 from .beats import Beats
 from .holders import Holders, Holding
@@ -19,6 +21,7 @@ from .journal import Journal
 from .leases import Leases
 from .matcher import Matcher
 from .operations import Operations
+from .pinning import STARTING, Pinning
 from .ports import Notice, NoticeKind, Outlet
 from .refusals import refused
 from .takers import Taker
@@ -42,12 +45,15 @@ class Keeper(Protocol):
     beats: Beats
     workers: Workers
     operations: Operations
+    pinning: Pinning
 
     def end(self, session: "Session") -> list[Holding]: ...
 
-    async def hand_back(self, holdings: Sequence[Holding]) -> None: ...
+    async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None: ...
 
     async def set_draining(self, session: "Session") -> None: ...
+
+    def broke(self, session: "Session") -> None: ...
 
 
 class Session(Taker):
@@ -70,7 +76,7 @@ class Session(Taker):
         self._sink = self._settled
         self.held: dict[str, Holding] = {}
         self.lost: tuple[Held, ...] = ()
-        self.draining = False
+        self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
         self.closed = False
         self.second_renewal: asyncio.TimerHandle | None = None
 
@@ -132,8 +138,10 @@ class Session(Taker):
                 answers.append((operation_id, outcomes.RunNotFound()))
                 continue
             try:
+                if command.__class__ in STARTING:
+                    command = await self._keeper.pinning.pin(command)  # noqa: PLW2901  the same, with its version
                 accepted.append((operation_id, check(command)))
-            except InvalidArgument as error:
+            except (InvalidArgument, PreconditionFailed) as error:
                 answers.append((operation_id, refused(error)))
         if answers:
             self._answer(answers)
@@ -147,17 +155,17 @@ class Session(Taker):
         """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices."""
         self._heard()
         self.received(held)
-        self._keeper.beats.note(self.worker_id, len(self.held))
+        self._keeper.beats.note((self.namespace, self.worker_id), len(self.held))
         if held:
             await self.look_after([item for item in held if self._is_mine(item)])
 
     async def look_after(self, mine: Sequence[Held]) -> None:
-        """Renew these leases, and tell the worker which of them are lost or are to be cancelled."""
+        """Renew these leases, and tell the worker which of them are lost, or are to be cancelled or paused."""
         before = {item.run.run_id for item in mine if item.run.run_id in self.held}
         renewal = await self._keeper.leases.renew(mine)
         closed_meanwhile = before.difference(self.held)  # and answered: that is no loss
         self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
-        self.tell_cancelled(renewal)
+        self.tell_requested(renewal)
 
     def received(self, held: Sequence[Held]) -> None:
         self._heard()
@@ -166,14 +174,19 @@ class Session(Taker):
             if holding is not None and holding.held.lease == item.lease:
                 holding.received = True
 
-    async def update(self, *, drain: bool, completed_delta: int, failed_delta: int) -> None:
+    async def update(
+        self, *, drain: bool, completed_delta: int, failed_delta: int, troubles: Sequence[Trouble] = ()
+    ) -> None:
         self._heard()
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
             if delta < 0:
                 raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
-        self._keeper.beats.note(self.worker_id, len(self.held), completed_delta, failed_delta)
-        if drain and not self.draining:
-            self.draining = True
+        worker = (self.namespace, self.worker_id)
+        self._keeper.beats.note(worker, len(self.held), completed_delta, failed_delta)
+        if troubles:
+            await self._keeper.workers.note_troubles(self.namespace, self.worker_id, troubles)
+        if drain and not self.drain_noted:
+            self.draining = self.drain_noted = True
             await self._keeper.set_draining(self)
 
     async def goodbye(self) -> None:
@@ -196,7 +209,8 @@ class Session(Taker):
     async def close(self) -> None:
         """The stream ended without goodbye: runs that had not arrived go back at once, the others have a grace."""
         if not self.closed:
-            await self._keeper.hand_back(self._keeper.end(self))
+            self._keeper.broke(self)
+            await self._keeper.hand_back(self._keeper.end(self), broken=True)
 
     # --- what the worker is told --------------------------------------------------------------------------------------------------
 
@@ -224,15 +238,20 @@ class Session(Taker):
             self._outlet.stopping()
 
     def drain(self) -> None:
-        self.draining = True
+        """The store knows of it: the worker is to."""
+        self.draining = self.drain_noted = True
         if not self.closed:
             self._outlet.drain()
 
-    def tell_cancelled(self, renewal: Renewal) -> None:
+    def tell_requested(self, renewal: Renewal) -> None:
         for run, reason in renewal.cancel_requested:
             holding = self.held.get(run.run_id)
             if holding is not None:
                 self.tell(holding, "cancel_requested", reason)
+        for run in renewal.pause_requested:
+            holding = self.held.get(run.run_id)
+            if holding is not None:
+                self.tell(holding, "pause_requested", "")
 
     def _settled(self, answers: list[tuple[int, Outcome]]) -> None:
         self._in_flight -= len(answers)

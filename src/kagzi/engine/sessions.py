@@ -9,7 +9,9 @@ from ..core.errors import InvalidArgument, ServerUnavailable, Unavailable
 from ..core.ids import is_uuid
 from ..core.limits import Settings
 from ..core.records import Held, WorkerRecord
+from ..core.seams import Clock
 from ..core.states import WorkerStatus
+from ..core.times import Timestamp
 from ..store.protocol import Poke, Renewal
 from .beats import Beats
 from .holders import Holders, Holding
@@ -17,6 +19,7 @@ from .journal import Journal
 from .leases import Leases
 from .matcher import Matcher
 from .operations import Operations
+from .pinning import Pinning
 from .ports import Outlet
 from .session import Session
 from .timers import Timers
@@ -31,6 +34,7 @@ class Sessions:
     def __init__(
         self,
         *,
+        clock: Clock,
         settings: Settings,
         journal: Journal,
         matcher: Matcher,
@@ -40,7 +44,9 @@ class Sessions:
         beats: Beats,
         workers: Workers,
         operations: Operations,
+        pinning: Pinning,
     ) -> None:
+        self._clock = clock
         self.settings = settings
         self.journal = journal
         self.matcher = matcher
@@ -49,9 +55,11 @@ class Sessions:
         self.beats = beats
         self.workers = workers
         self.operations = operations
+        self.pinning = pinning
         self._timers = timers
         self._sessions: dict[tuple[str, str], Session] = {}
         self._renewals: set[asyncio.Task[object]] = set()
+        self._partings: set[asyncio.TimerHandle] = set()
         self._look_again_at = 0.0
         self._stopping = False
 
@@ -78,7 +86,9 @@ class Sessions:
             raise
         if not session.closed:  # nothing is given to it before this call has returned
             self.matcher.add(session)
-            asyncio.get_running_loop().call_soon(session.tell_cancelled, renewal)
+            asyncio.get_running_loop().call_soon(session.tell_requested, renewal)
+            if session.draining:  # it may not have heard of it
+                asyncio.get_running_loop().call_soon(session.drain)
         return session
 
     def _take_place(self, session: Session, held: Sequence[Held]) -> list[Holding]:
@@ -125,16 +135,41 @@ class Sessions:
         self.holders.forget(holdings)
         if self._sessions.get((session.namespace, session.worker_id)) is session:
             del self._sessions[session.namespace, session.worker_id]
-            self.beats.left(session.worker_id)
+            self.beats.left((session.namespace, session.worker_id))
         return holdings
 
-    async def hand_back(self, holdings: Sequence[Holding]) -> None:
+    async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
+        """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that kills
+        its workers at once would go round for ever. A server that stops, or a worker that comes again, is no reason to."""
         unreceived = [holding.held for holding in holdings if not holding.received]
         received = [holding.held for holding in holdings if holding.received]
-        if unreceived:
+        if unreceived and broken and not self._stopping:
+            for until in await self.leases.lose(unreceived):
+                self._timers.hear(until)
+        elif unreceived:
             await self.leases.release(unreceived)
         if received and not self._stopping:  # a server that stops sends its workers away: they need time to arrive
             self._timers.hear(await self.leases.cut(received))
+
+    def broke(self, session: Session) -> None:
+        """Its stream ended without a word. If it is not back within a lease, and no other server has it, it is lost."""
+        if self._stopping or self._sessions.get((session.namespace, session.worker_id)) is not session:
+            return
+        since = self._clock.now() + 1
+
+        def look() -> None:
+            self._partings.discard(timer)
+            if (session.namespace, session.worker_id) not in self._sessions:
+                self._in_background(self._lose(session, since))
+
+        timer = asyncio.get_running_loop().call_later(self.settings.lease_ms / 1_000, look)
+        self._partings.add(timer)
+
+    async def _lose(self, session: Session, since: Timestamp) -> None:
+        try:
+            await self.workers.lose(session.namespace, session.worker_id, since)
+        except Unavailable as error:  # a sweep comes later
+            logger.warning("worker %s is gone, but that could not be noted: %s", session.worker_id, error)
 
     def get(self, namespace: str, worker_id: str) -> Session | None:
         return self._sessions.get((namespace, worker_id))
@@ -161,6 +196,10 @@ class Sessions:
         ask: dict[Session, list[Held]] = {}
         for poke in pokes:
             session = self._sessions.get((poke.namespace, poke.worker_id))
+            if poke.kind == "drain":
+                self.workers.forget(poke.namespace, poke.worker_id)
+                self.told_to_drain(poke.namespace, poke.worker_id)
+                continue
             holding = session.held.get(poke.run_id) if session is not None else None
             if session is None or holding is None:
                 continue
@@ -173,6 +212,12 @@ class Sessions:
                     ask.setdefault(session, []).append(holding.held)
         for session, held in ask.items():
             self._in_background(session.look_after(held))
+
+    def told_to_drain(self, namespace: str, worker_id: str) -> None:
+        """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
+        session = self._sessions.get((namespace, worker_id))
+        if session is not None and not session.drain_noted:
+            session.drain()
 
     def look_again(self) -> None:
         """Pokes may have been lost: everybody who holds something asks. Not more often than now and then."""
@@ -197,6 +242,8 @@ class Sessions:
 
     async def stop(self) -> None:
         """Hand back what has not arrived; the rest stays leased, so that its workers can go on elsewhere."""
+        for timer in self._partings:
+            timer.cancel()
         for task in tuple(self._renewals):
             task.cancel()
         holdings = [holding for session in list(self._sessions.values()) for holding in self.end(session)]

@@ -16,6 +16,7 @@ from .journal import Journal
 from .leases import Leases
 from .matcher import Matcher
 from .operations import Operations
+from .pinning import Pinning
 from .refusals import lease_lost, refusal_of
 from .takers import PollTaker
 from .versions import versions_by_type
@@ -35,6 +36,7 @@ class Tasks:
         leases: Leases,
         workers: Workers,
         operations: Operations,
+        pinning: Pinning,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -43,6 +45,7 @@ class Tasks:
         self._leases = leases
         self._workers = workers
         self._operations = operations
+        self._pinning = pinning
         self._polls: set[PollTaker] = set()
         self._stopped = asyncio.Event()
 
@@ -98,7 +101,7 @@ class Tasks:
     async def submit(self, command: StepCommand | ClosingCommand) -> Outcome:
         """What was recorded. Every refusal is raised: LeaseLost, NotFound, PreconditionFailed, InvalidArgument ..."""
         checks.key(command.run.namespace, command.run.run_id)
-        outcome = await self._journal.submit(self._operations.check(command))
+        outcome = await self._journal.submit(self._operations.check(await self._pinning.pin(command)))
         refusal = refusal_of(outcome, command)
         if refusal is not None:
             raise refusal

@@ -149,6 +149,7 @@ class Timers:
         self._stuck_us = min(max(self._stuck_us * 2, _STUCK_FIRST_US), longest)
         self._stuck_until = now + self._stuck_us
         self._ahead = self._stuck_until
+        self._look_at = 0.0  # or is it done already? A lease that another server renewed is not due any more
 
     async def _look(self) -> None:
         beats = self._beats.take()
@@ -165,7 +166,10 @@ class Timers:
         self._follow(horizon.store_now, asked_at, self._clock.now())
         self._ahead = horizon.next_due_at
         if self._ahead is not None and self._ahead < self._stuck_until:
-            self._ahead = self._stuck_until
+            if self._ahead <= asked_at:
+                self._ahead = self._stuck_until
+            else:
+                self._stuck_us = self._stuck_until = 0
         self._on_look(horizon)
 
     def _follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:

@@ -43,6 +43,10 @@ class Wakeups:
             self._pokes.add(poke)
             self._work.set()
 
+    def held(self, key: TypeKey) -> None:
+        """Runs of this type wait here for a permit: whoever gives one up is to say so."""
+        self.poke(Poke("", key.namespace, key.workflow_type, "permits"))
+
     async def run(self) -> None:
         while True:
             await self._work.wait()

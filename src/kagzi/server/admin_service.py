@@ -4,34 +4,24 @@ from ..core.errors import InvalidArgument
 from ..core.seams import Clock
 from ..engine import Engine
 from ..v1 import admin_pb2 as pb
-from ..wire.common import read_namespace, write_time
+from ..wire.common import read_namespace, read_time_if, write_time
+from ..wire.stats import write_bucket
 from ..wire.steps import write_step
-from ..wire.workers import read_worker_status, write_worker
 from .gate import Context
 from .health import Health
 from .info import ServerInfo
 from .pages import read_page, write_page
+from .queue_admin import QueueAdmin
+from .worker_admin import WorkerAdmin
 
 
-class AdminService:
+class AdminService(WorkerAdmin, QueueAdmin):
     def __init__(self, engine: Engine, *, clock: Clock, health: Health, info: ServerInfo) -> None:
+        super().__init__(engine)
         self._engine = engine
         self._clock = clock
         self._health = health
         self._info = info
-
-    async def ListWorkers(self, request: pb.ListWorkersRequest, context: Context) -> pb.ListWorkersResponse:
-        page = await self._engine.workers.list(
-            read_namespace(request.namespace_id),
-            workflow_type=request.task_queue or None,
-            status=read_worker_status(request.status_filter) if request.status_filter else None,
-            page=read_page(request.page),
-        )
-        return pb.ListWorkersResponse(workers=[write_worker(worker) for worker in page.rows], page=write_page(page))
-
-    async def GetWorker(self, request: pb.GetWorkerRequest, context: Context) -> pb.GetWorkerResponse:
-        worker = await self._engine.workers.get(read_namespace(request.namespace_id), request.worker_id)
-        return pb.GetWorkerResponse(worker=write_worker(worker))
 
     async def GetStep(self, request: pb.GetStepRequest, context: Context) -> pb.GetStepResponse:
         _require_run_id(request.run_id)
@@ -48,6 +38,19 @@ class AdminService:
             payloads=request.include_payloads,
         )
         return pb.ListStepsResponse(steps=[write_step(step) for step in page.rows], page=write_page(page))
+
+    async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.GetStatsResponse:
+        figures = await self._engine.stats.get(
+            read_namespace(request.namespace_id),
+            since=read_time_if(request, "since"),
+            until=read_time_if(request, "until"),
+            workflow_type=request.workflow_type,
+        )
+        return pb.GetStatsResponse(
+            buckets=[write_bucket(bucket) for bucket in figures.buckets],
+            open_by_status={status.value: count for status, count in figures.open_by_status.items()},
+            open_is_capped=figures.open_is_capped,
+        )
 
     async def HealthCheck(self, request: pb.HealthCheckRequest, context: Context) -> pb.HealthCheckResponse:
         problem = self._health.problem(request.service)

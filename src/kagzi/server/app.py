@@ -21,8 +21,10 @@ from .grpc_listener import GrpcListener
 from .health import Health, HealthService, health_descriptor
 from .info import ServerInfo
 from .listen import ListenAddress
+from .namespace_service import NamespaceService
 from .patience import Patience
 from .registration import SERVICES, handlers
+from .schedule_service import WorkflowScheduleService
 from .startup import CannotConnect, CannotStart
 from .worker_service import WorkerService
 from .workflow_service import WorkflowService
@@ -134,13 +136,15 @@ class Server:
     async def _listen(self, stack: AsyncExitStack, engine: Engine, info: ServerInfo) -> None:
         patience = Patience()
         health = Health(engine.health, frozenset(service.full_name for service in SERVICES), patience)
-        gate = Gate(ids=self._ids, secret=self._config.secret)
+        gate = Gate(ids=self._ids, secret=self._config.secret, admit=engine.namespaces.admit)
         services = {
             "kagzi.v1.WorkflowService": WorkflowService(engine, url_of=info.url_of, patience=patience),
             "kagzi.v1.WorkerService": WorkerService(
                 engine, clock=self._clock, settings=self._config.settings, patience=patience, version=__version__
             ),
+            "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules),
             "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),
+            "kagzi.v1.NamespaceService": NamespaceService(engine),
             "grpc.health.v1.Health": HealthService(health, patience),
         }
         listener = GrpcListener(handlers(gate, services, (*SERVICES, health_descriptor())))
@@ -183,7 +187,7 @@ class Server:
             from ..store.postgres import PostgresBus, PostgresMigrator, PostgresStore  # noqa: PLC0415  one driver is enough
 
             url = database.url
-            bus = PostgresBus(url, server_id=self._ids.token())
+            bus = PostgresBus(self._config.db_direct or url, server_id=self._ids.token())
             return _Cellar(PostgresStore(url, dice=self._dice), bus, PostgresMigrator(url), None)
         from ..store.sqlite import SqliteMigrator, SqliteStore  # noqa: PLC0415  as above
 

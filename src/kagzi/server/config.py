@@ -11,7 +11,7 @@ from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import Settings
 from ..core.times import US_PER_MS, us_from_timedelta
-from .database import Database, parse_database
+from .database import Database, PostgresDatabase, parse_database
 from .listen import ListenAddress, parse_listen
 from .settings_file import read_settings_file
 from .startup import CannotStart
@@ -24,9 +24,10 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """`http` None: no HTTP listener. `secret`: calls must prove that they know it."""
+    """`db_direct`: the same database past a pooler. `http` None: no HTTP listener. `secret`: calls must prove that they know it."""
 
     db: str = "sqlite:///kagzi.db"
+    db_direct: str = ""
     listen: ListenAddress = ListenAddress("127.0.0.1", 50051)
     http: ListenAddress | None = ListenAddress("127.0.0.1", 8420)
     settings: Settings = Settings()
@@ -62,7 +63,7 @@ def load_config(flags: Mapping[str, object], *, environment: Mapping[str, str], 
     values.update({key: value for key, value in flags.items() if value is not None})
     read = {key: _READERS[key](value, key) for key, value in values.items()}
     config = _assembled(read)
-    parse_database(config.db)
+    _refuse_bad_databases(config)
     _refuse_bad_timings(config.settings)
     return config
 
@@ -72,6 +73,17 @@ def _assembled(read: dict[str, Any]) -> ServerConfig:
     renamed = {_FIELD_NAMES.get(key, key): value for key, value in read.items()}
     engine = {field: renamed.pop(field) for field in Settings.__struct_fields__ if field in renamed}
     return ServerConfig(settings=Settings(**engine), **renamed)
+
+
+def _refuse_bad_databases(config: ServerConfig) -> None:
+    database = parse_database(config.db)
+    if not config.db_direct:
+        return
+    if not isinstance(database, PostgresDatabase) or not isinstance(parse_database(config.db_direct), PostgresDatabase):
+        raise InvalidArgument(
+            "db_direct is for PostgreSQL behind a pooler: db names the pooler, db_direct the same database without it.",
+            field="db_direct",
+        )
 
 
 def _refuse_bad_timings(settings: Settings) -> None:
@@ -132,6 +144,7 @@ def _number(value: object, key: str, most: int, unit: str) -> int:
 
 _READERS: dict[str, Callable[[object, str], Any]] = {
     "db": _text,
+    "db_direct": _text,
     "listen": _listen,
     "http": _http,
     "lease": _duration_ms,
@@ -140,6 +153,9 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "look_interval": _duration_ms,
     "resident_wait": _duration_ms,
     "cleanup": _duration_ms,
+    "schedule_late": _duration_ms,
+    "retention": _duration_ms,
+    "housekeeping": _duration_ms,
     "claim_cap": _claim_cap,
     "payload_bytes": _payload_bytes,
     "strict_namespaces": _flag,
@@ -151,7 +167,18 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
 
 _FIELD_NAMES = {
     key: f"{key}_ms"
-    for key in ("lease", "heartbeat", "reconnect_grace", "look_interval", "resident_wait", "cleanup", "grace")
+    for key in (
+        "lease",
+        "heartbeat",
+        "reconnect_grace",
+        "look_interval",
+        "resident_wait",
+        "cleanup",
+        "schedule_late",
+        "retention",
+        "housekeeping",
+        "grace",
+    )
 }
 
 SETTING_NAMES = tuple(_READERS)

@@ -7,7 +7,7 @@ becomes an incident, whose number is told and whose traceback is logged.
 import hmac
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -15,14 +15,18 @@ from google.protobuf.message import DecodeError, Message
 from ..core import limits
 from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable
 from ..core.seams import Ids
+from ..wire.common import read_namespace
 from ..wire.status import is_incident, is_outage, to_status
 
 LOGGER = logging.getLogger(__name__)
 
 PROOF_HEADER = "kagzi-secret"
+_NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
 RETRY_HINT = "Try again."
 
 Request = TypeVar("Request", bound=Message)
+Admit: TypeAlias = Callable[[str], Awaitable[None]]
+"""Raises NotFound for a namespace that is being deleted."""
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
@@ -66,9 +70,10 @@ class StreamMethod(Protocol):
 class Gate:
     """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
 
-    def __init__(self, *, ids: Ids, secret: str = "") -> None:
+    def __init__(self, *, ids: Ids, secret: str = "", admit: Admit | None = None) -> None:
         self._ids = ids
         self._secret = secret
+        self._admit_namespace = admit
         self._open = True
         self.budgets = Budgets()
 
@@ -80,11 +85,16 @@ class Gate:
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the rest."""
 
+        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+
         async def handle(data: bytes, context: Context) -> bytes:
             try:
                 self._admit(context)
                 with budget:
-                    answer = await method(read_message(data, request_type), context)
+                    request = read_message(data, request_type)
+                    if admit is not None:
+                        await admit(read_namespace(cast("Any", request).namespace_id))
+                    answer = await method(request, context)
                 return answer.SerializeToString()
             except grpc.aio.AbortError:
                 raise
@@ -144,6 +154,11 @@ def read_message(data: object, request_type: type[Request]) -> Request:
         return request_type.FromString(data)
     except DecodeError:
         raise InvalidArgument(f"the message is no {request_type.DESCRIPTOR.full_name}.") from None
+
+
+def _is_within_a_namespace(path: str, request_type: type[Message]) -> bool:
+    """The service of namespaces itself tells of those that are on their way out."""
+    return "namespace_id" in request_type.DESCRIPTOR.fields_by_name and not path.startswith(_NAMESPACE_SERVICE)
 
 
 def _as_handler(handle: Callable[..., Awaitable[bytes | None]]) -> Any:

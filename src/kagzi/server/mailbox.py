@@ -31,12 +31,12 @@ class Mailbox:
             self._news.clear()
             finished = self._finished
             for message in self._take():
-                await _whole(write(message))
+                await whole(write(message))
             if finished:
                 return
 
 
-async def _whole(writing: Awaitable[None]) -> None:
+async def whole(writing: Awaitable[None]) -> None:
     """Await a write; if this is cancelled meanwhile, let it finish first: a call whose write was cut short cannot end any more."""
     sending = asyncio.ensure_future(writing)
     try:

@@ -17,7 +17,7 @@ from ..v1 import worker_pb2 as pb
 from ..wire.common import read_held, read_lease, write_held, write_lease
 from ..wire.operations import read_operation, write_answers
 from ..wire.tasks import write_task
-from ..wire.workers import read_register
+from ..wire.workers import read_register, read_troubles
 from .duplex import first_of
 from .gate import Context, read_message
 from .mailbox import Mailbox
@@ -223,7 +223,10 @@ class SessionStream:
 
     async def _update(self, session: Session, update: pb.SessionUpdate) -> None:
         await session.update(
-            drain=update.drain, completed_delta=update.completed_delta, failed_delta=update.failed_delta
+            drain=update.drain,
+            completed_delta=update.completed_delta,
+            failed_delta=update.failed_delta,
+            troubles=read_troubles(update),
         )
         self._said_goodbye = update.goodbye
 

@@ -13,7 +13,7 @@ from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_namespace
 from ..wire.runs import write_outcome
 from .duplex import first_of
-from .gate import RETRY_HINT, Context, read_message
+from .gate import RETRY_HINT, Admit, Context, read_message
 from .mailbox import Mailbox
 from .patience import Patience
 
@@ -21,8 +21,9 @@ from .patience import Patience
 class WaitStream:
     """One client's waits. Ends when the client has nothing more to ask and everything is answered."""
 
-    def __init__(self, runs: Runs, context: Context, patience: Patience) -> None:
+    def __init__(self, runs: Runs, context: Context, patience: Patience, admit: Admit) -> None:
         self._runs = runs
+        self._admit = admit
         self._context = context
         self._patience = patience
         self._mailbox = Mailbox(self._take)
@@ -45,7 +46,10 @@ class WaitStream:
     async def _read(self) -> None:
         """Reads to the end of the requests; then only the writer decides when it is over."""
         while (data := await self._context.read()) is not grpc.aio.EOF:
-            self._ask(read_message(data, pb.WaitStreamRequest))
+            request = read_message(data, pb.WaitStreamRequest)
+            if self._waits is None:
+                await self._admit(read_namespace(request.namespace_id))
+            self._ask(request)
         self._asked_all = True
         self._finish_if_answered()
         await asyncio.Event().wait()

@@ -26,7 +26,7 @@ from ..wire.enums import RUN_STATUS_TO_WIRE, STEP_KIND_FROM_WIRE
 from ..wire.letters import read_error_of, read_lease_of, read_output, read_run_key
 from ..wire.steps import write_step
 from ..wire.tasks import write_history_page, write_history_step, write_task
-from ..wire.workers import read_register, refuse_foreign_queue
+from ..wire.workers import read_register, read_troubles, refuse_foreign_queue
 from .expect import expect
 from .gate import Context, read_message
 from .patience import Patience
@@ -67,6 +67,7 @@ class WorkerService:
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
             held=[read_held(held, namespace) for held in request.held],
+            troubles=read_troubles(request),
         )
         return pb.HeartbeatResponse(
             accepted=answer.accepted,

@@ -13,19 +13,26 @@ from ..wire.common import read_duration_ms, read_namespace, read_payload, write_
 from ..wire.enums import RUN_STATUS_TO_WIRE
 from ..wire.runs import read_filter, read_signal, read_start, read_where, write_outcome, write_run, write_started
 from ..wire.status import detail_of, told_of
+from .bulk_service import BulkService
 from .gate import Context
 from .pages import read_page, write_page
 from .patience import Patience
+from .transfer_service import TransferService
 from .wait_stream import WaitStream
+from .watch_stream import WatchStream
 
 
-class WorkflowService:
+class WorkflowService(BulkService, TransferService):
     """`url_of` gives the address of a run's page."""
 
     def __init__(self, engine: Engine, *, url_of: Callable[[RunKey], str], patience: Patience) -> None:
         self._runs = engine.runs
         self._control = engine.control
+        self._bulk = engine.bulk
+        self._transfers = engine.transfers
         self._explanations = engine.explanations
+        self._watching = engine.watching
+        self._admit = engine.namespaces.admit
         self._url_of = url_of
         self._patience = patience
 
@@ -158,8 +165,11 @@ class WorkflowService:
             return pb.WaitResponse(ended=True, outcome=write_outcome(end), status=RUN_STATUS_TO_WIRE[end.status])
         return pb.WaitResponse(ended=False, status=RUN_STATUS_TO_WIRE[end])
 
+    async def Watch(self, context: Context) -> None:
+        await WatchStream(self._watching, context, self._patience, self._admit).serve()
+
     async def WaitStream(self, context: Context) -> None:
-        await WaitStream(self._runs, context, self._patience).serve()
+        await WaitStream(self._runs, context, self._patience, self._admit).serve()
 
     def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
         return write_started(outcome, url=self._url_of(RunKey(namespace, outcome.run_id)))
