@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         Unavailable,
         Unimplemented,
     )
-    from .core.states import RunStatus, StepKind, StepStatus
+    from .core.states import RunStatus, StepKind, StepStatus, WorkerStatus
+    from .sdk.bulk import BulkOperation, BulkProgress
     from .sdk.children import ChildHandle
     from .sdk.client import Kagzi
     from .sdk.context import Context
@@ -44,38 +45,53 @@ if TYPE_CHECKING:
     from .sdk.current import StepInfo, current_step
     from .sdk.explanation import Explanation
     from .sdk.lint import KagziWarning
+    from .sdk.namespaces import NamespaceInfo
     from .sdk.retry import Retry
     from .sdk.run import Run
     from .sdk.run_info import RunInfo
+    from .sdk.schedule_options import DeclaredSchedule, schedule
+    from .sdk.schedule_records import Schedule, ScheduleFire
+    from .sdk.schedules import ScheduleBuilder
     from .sdk.signals import Signal, Won
     from .sdk.start import Start
+    from .sdk.stats import Stats, StatsMinute
     from .sdk.step import Step, step
     from .sdk.step_records import StepRecord
+    from .sdk.transfers import ImportedRun
+    from .sdk.versions import VersionInfo
     from .sdk.worker import Worker
+    from .sdk.workers import WorkerEvent, WorkerInfo
     from .sdk.workflow import Workflow, workflow
+    from .sdk.workflow_types import QueueInfo, WorkflowTypeInfo
 
 __all__ = [
     "AlreadyExists",
+    "BulkOperation",
+    "BulkProgress",
     "ChildError",
     "ChildHandle",
     "Context",
+    "DeclaredSchedule",
     "Diverged",
     "Duration",
     "ErrorCode",
     "ErrorDetail",
     "ErrorKind",
     "Explanation",
+    "ImportedRun",
     "InternalError",
     "InvalidArgument",
     "Kagzi",
     "KagziError",
     "KagziWarning",
     "LeaseLost",
+    "NamespaceInfo",
     "NonRetryable",
     "NotFound",
     "OnConflict",
     "PermissionDenied",
     "PreconditionFailed",
+    "QueueInfo",
     "RequestError",
     "ResourceExhausted",
     "Retry",
@@ -84,9 +100,14 @@ __all__ = [
     "RunError",
     "RunInfo",
     "RunStatus",
+    "Schedule",
+    "ScheduleBuilder",
+    "ScheduleFire",
     "SchemaMismatch",
     "Signal",
     "Start",
+    "Stats",
+    "StatsMinute",
     "Step",
     "StepError",
     "StepInfo",
@@ -96,12 +117,18 @@ __all__ = [
     "Tls",
     "Unavailable",
     "Unimplemented",
+    "VersionInfo",
     "Won",
     "Worker",
+    "WorkerEvent",
+    "WorkerInfo",
+    "WorkerStatus",
     "Workflow",
+    "WorkflowTypeInfo",
     "__version__",
     "current_step",
     "parse_duration",
+    "schedule",
     "step",
     "workflow",
 ]
@@ -133,7 +160,8 @@ _HOMES = {
         "Unavailable",
         "Unimplemented",
     ),
-    "core.states": ("RunStatus", "StepKind", "StepStatus"),
+    "core.states": ("RunStatus", "StepKind", "StepStatus", "WorkerStatus"),
+    "sdk.bulk": ("BulkOperation", "BulkProgress"),
     "sdk.children": ("ChildHandle",),
     "sdk.client": ("Kagzi",),
     "sdk.context": ("Context",),
@@ -141,15 +169,24 @@ _HOMES = {
     "sdk.current": ("StepInfo", "current_step"),
     "sdk.explanation": ("Explanation",),
     "sdk.lint": ("KagziWarning",),
+    "sdk.namespaces": ("NamespaceInfo",),
     "sdk.retry": ("Retry",),
     "sdk.run": ("Run",),
     "sdk.run_info": ("RunInfo",),
+    "sdk.schedule_options": ("DeclaredSchedule", "schedule"),
+    "sdk.schedule_records": ("Schedule", "ScheduleFire"),
+    "sdk.schedules": ("ScheduleBuilder",),
     "sdk.signals": ("Signal", "Won"),
     "sdk.start": ("Start",),
+    "sdk.stats": ("Stats", "StatsMinute"),
     "sdk.step": ("Step", "step"),
     "sdk.step_records": ("StepRecord",),
+    "sdk.transfers": ("ImportedRun",),
+    "sdk.versions": ("VersionInfo",),
     "sdk.worker": ("Worker",),
+    "sdk.workers": ("WorkerEvent", "WorkerInfo"),
     "sdk.workflow": ("Workflow", "workflow"),
+    "sdk.workflow_types": ("QueueInfo", "WorkflowTypeInfo"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,24 +1,51 @@
 """`kagzi cancel`."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from .bulk import bulk_options, refuse_filters, run_bulk
 from .console import put_json, say
 from .exits import Exit
 from .options import address_options, json_option
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="[RUN]", default="", required=False)
+@bulk_options
 @click.option("--reason", default="", help="Kept with the run.")
 @json_option
 @address_options
-def cancel(run: str, reason: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Ask a run to stop.
+def cancel(
+    *,
+    run: str,
+    reason: str,
+    yes: bool,
+    filters: Sequence[tuple[str, str]],
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+    **which: Any,
+) -> int:
+    """Ask a run to stop, or all that match.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run).
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
+    and --yes does it, to runs that have not ended.
     """
+    if not run:
+        return run_bulk(
+            "cancel",
+            reason=reason,
+            yes=yes,
+            filters=filters,
+            as_json=as_json,
+            address=address,
+            namespace=namespace,
+            **which,
+        )
+    refuse_filters(run, yes, filters, which)
     run_id, status = asyncio.run(_cancel(run, reason, address, namespace))
     if as_json:
         put_json({"run_id": run_id, "status": status})

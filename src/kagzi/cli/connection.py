@@ -82,6 +82,11 @@ class ServerConnection:
         self.namespace = namespace
         self._connection = connection
 
+    @property
+    def connection(self) -> Connection:
+        """For what the SDK's own nouns ask."""
+        return self._connection
+
     async def start(self, request: workflow_pb2.StartWorkflowRequest) -> workflow_pb2.StartWorkflowResponse:
         """`request` must carry a request id: it may be sent more than once."""
         return await self._connection.call(lambda link: link.workflows.StartWorkflow, request)

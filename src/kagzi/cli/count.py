@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,17 +22,13 @@ if TYPE_CHECKING:
 @address_options
 def count(
     *,
-    statuses: Sequence[str],
-    workflows: Sequence[str],
-    labels: Sequence[tuple[str, str]],
-    since: timedelta | None,
-    parent: str,
     as_json: bool,
     address: str | None,
     namespace: str | None,
+    **which: Any,
 ) -> int:
     """Count runs."""
-    where = run_filter(statuses, workflows, dict(labels), since, parent)
+    where = run_filter(**which)
     answer = asyncio.run(_count(where, address, namespace))
     if as_json:
         put_json({"count": answer.count, "capped": answer.capped})

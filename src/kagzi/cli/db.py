@@ -12,6 +12,7 @@ from .exits import Exit, Stop
 from .options import Command, json_option
 
 if TYPE_CHECKING:
+    from ..server.database import Database
     from ..store.protocol import Migrator, SchemaStatus
 
 
@@ -62,6 +63,33 @@ def status(url: str, as_json: bool) -> int:
     return Exit.FAILED if found.pending else Exit.OK
 
 
+@db.command()
+@click.option("--parts", type=int, required=True, metavar="N", help="Into how many; it cannot be changed later.")
+@_db_option
+@json_option
+def partition(parts: int, url: str, as_json: bool) -> int:
+    """Divide the histories on PostgreSQL by a hash of the run id. Stop all servers first: this rewrites tables.
+
+    Worth it when steps is larger than memory, or vacuum cannot keep up. Everything else stays as it is.
+    """
+    changed = asyncio.run(_partition(url, parts))
+    if as_json:
+        put_json({"parts": parts, "changed": changed})
+    else:
+        say(f"histories are divided into {parts} parts" if changed else f"{parts} parts already: nothing to do")
+    return Exit.OK
+
+
+async def _partition(url: str, parts: int) -> bool:
+    from ..server.database import PostgresDatabase
+    from ..store.postgres.partition import PostgresPartitioner
+
+    database = _database(url)
+    if not isinstance(database, PostgresDatabase):
+        raise click.BadParameter("only tables of PostgreSQL can be divided.", param_hint="'--db'")
+    return await PostgresPartitioner(database.url).partition(parts)
+
+
 async def _migrate(url: str) -> tuple[SchemaStatus, SchemaStatus]:
     migrator = _migrator(url)
     return await migrator.status(), await migrator.migrate()
@@ -71,14 +99,20 @@ async def _status(url: str) -> SchemaStatus:
     return await _migrator(url).status()
 
 
-def _migrator(url: str) -> Migrator:
+def _database(url: str) -> Database:
     from ..core.errors import InvalidArgument
-    from ..server.database import PostgresDatabase, parse_database
+    from ..server.database import parse_database
 
     try:
-        database = parse_database(url)
+        return parse_database(url)
     except InvalidArgument as error:
         raise click.BadParameter(error.message, param_hint="'--db'") from error
+
+
+def _migrator(url: str) -> Migrator:
+    from ..server.database import PostgresDatabase
+
+    database = _database(url)
     if isinstance(database, PostgresDatabase):
         from ..store.postgres import PostgresMigrator
 

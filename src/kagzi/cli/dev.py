@@ -21,8 +21,18 @@ DATABASE = "kagzi.db"
 @click.option("--listen", metavar="HOST:PORT", help="gRPC; port 0 picks one.  [default: 127.0.0.1:50051]")
 @click.option("--http", metavar="HOST:PORT", help="HTTP; port 0 picks one, off is none.  [default: 127.0.0.1:8420]")
 @click.option("--namespace", "-n", envvar="KAGZI_NAMESPACE", default="default", show_default=True)
+@click.option("--retention", metavar="DURATION", help="How long runs are kept after they have ended.  [default: 30d]")
 @click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
-def dev(*, target: str, data: Path, listen: str | None, http: str | None, namespace: str, reload: bool) -> int:
+def dev(
+    *,
+    target: str,
+    data: Path,
+    listen: str | None,
+    http: str | None,
+    namespace: str,
+    retention: str | None,
+    reload: bool,
+) -> int:
     """Run a server and a worker for FILE, with reload: all you need while writing workflows.
 
     State is kept in the directory --data: the next start goes on with what was there. Without FILE a sample workflow is served.
@@ -41,7 +51,9 @@ def dev(*, target: str, data: Path, listen: str | None, http: str | None, namesp
         began=began,
     )
     data.mkdir(parents=True, exist_ok=True)
-    config = server_config({"db": f"sqlite:///{data / DATABASE}", "listen": listen, "http": http})
+    config = server_config(
+        {"db": f"sqlite:///{data / DATABASE}", "listen": listen, "http": http, "retention": retention}
+    )
 
     async def run() -> None:
         await Supervisor(setup, config).run()

@@ -17,6 +17,9 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+_WHERE_TO_LOOK = {"step": "kagzi get RUN --steps", "schedule": "kagzi schedule list"}
+
+
 class Stop(click.ClickException):
     """End with `code`. `message` says what is wrong, `remedy` what to type next; both go to stderr."""
 
@@ -37,9 +40,7 @@ def stop_of(error: Exception) -> Stop | None:
         case errors.RunError():
             return Stop(Exit.FAILED, str(error), f"kagzi get {error.run_id} --error")
         case errors.NotFound():
-            return Stop(
-                Exit.NOT_FOUND, str(error), "kagzi get RUN --steps" if error.subject == "step" else "kagzi list"
-            )
+            return Stop(Exit.NOT_FOUND, str(error), _WHERE_TO_LOOK.get(error.subject, "kagzi list"))
         case errors.Unavailable():
             return Stop(Exit.CANNOT_CONNECT, str(error))
         case errors.SchemaMismatch():

@@ -95,7 +95,8 @@ def _put_run(view: dict[str, Any]) -> None:
             "namespace": view["namespace"],
             "status": status + _requests(view),
             "says": said,
-            "waits for": ", ".join(view["waits"]),
+            "paused because": view["pause_reason"] or "" if view["status"] in ("paused", "running") else "",
+            "waits for": ", ".join(view["waits"]) or _before(view),
             "problem": view["problem"]["text"] if view["problem"] else "",
             "created": f"{view['created_at']} ({age_text(view['created_at'], now)})",
             "wakes": f"{view['wake_at']} ({age_text(view['wake_at'], now)})" if view["wake_at"] else "",
@@ -116,6 +117,10 @@ def _put_run(view: dict[str, Any]) -> None:
     if view.get("steps"):
         put("")
         _put_steps(view["steps"])
+
+
+def _before(view: dict[str, Any]) -> str:
+    return f"the end of run {view['blocked_by']}" if view["blocked_by"] else ""
 
 
 def _requests(view: dict[str, Any]) -> str:

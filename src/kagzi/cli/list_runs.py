@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,19 +24,15 @@ if TYPE_CHECKING:
 @address_options
 def list_runs(
     *,
-    statuses: Sequence[str],
-    workflows: Sequence[str],
-    labels: Sequence[tuple[str, str]],
-    since: timedelta | None,
-    parent: str,
     limit: int,
     jsonl: bool,
     as_json: bool,
     address: str | None,
     namespace: str | None,
+    **which: Any,
 ) -> int:
     """List runs, newest first."""
-    where = run_filter(statuses, workflows, dict(labels), since, parent)
+    where = run_filter(**which)
     views, has_more = asyncio.run(_fetch(where, limit, address, namespace))
     if jsonl:
         for view in views:

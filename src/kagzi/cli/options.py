@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,7 +12,32 @@ from ..core.errors import InvalidArgument
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+NONE = "none"
+
 _KEY_VALUE = re.compile(r"([^=]+)=(.*)", re.DOTALL)
+
+
+if TYPE_CHECKING:  # generic for those who check types, in newer releases only
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType
+
+
+class Limit(_Type):
+    """A click type: a number, or `none` to take the limit away."""
+
+    name = "limit"
+
+    def __init__(self, number: type[int] | type[float]) -> None:
+        self._number = number
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == NONE:
+            return NONE
+        try:
+            return self._number(value)
+        except ValueError:
+            self.fail(f"{value!r} is no number. Give one, or none to take the limit away.", param, ctx)
 
 
 def duration(value: str | timedelta) -> timedelta:

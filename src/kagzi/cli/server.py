@@ -13,6 +13,9 @@ _TIMINGS = {
     "look-interval": "How often due timers and waiting runs are re-read.  [default: 5s]",
     "resident-wait": "Waits up to this long keep their place in the worker.  [default: 1s]",
     "cleanup": "How long a cancelled run may clean up.  [default: 5m]",
+    "schedule-late": "How late a time of a schedule may come before it counts as missed.  [default: 1m]",
+    "retention": "How long runs are kept after they have ended.  [default: 30d]",
+    "housekeeping": "How often servers look after what is not urgent.  [default: 1m]",
     "grace": "How long a stop may take.  [default: 10s]",
 }
 
@@ -27,6 +30,7 @@ def _timing_options(command: Any) -> Any:
 @click.option(
     "--db", metavar="URL", help="postgresql://USER@HOST/DATABASE or sqlite:///FILE.  [default: sqlite:///kagzi.db]"
 )
+@click.option("--db-direct", metavar="URL", help="If --db is a pooler: the same PostgreSQL database without it.")
 @click.option("--listen", metavar="HOST:PORT", help="gRPC; port 0 picks one.  [default: 127.0.0.1:50051]")
 @click.option("--http", metavar="HOST:PORT", help="HTTP; port 0 picks one, off is none.  [default: 127.0.0.1:8420]")
 @_timing_options

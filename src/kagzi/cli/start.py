@@ -35,6 +35,8 @@ ON_CONFLICT = ("existing", "existing_or_completed", "fail", "replace")
 @click.option("--delay", type=duration, help="Begin so much later.")
 @click.option("--label", "labels", multiple=True, type=key_value, help="May be repeated.")
 @click.option("--version", default="", help="Version of the workflow.")
+@click.option("--priority", type=int, default=0, help="Of runs that wait, those with a higher one begin first.")
+@click.option("--concurrency-key", default="", help="What limits per key count by, a customer for example.")
 @click.option("--on-conflict", type=click.Choice(ON_CONFLICT), default="existing", show_default=True)
 @json_option
 @address_options
@@ -48,6 +50,8 @@ def start(
     delay: timedelta | None,
     labels: Sequence[tuple[str, str]],
     version: str,
+    priority: int,
+    concurrency_key: str,
     on_conflict: str,
     as_json: bool,
     address: str | None,
@@ -72,6 +76,7 @@ def start(
         version=version,
         on_conflict=cast("OnConflict", on_conflict),
     )
+    letter.priority, letter.concurrency_key = priority, concurrency_key
     return asyncio.run(
         _start(letter, wait=wait, patience=timeout, as_json=as_json, address=address, namespace=namespace)
     )

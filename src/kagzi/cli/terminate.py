@@ -1,25 +1,35 @@
 """`kagzi terminate`."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from .bulk import bulk_options, refuse_filters, run_bulk
 from .console import put_json, say
 from .exits import Exit
 from .options import address_options, json_option
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="[RUN]", default="", required=False)
+@bulk_options
 @click.option("--reason", default="", help="Kept with the run.")
 @json_option
 @address_options
-def terminate(run: str, reason: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """End a run now, without cleanup.
+def terminate(
+    *, run: str, reason: str, yes: bool, filters: Sequence[tuple[str, str]], as_json: bool, **where: Any
+) -> int:
+    """End a run now, without cleanup, or all that match.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run).
-    It ends as cancelled; `kagzi cancel` lets it clean up first.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
+    and --yes does it, to runs that have not ended. They end as cancelled; `kagzi cancel` lets them clean up first.
     """
+    if not run:
+        return run_bulk("terminate", reason=reason, yes=yes, filters=filters, as_json=as_json, **where)
+    address, namespace = where.pop("address"), where.pop("namespace")
+    refuse_filters(run, yes, filters, where)
     run_id, status = asyncio.run(_terminate(run, reason, address, namespace))
     if as_json:
         put_json({"run_id": run_id, "status": status})

@@ -1,6 +1,6 @@
 """What a client asks a server about runs, one method a question."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from urllib.parse import urlencode
 
 from ..core.commands import SignalGiven, StartRequest
@@ -16,6 +16,7 @@ from ..wire.steps import read_step
 from .connection import Connection
 from .explanation import Explanation
 from .waits import Waits
+from .watching import Event, Watch
 
 _PAGE_ROWS = 200
 
@@ -86,6 +87,10 @@ class RunCalls:
         while end.continued_as:
             end = await self._waits.ended(namespace, end.continued_as)
         return end
+
+    def events(self, namespace: str, run_id: str, after: int) -> AsyncGenerator[Event]:
+        """What happened beyond the number `after`, and what happens, until the run has ended."""
+        return Watch(self._connection, namespace, run_id, after).events()
 
     # --- changing ------------------------------------------------------------------------------------------------------
 

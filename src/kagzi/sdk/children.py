@@ -11,6 +11,7 @@ from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error
 from .codec import read_payload, write_payload
 from .failures import STEP_ATTRIBUTE
+from .interruption import in_cleanup
 from .ledger import ABANDONED, CHILD
 from .ports import Answer
 from .races import withdraw
@@ -30,6 +31,7 @@ class ChildOptions(NamedTuple):
     timeout_us: int | None = None
     on_close: OnClose = "cancel"
     attach: bool = False
+    concurrency_key: str = ""
 
 
 class ChildHandle(Generic[O_co]):
@@ -46,9 +48,23 @@ class ChildHandle(Generic[O_co]):
         """What the child returns. Raises ChildError if it failed or was cancelled."""
         if not self._end.done():
             self._run.quiet.start()
-            await self._run.wait(asyncio.shield(self._end))
+            await self._wait_for_end()
         value: O_co = _value(self._run, self._end.result(), self._workflow)
         return value
+
+    async def _wait_for_end(self) -> None:
+        """Not asyncio.shield: what it makes must not be settled by anybody else, and unwinding does just that."""
+        told: asyncio.Future[None] = self._run.loop.create_future()
+
+        def tell(_: object) -> None:
+            if not told.done():
+                told.set_result(None)
+
+        self._end.add_done_callback(tell)
+        try:
+            await self._run.wait(told)
+        finally:
+            self._end.remove_done_callback(tell)
 
     def __repr__(self) -> str:
         return f"<ChildHandle {self._workflow.name!r} {self.run_id}>"
@@ -125,6 +141,7 @@ async def _start(run: Run, step_id: str, options: ChildOptions) -> Answer:
         letter.name = workflow.name
     start.workflow_type = workflow.name
     start.workflow_id = options.id
+    start.concurrency_key = options.concurrency_key
     if options.input is not None:
         start.input.data = options.input.data
         if options.input.metadata:
@@ -151,10 +168,17 @@ def _is_conflict(step: pb.HistoryStep) -> bool:
 
 def _value(run: Run, step: pb.HistoryStep, workflow: Workflow[Any, Any]) -> Any:
     if step.status != pb.STEP_STATUS_COMPLETED:
-        raise _error(step.step_id, step.error)
+        error = _error(step.step_id, step.error)
+        if run.cancelling and not run.replaying and not in_cleanup() and _is_cancelled(error):
+            raise run.interruption.cancelled() from error  # it went with this run: that is no failure to be handled
+        raise error
     payload = Payload(step.output.data or b"null", dict(step.output.metadata))
     what = f"output of child {step.step_id!r}"
     return read_payload(workflow.output_codec, payload, what=what, hook=run.services.hook)
+
+
+def _is_cancelled(error: Exception) -> bool:
+    return isinstance(error, ChildError) and error.status == "cancelled"
 
 
 def _error(step_id: str, letter: common.ErrorDetail) -> Exception:

@@ -107,6 +107,7 @@ class Kagzi(RunVerbs, OperationVerbs):
         version: int | str | None = None,
         retry: Retry | None = None,
         on_conflict: OnConflict = "existing",
+        concurrency_key: str | None = None,
     ) -> Coroutine[Any, Any, Run[O]]: ...
     @overload
     def start(
@@ -124,6 +125,7 @@ class Kagzi(RunVerbs, OperationVerbs):
         version: int | str | None = None,
         retry: Retry | None = None,
         on_conflict: OnConflict = "existing",
+        concurrency_key: str | None = None,
     ) -> Coroutine[Any, Any, Run[Any]]: ...
     @overload
     def start(self, workflow: Workflow[I, O]) -> Start[I, O]: ...
@@ -133,7 +135,7 @@ class Kagzi(RunVerbs, OperationVerbs):
         """Start a run, durably. With an input: a coroutine. Without: a builder to refine and await.
 
         A run with that `id` that has not ended is answered instead (`run.created` is False), unless `on_conflict` says otherwise.
-        `retry` is about the whole run. Raises InvalidArgument, AlreadyExists, ResourceExhausted, Unavailable.
+        `retry` is about the whole run. Limits per key of the workflow's type count runs with the same `concurrency_key`. Raises InvalidArgument, AlreadyExists, ResourceExhausted, Unavailable.
         """
         said = StartOptions(workflow=workflow, input=input, **options)
         if input is ABSENT:

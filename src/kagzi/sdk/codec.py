@@ -1,8 +1,8 @@
 """User values as JSON, by annotation. `codec_for(type)` knows how values of that type are written and read.
 
 dataclass, msgspec.Struct, TypedDict, attrs, pydantic models, datetime, date, time, timedelta (ISO 8601), UUID, Decimal, Enum,
-bytes (base64), tuple, set, None, unions and Any. Without an annotation a value comes back as plain JSON. NaN and infinity
-have no JSON form and are refused. Pydantic is never imported here: it is used when the program has imported it.
+bytes (base64), tuple, set, None, unions, Any and object. Without an annotation, or as Any or object, a value comes back as plain
+JSON. NaN and infinity have no JSON form and are refused. Pydantic is never imported here: it is used when the program has imported it.
 """
 
 from collections.abc import Callable
@@ -104,16 +104,17 @@ def _build(annotation: Any) -> Codec[Any]:
         return Codec(annotation, msgspec.json.Decoder(annotation, dec_hook=_from_plain).decode)
     except (TypeError, NameError) as error:
         # msgspec has no unions of several models; pydantic does.
-        if models.mentions_pydantic(annotation):
-            return Codec(annotation, models.adapter_reader(annotation))
-        raise InvalidArgument(
-            f"{_name(annotation)} cannot be read from JSON: {error}. Use dataclasses, msgspec.Struct (tagged, in unions), "
-            f"TypedDict, attrs or pydantic models.",
-            field="annotation",
-        ) from error
+        if not models.mentions_pydantic(annotation):
+            raise _unreadable(annotation, error) from error
+    try:
+        return Codec(annotation, models.adapter_reader(annotation))
+    except (TypeError, NameError, RuntimeError) as error:  # what pydantic says of types that it does not know
+        raise _unreadable(annotation, error) from error
 
 
 def _from_plain(wanted: type, plain: Any) -> Any:
+    if wanted is object:
+        return plain
     if models.is_pydantic(wanted):
         return models.validate(wanted, plain)
     raise TypeError(f"values of type {_name(wanted)} cannot be read from JSON")
@@ -142,6 +143,15 @@ def _name(annotation: Any) -> str:
 
 
 # --- errors -------------------------------------------------------------------------------------------------------------
+
+
+def _unreadable(annotation: Any, error: Exception) -> InvalidArgument:
+    reason = str(error).partition("\n")[0].rstrip(".")
+    return InvalidArgument(
+        f"{_name(annotation)} cannot be read from JSON: {reason}. Use dataclasses, msgspec.Struct (tagged, in unions), "
+        f"TypedDict, attrs or pydantic models.",
+        field="annotation",
+    )
 
 
 def _too_large(size: int, what: str) -> ResourceExhausted:

@@ -19,8 +19,10 @@ from ..core.seams import Clock, Dice
 from ..core.times import Timestamp
 from ..v1 import admin_pb2, worker_pb2
 from ..v1.admin_pb2_grpc import AdminServiceStub
+from ..v1.namespace_pb2_grpc import NamespaceServiceStub
 from ..v1.worker_pb2_grpc import WorkerServiceStub
 from ..v1.workflow_pb2_grpc import WorkflowServiceStub
+from ..v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
 from ..wire.common import read_time_if
 from ..wire.status import from_rpc_error
 from .address import Address
@@ -30,8 +32,10 @@ from .embedding import Embedded, open_embedded
 
 if TYPE_CHECKING:
     from ..v1.admin_pb2_grpc import AdminServiceAsyncStub
+    from ..v1.namespace_pb2_grpc import NamespaceServiceAsyncStub
     from ..v1.worker_pb2_grpc import WorkerServiceAsyncStub
     from ..v1.workflow_pb2_grpc import WorkflowServiceAsyncStub
+    from ..v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceAsyncStub
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
@@ -74,6 +78,8 @@ class Link:
         self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(channel)
         self.workers: WorkerServiceAsyncStub = WorkerServiceStub(channel)
         self.admin: AdminServiceAsyncStub = AdminServiceStub(channel)
+        self.schedules: WorkflowScheduleServiceAsyncStub = WorkflowScheduleServiceStub(channel)
+        self.namespaces: NamespaceServiceAsyncStub = NamespaceServiceStub(channel)
         # Requests are encoded by the outbox, once.
         self.session: grpc.aio.StreamStreamMultiCallable[bytes, worker_pb2.SessionResponse] = channel.stream_stream(
             "/kagzi.v1.WorkerService/Session",

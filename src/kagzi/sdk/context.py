@@ -155,6 +155,7 @@ class Context(ContextBranches):
         timeout: Duration | None = None,
         on_close: OnClose = "cancel",
         on_conflict: Literal["fail", "attach"] = "fail",
+        concurrency_key: str = "",
     ) -> Coroutine[Any, Any, O]: ...
     @overload
     def child(
@@ -165,6 +166,7 @@ class Context(ContextBranches):
         timeout: Duration | None = None,
         on_close: OnClose = "cancel",
         on_conflict: Literal["fail", "attach"] = "fail",
+        concurrency_key: str = "",
     ) -> Coroutine[Any, Any, O]: ...
     def child(
         self,
@@ -175,13 +177,14 @@ class Context(ContextBranches):
         timeout: Duration | None = None,
         on_close: OnClose = "cancel",
         on_conflict: Literal["fail", "attach"] = "fail",
+        concurrency_key: str = "",
     ) -> Coroutine[Any, Any, Any]:
         """Run another workflow as a step of this one, and wait for what it returns. Raises ChildError if it does not complete.
 
         `id` is its workflow_id: one that is active already raises AlreadyExists, or is waited for with on_conflict="attach".
         When this run ends the child is cancelled, or with on_close="abandon" left alone.
         """
-        options = self._child(workflow, input, id, timeout, on_close, on_conflict)
+        options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
         return execute_child(self._run, self._allot("child", workflow.name), options)
 
     @overload
@@ -194,6 +197,7 @@ class Context(ContextBranches):
         timeout: Duration | None = None,
         on_close: OnClose = "cancel",
         on_conflict: Literal["fail", "attach"] = "fail",
+        concurrency_key: str = "",
     ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
     @overload
     def start_child(
@@ -204,6 +208,7 @@ class Context(ContextBranches):
         timeout: Duration | None = None,
         on_close: OnClose = "cancel",
         on_conflict: Literal["fail", "attach"] = "fail",
+        concurrency_key: str = "",
     ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
     def start_child(
         self,
@@ -214,9 +219,10 @@ class Context(ContextBranches):
         timeout: Duration | None = None,
         on_close: OnClose = "cancel",
         on_conflict: Literal["fail", "attach"] = "fail",
+        concurrency_key: str = "",
     ) -> Coroutine[Any, Any, ChildHandle[Any]]:
         """Start a child and go on: `handle = await ctx.start_child(...)`, then `handle.run_id`, `await handle.result()`."""
-        options = self._child(workflow, input, id, timeout, on_close, on_conflict)
+        options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
         return execute_start_child(self._run, self._allot("start_child", workflow.name), options)
 
     def _child(  # noqa: PLR0917  the arguments of the two calls above
@@ -227,6 +233,7 @@ class Context(ContextBranches):
         timeout: Duration | None,
         on_close: OnClose,
         on_conflict: str,
+        concurrency_key: str,
     ) -> ChildOptions:
         if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
@@ -243,6 +250,7 @@ class Context(ContextBranches):
             None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout")),
             on_close,
             on_conflict == "attach",
+            concurrency_key,
         )
 
     def cleanup(self) -> Cleanup:

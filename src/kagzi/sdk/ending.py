@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from ..core.errors import (
+    ChildError,
     ErrorCode,
     ErrorDetail,
     ErrorKind,
@@ -18,6 +19,7 @@ from ..core.errors import (
     Unavailable,
 )
 from ..core.records import Payload
+from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import write_error
 from . import divergence, unwinding
@@ -117,10 +119,11 @@ def _send_output(run: Run, output: Any) -> None:
     except RequestError as error:
         send_failure(run, error)
         return
-    operation = _closing(run)
-    operation.complete_run.output.data = payload.data
+    letter = _closing(run).complete_run
+    letter.output.data = payload.data
     if payload.metadata:
-        operation.complete_run.output.metadata.update(payload.metadata)
+        letter.output.metadata.update(payload.metadata)
+    letter.after_step_id = run.ahead
 
 
 def _send_continuation(run: Run, new: ContinuedAsNew) -> None:
@@ -132,7 +135,7 @@ def _send_continuation(run: Run, new: ContinuedAsNew) -> None:
 
 
 def _send_error(run: Run, error: BaseException) -> None:
-    if isinstance(error, asyncio.CancelledError) and run.cancelling:
+    if run.cancelling and _stems_from_cancellation(error):
         detail = ErrorDetail(
             code=ErrorCode.CANCELLED,
             kind=ErrorKind.CANCELLED,
@@ -144,6 +147,14 @@ def _send_error(run: Run, error: BaseException) -> None:
         send_failure(run, error)
 
 
+def _stems_from_cancellation(error: BaseException) -> bool:
+    """Also the end of a child that was cancelled along with this run, whichever of the two the code hears of first."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return all(_stems_from_cancellation(each) for each in group.exceptions)
+    return isinstance(error, asyncio.CancelledError) or (isinstance(error, ChildError) and error.status == "cancelled")
+
+
 def send_failure(run: Run, error: BaseException) -> None:
     """Fail the run. What Kagzi itself found wrong (input, output, limits, divergence) no other try can cure."""
     detail = describe_end(error)
@@ -153,7 +164,9 @@ def send_failure(run: Run, error: BaseException) -> None:
         detail = msgspec.structs.replace(
             detail, subject=error.subject, subject_id=error.subject_id, kind=ErrorKind.PERMANENT
         )
-    _closing(run).fail_run.error.CopyFrom(write_error(detail))
+    letter = _closing(run).fail_run
+    letter.error.CopyFrom(write_error(detail))
+    letter.after_step_id = run.ahead
 
 
 def _closing(run: Run) -> pb.Operation:
@@ -167,6 +180,10 @@ def _closed(run: Run, answer: Answer) -> None:
     detail = answer.detail
     if detail is not None and detail.WhichOneof("kind") == "refused":
         refused = detail.refused
+        if refused.code == common.ERROR_CODE_CANCELLED:
+            # It followed from what a cancelled run may not do any more: whoever claims it next is told, and cleans up.
+            unwinding.send_release(run, "it is to be cancelled")
+            return
         error = unwinding.refusal(refused)
         if isinstance(error, RequestError) and not run.end_refused:
             run.end_refused = True  # an output the server does not take: that is how the run failed

@@ -43,9 +43,9 @@ class Executor:
         self._registry = registry
         self._kept_runs_max = kept_runs_max
         self._kept_s = kept_s
-        self._threads = StepThreads(threads)
+        self.threads = StepThreads(threads)
         self._services = Services(
-            threads=self._threads,
+            threads=self.threads,
             retry=retry,
             hook=hook,
             resident_wait_s=resident_wait_ms / 1_000,
@@ -109,7 +109,7 @@ class Executor:
         """Let go of parked runs and idle threads. To be called when nothing is active any more."""
         if self._kept is not None:
             self._kept.drop_all()
-        self._threads.close()
+        self.threads.close()
 
     def _parked(self, run: Run, wakes_in_s: float | None) -> None:
         self._kept_on(run.loop).keep(run.run_id, run, wakes_in_s=wakes_in_s)

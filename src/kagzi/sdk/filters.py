@@ -23,15 +23,23 @@ def run_filter(
     since: datetime | Duration | None,
     until: datetime | Duration | None,
     parent: Run[Any] | str | None,
+    version: int | str | None = None,
+    schedule: str | None = None,
+    concurrency_key: str | None = None,
+    problem: bool | None = None,
 ) -> RunFilter:
     """Raises InvalidArgument."""
     return RunFilter(
         statuses=_statuses(status),
         workflow_types=_types(workflow),
         labels=checked_labels(labels),
-        created_after=_moment(since, now, "since"),
-        created_before=_moment(until, now, "until"),
+        created_after=moment(since, now, "since"),
+        created_before=moment(until, now, "until"),
         parent_run_id=parent.id if isinstance(parent, Run) else parent or "",
+        version="" if version is None else str(version),
+        schedule_id=schedule or "",
+        concurrency_key=concurrency_key or "",
+        has_problem=problem,
     )
 
 
@@ -50,9 +58,10 @@ def _types(workflow: "Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | s
     return tuple(each if isinstance(each, str) else each.name for each in given)
 
 
-def _moment(moment: "datetime | Duration | None", now: Timestamp, what: str) -> Timestamp | None:
-    if moment is None:
+def moment(said: "datetime | Duration | None", now: Timestamp, what: str) -> Timestamp | None:
+    """A moment, or how long ago."""
+    if said is None:
         return None
-    if isinstance(moment, (str, timedelta)):
-        return now - us_from_timedelta(parse_duration(moment, what=what))
-    return from_datetime(moment, what=what)
+    if isinstance(said, (str, timedelta)):
+        return now - us_from_timedelta(parse_duration(said, what=what))
+    return from_datetime(said, what=what)

@@ -89,9 +89,12 @@ class Ledger:
         )
         return min(results, key=lambda step: step.seq, default=None)
 
-    def close(self, prefix: str) -> None:
-        """The scope was given up: what is recorded of it will not be asked for."""
+    def close(self, prefix: str, decided_seq: int) -> None:
+        """The scope was given up: what is recorded of it will not be asked for. What was begun after that was recorded (0: it is
+        not yet) belongs to its cleaning up, and will."""
         for step_id in [step_id for step_id in self._open if step_id.startswith(prefix)]:
+            if 0 < decided_seq < self._open[step_id].begun_seq:
+                continue
             step = self._open.pop(step_id)
             if step.seq and step.status != ABANDONED and step.kind != PATCH:
                 self.unreached -= 1

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ..v1 import worker_pb2 as pb
+from .threads import StepThreads
 
 
 class Answer(NamedTuple):
@@ -83,6 +84,11 @@ class Executor(Protocol):
     @property
     def active(self) -> int:
         """Runs accepted and not closed."""
+        ...
+
+    @property
+    def threads(self) -> StepThreads | None:
+        """Where sync bodies run, for those who look after it."""
         ...
 
     async def drained(self) -> None:

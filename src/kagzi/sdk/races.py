@@ -66,7 +66,8 @@ async def decide(
 ) -> None:
     """Close all branches but one, and record that. With `if_open` nothing is recorded where there is nothing to close."""
     losers = [task for name, task in opened.tasks.items() if name != winner]
-    open_steps = close_scopes(run, {scope for name, scope in opened.scopes.items() if name != winner})
+    decided_seq = 0 if recorded is None else recorded.begun_seq
+    open_steps = close_scopes(run, {scope for name, scope in opened.scopes.items() if name != winner}, decided_seq)
     for task in losers:
         task.cancel()
     try:
@@ -100,14 +101,14 @@ def _look_at(task: "asyncio.Task[Any]") -> None:
         task.exception()
 
 
-def close_scopes(run: Run, scopes: Collection[Scope]) -> list[str]:
+def close_scopes(run: Run, scopes: Collection[Scope], decided_seq: int) -> list[str]:
     """Give up these branches: what is open in them will not be waited for. Answers the open steps, to be closed by a record."""
     open_steps = [step_id for step_id, scope in run.open_steps.items() if scope.is_within(scopes)]
     run.closed_steps.update(open_steps)
     for step_id in open_steps:
         run.waits.drop(step_id)
     for scope in scopes:
-        run.ledger.close(scope.prefix)
+        run.ledger.close(scope.prefix, decided_seq)
     return open_steps
 
 

@@ -1,7 +1,8 @@
 """A handle to one run."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Any, Generic, TypeVar, overload
 
 from ..core.commands import SignalGiven
@@ -132,6 +133,16 @@ class Run(Generic[O_co]):
         """Its steps, in the order in which they were begun."""
         steps = await self._calls.steps(self._namespace, await self._known_id())
         return [step_record(step) for step in steps]
+
+    async def events(self, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
+        """Everything that happens to the run, in order, as it happens, until it has ended: dicts of plain values with a "kind",
+        and with the "seq" from which to go on another time (`after`). What happened before is told first.
+
+        The last event of a run that was continued as new has "continued_as": `client.get` that one to go on.
+        """
+        async with aclosing(self._calls.events(self._namespace, await self._known_id(), after)) as events:
+            async for event in events:
+                yield event
 
     # --- changing ------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from ..core.times import to_datetime
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """A run as it was when asked. `waits` are the steps that a sleeping run waits for, nearest first; `problem` says why a paused run was paused by the engine; `status_text` and `progress` are what
-    the workflow last said with `ctx.set_status`."""
+    the workflow last said with `ctx.set_status`; `schedule` started it; `blocked_by` is the run whose end it waits for before it begins."""
 
     id: str
     workflow_id: str
@@ -38,6 +38,10 @@ class RunInfo:
     parent: str | None
     forked_from: str | None
     continued_as: str | None
+    schedule: str | None
+    concurrency_key: str
+    pause_reason: str
+    blocked_by: str | None
 
 
 def run_info(record: RunRecord) -> RunInfo:
@@ -65,6 +69,10 @@ def run_info(record: RunRecord) -> RunInfo:
         parent=record.parent_run_id,
         forked_from=record.forked_from,
         continued_as=record.continued_as,
+        schedule=record.schedule_id,
+        concurrency_key=record.concurrency_key,
+        pause_reason=record.pause_reason,
+        blocked_by=record.blocked_by,
     )
 
 

@@ -59,13 +59,27 @@ class RunVerbs:
         since: datetime | Duration | None = None,
         until: datetime | Duration | None = None,
         parent: Run[Any] | str | None = None,
+        version: int | str | None = None,
+        schedule: str | None = None,
+        concurrency_key: str | None = None,
+        problem: bool | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Run[Any]]:
         """Runs, newest first: those that match everything given. `since` and `until` are moments, or how long ago ("2h");
-        `parent` is a run (or its run id) whose children are meant."""
-        now = self._connection.clock.now()
+        `parent` is a run (or its run id) whose children are meant; `schedule` is the id of the one that started them; `problem`
+        asks for those the engine paused, or for all others."""
         where = run_filter(
-            now=now, status=status, workflow=workflow, labels=labels, since=since, until=until, parent=parent
+            now=self._connection.clock.now(),
+            status=status,
+            workflow=workflow,
+            labels=labels,
+            since=since,
+            until=until,
+            parent=parent,
+            version=version,
+            schedule=schedule,
+            concurrency_key=concurrency_key,
+            problem=problem,
         )
         async for record in self._calls.list(self._namespace, where, limit):
             yield Run(
@@ -87,11 +101,24 @@ class RunVerbs:
         since: datetime | Duration | None = None,
         until: datetime | Duration | None = None,
         parent: Run[Any] | str | None = None,
+        version: int | str | None = None,
+        schedule: str | None = None,
+        concurrency_key: str | None = None,
+        problem: bool | None = None,
     ) -> int:
         """How many runs `list` would answer. A server stops counting at its cap (10,000)."""
-        now = self._connection.clock.now()
         where = run_filter(
-            now=now, status=status, workflow=workflow, labels=labels, since=since, until=until, parent=parent
+            now=self._connection.clock.now(),
+            status=status,
+            workflow=workflow,
+            labels=labels,
+            since=since,
+            until=until,
+            parent=parent,
+            version=version,
+            schedule=schedule,
+            concurrency_key=concurrency_key,
+            problem=problem,
         )
         return await self._calls.count(self._namespace, where)
 

@@ -84,6 +84,7 @@ class Run:
         self.unwound: unwinding.Unwinding | None = None
         self.end_refused = False
         self.barrier = False
+        self.ahead = ""  # the step whose result is used already and not yet acknowledged
         self._held: list[asyncio.Future[None]] = []
         self._gated: list[asyncio.Future[None]] = []
         self._paused: list[asyncio.Future[None]] = []
@@ -295,12 +296,14 @@ class Run:
         if len(self.tasks) != 1 or self.in_flight or not self.unhindered or not self.workflow.runs_ahead:
             return None
         self.in_flight += 1
+        self.ahead = step_id
         self.raise_barrier()
         self.now_us = None
         return self.port.send(partial(self._ahead_answered, step_id))
 
     def _ahead_answered(self, step_id: str, answer: Answer) -> None:
         self.in_flight -= 1
+        self.ahead = ""
         if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
             if self._is_cancellation(answer.detail.refused):
                 self.lift_barrier()

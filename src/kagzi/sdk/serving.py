@@ -4,16 +4,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from ..v1 import worker_pb2 as pb
 from .connection import Connection
 from .ports import Executor
 from .session import Session
+from .troubles import Troubles
 from .watchdog import Watchdog
 
 logger = logging.getLogger("kagzi.worker")
 
 RELEASE_S = 5.0  # how long the server may take to acknowledge what is handed back
+_HANDING_BACK = 0.25  # of the grace, at most
+_HANDING_BACK_S = 1.0
 
 
 class Serving:
@@ -32,7 +36,15 @@ class Serving:
         self._register = register
         self._executor = executor
         self._grace_s = grace_s
-        self._session = Session(connection, register, executor, on_welcome=self._on_welcome, on_drain=on_drain)
+        self._troubles = Troubles()
+        self._session = Session(
+            connection,
+            register,
+            executor,
+            on_welcome=self._on_welcome,
+            on_drain=on_drain,
+            troubles=self._troubles,
+        )
         self._watchdog: Watchdog | None = None
 
     async def start(self) -> None:
@@ -57,6 +69,8 @@ class Serving:
 
     def _on_welcome(self, welcome: pb.SessionWelcome) -> None:
         if self._watchdog is None:
+            loop = asyncio.get_running_loop()
+            self._troubles.on_report = partial(_call_in, loop, self._session.tell_troubles)
             self._watchdog = Watchdog(
                 self._register.worker_id,
                 self._register.namespace_id,
@@ -64,11 +78,13 @@ class Serving:
                 open_channel=self._connection.blocking_channel,
                 lease_ms=welcome.lease_ms,
                 heartbeat_ms=welcome.heartbeat_ms,
+                troubles=self._troubles,
+                threads=self._executor.threads,
             )
             self._watchdog.start()
 
     async def stop(self) -> None:
-        """Take no more work, finish what is held within the grace time, hand the rest back, say goodbye."""
+        """Take no more work, finish what is held, hand the rest back before the grace time is over, say goodbye."""
         try:
             if not self._session.ended.done():
                 logger.info("worker %s stops; runs to finish: %d", self._register.worker_id, self._executor.active)
@@ -79,7 +95,8 @@ class Serving:
             await self._end()
 
     async def _finish_or_release(self) -> None:
-        if await self._drained(self._grace_s):
+        handing_back_s = min(self._grace_s * _HANDING_BACK, _HANDING_BACK_S)
+        if await self._drained(self._grace_s - handing_back_s):
             return
         logger.warning("%d runs did not finish in time: they are handed back", self._executor.active)
         self._session.refuse_tasks()
@@ -104,6 +121,11 @@ class Serving:
         await self._session.close()
         self._executor.close()
         await self._connection.close()
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+        loop.call_soon_threadsafe(call)
 
 
 def _tell_why(ended: "asyncio.Task[None]") -> None:

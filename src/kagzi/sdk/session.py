@@ -13,12 +13,14 @@ import grpc.aio
 from ..core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
+from ..wire.workers import write_troubles
 from .backoff import Backoff
 from .connection import Connection, Link
 from .held import HeldRuns, SendAgain
 from .history import fetch_history
 from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Outbox, field
 from .ports import Executor
+from .troubles import Troubles
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -41,11 +43,14 @@ class Session:
         *,
         on_welcome: Callable[[pb.SessionWelcome], None],
         on_drain: Callable[[], None],
+        troubles: Troubles | None = None,
     ) -> None:
         self._connection = connection
         self._register = register
         self._on_welcome = on_welcome
         self._on_drain = on_drain
+        self._troubles = troubles or Troubles()
+        self._trouble_due = False
         self._wake = asyncio.Event()
         self._outbox = Outbox(self._wake.set, self._start_hold)
         self.held = HeldRuns(self._outbox, executor, self._fetch_history)
@@ -96,6 +101,10 @@ class Session:
     def drain(self) -> None:
         """Ask for no more work. What is held goes on."""
         self._draining = self._drain_due = True
+        self._wake.set()
+
+    def tell_troubles(self) -> None:
+        self._trouble_due = True
         self._wake.set()
 
     def refuse_tasks(self) -> None:
@@ -215,17 +224,18 @@ class Session:
         self._received.clear()
         if self._heartbeat_due:
             parts.extend(field(HEARTBEAT_TAG, proof) for proof in self.held.proofs())
-        if self._heartbeat_due or self._drain_due or self._goodbye_due:
+        if self._heartbeat_due or self._drain_due or self._goodbye_due or self._trouble_due:
             update = pb.SessionUpdate(
                 drain=self._draining,
                 completed_delta=self.held.completed,
                 failed_delta=self.held.failed,
                 goodbye=self._goodbye_due,
+                troubles=write_troubles(self._troubles.take()),
             )
             parts.append(pb.SessionRequest(update=update).SerializeToString())
             self.held.completed = self.held.failed = 0
             self._said_goodbye = self._goodbye_due
-            self._heartbeat_due = self._drain_due = False
+            self._heartbeat_due = self._drain_due = self._trouble_due = False
         return b"".join(parts)
 
     async def _read(self, call: _Call) -> None:

@@ -46,6 +46,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     version: int | str | None = None
     retry: Retry | None = None
     on_conflict: OnConflict = "existing"
+    concurrency_key: str | None = None
 
 
 BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
@@ -118,6 +119,9 @@ class Start(Generic[I, O]):
     def on_conflict(self, on_conflict: OnConflict) -> Self:
         return self._with(on_conflict=on_conflict)
 
+    def concurrency_key(self, key: str) -> Self:
+        return self._with(concurrency_key=key)
+
 
 # --- as a request -------------------------------------------------------------------------------------------------------
 
@@ -134,19 +138,20 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str) -> 
     timeout = workflow.timeout if isinstance(workflow, Workflow) else None
     return StartRequest(
         namespace=options.namespace or namespace,
-        workflow_type=_checked_name(workflow),
+        workflow_type=checked_workflow_name(workflow),
         workflow_id=_checked_id(options.id),
         request_id=request_id,
-        input=_payload(workflow, options.input),
+        input=input_payload(workflow, options.input),
         version="" if options.version is None else str(options.version),
         labels=checked_labels(options.labels),
-        priority=_checked_priority(options.priority),
-        start_at=_moment(options.start_at, "start_at"),
+        priority=checked_priority(options.priority),
+        start_at=as_moment(options.start_at, "start_at"),
         delay_us=delay,
-        deadline_at=_moment(options.deadline, "deadline"),
+        deadline_at=as_moment(options.deadline, "deadline"),
         timeout_us=None if timeout is None else us_from_timedelta(timeout),
         retry=_checked_retry(options.retry),
         on_conflict=options.on_conflict,
+        concurrency_key=_checked_id(options.concurrency_key, "concurrency_key"),
     )
 
 
@@ -166,7 +171,7 @@ def _name(workflow: Workflow[Any, Any] | str) -> str:
     return workflow if isinstance(workflow, str) else workflow.name
 
 
-def _checked_name(workflow: Workflow[Any, Any] | str) -> str:
+def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
     if isinstance(workflow, Workflow):
         return workflow.name
     if _is_text(workflow):
@@ -177,7 +182,7 @@ def _checked_name(workflow: Workflow[Any, Any] | str) -> str:
     )
 
 
-def _payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | None:
+def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | None:
     if isinstance(workflow, str):
         return None if input is ABSENT else write_payload(ANY, input, what=f"input of {workflow!r}", hook=None)
     what = f"input of workflow {workflow.name!r}"
@@ -194,7 +199,7 @@ def _payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | Non
     return write_payload(workflow.input_codec, input, what=what, hook=None)
 
 
-def _moment(moment: object, what: str) -> Timestamp | None:
+def as_moment(moment: object, what: str) -> Timestamp | None:
     if moment is None:
         return None
     if not isinstance(moment, datetime):
@@ -209,11 +214,11 @@ def _is_text(text: object) -> bool:
     return isinstance(text, str) and bool(text)
 
 
-def _checked_id(id: str | None) -> str:
+def _checked_id(id: str | None, field: str = "id") -> str:
     if id is None:
         return ""
     if not _is_text(id):
-        raise InvalidArgument(f"id={id!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field="id")
+        raise InvalidArgument(f"{field}={id!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field=field)
     return id
 
 
@@ -229,7 +234,7 @@ def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     return given
 
 
-def _checked_priority(priority: object) -> int:
+def checked_priority(priority: object) -> int:
     low, high = limits.PRIORITY_MIN, limits.PRIORITY_MAX
     if isinstance(priority, bool) or not isinstance(priority, int) or not low <= priority <= high:
         raise InvalidArgument(f"priority={priority!r} must be a whole number, {low}..{high}.", field="priority")

@@ -108,7 +108,8 @@ def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutErr
 
 async def _in_thread(run: Run, body: StepBody, on_start: Callable[[], None] | None) -> Any:
     call = partial(body.fn, *body.args, **body.kwargs)
-    job = run.services.threads.begin(call, copy_context(), tell_start=on_start is not None)
+    step = f"{body.step_id} of run {run.run_id}"
+    job = run.services.threads.begin(call, copy_context(), tell_start=on_start is not None, step=step)
     if job.started is not None and on_start is not None:
         await job.started
         on_start()

@@ -2,10 +2,15 @@
 
 import asyncio
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from contextvars import Context as Variables
 from queue import SimpleQueue
 from typing import Any, NamedTuple
+
+_MUCH_S = 0.2  # of a processor
+_SPENT = 100
 
 
 class Job(NamedTuple):
@@ -16,25 +21,55 @@ class Job(NamedTuple):
     variables: Variables
     started: "asyncio.Future[None] | None"  # it has a thread now
     done: "asyncio.Future[Any]"
+    step: str  # what it is, for people
+    queued_at: float
+
+
+class Busy(NamedTuple):
+    """A thread with a body in it. `cpu_s`: what the thread had used of a processor when the body began."""
+
+    thread: int
+    step: str
+    since: float
+    cpu_s: float
+
+
+class Spent(NamedTuple):
+    """A body that has ended, and what its thread had used of a processor then."""
+
+    body: Busy
+    cpu_s: float
+
+
+class Crowd(NamedTuple):
+    """Bodies that wait for a thread. `oldest_at`: since when the first of them does."""
+
+    waiting: int
+    oldest_at: float
+    busy: tuple[Busy, ...]
 
 
 class StepThreads:
     """At most `size` sync bodies at once; more wait. An abandoned body keeps its thread until it returns by itself."""
 
     def __init__(self, size: int) -> None:
-        self._size = max(size, 1)
+        self.size = max(size, 1)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
         self._free = 0  # threads without work; below zero: jobs without thread
+        self._waiting: dict[int, Job] = {}
+        self._busy: dict[int, Busy] = {}
+        self._spent: deque[Spent] = deque(maxlen=_SPENT)
 
-    def begin(self, call: Callable[[], Any], variables: Variables, *, tell_start: bool) -> Job:
+    def begin(self, call: Callable[[], Any], variables: Variables, *, tell_start: bool, step: str = "") -> Job:
         """Run `call` in a thread, with these context variables."""
         loop = asyncio.get_running_loop()
         started: asyncio.Future[None] | None = loop.create_future() if tell_start else None
-        job = Job(loop, call, variables, started, loop.create_future())
+        job = Job(loop, call, variables, started, loop.create_future(), step, time.monotonic())
         with self._lock:
-            if self._free <= 0 and self._threads < self._size:
+            self._waiting[id(job)] = job
+            if self._free <= 0 and self._threads < self.size:
                 self._threads += 1
                 name = f"kagzi-step-{self._threads}"
                 threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -43,6 +78,28 @@ class StepThreads:
         self._jobs.put(job)
         return job
 
+    def busy(self) -> tuple[Busy, ...]:
+        """May be asked from any thread."""
+        with self._lock:
+            return tuple(self._busy.values())
+
+    def spent(self) -> list[Spent]:
+        """Bodies that used much of a processor and ended since this was asked last. May be asked from any thread."""
+        if not self._spent:
+            return []
+        with self._lock:
+            spent = list(self._spent)
+            self._spent.clear()
+        return spent
+
+    def crowd(self) -> Crowd | None:
+        """None: nobody waits. May be asked from any thread."""
+        with self._lock:
+            waiting = [job for job in self._waiting.values() if not job.done.cancelled()]
+            if not waiting:
+                return None
+            return Crowd(len(waiting), waiting[0].queued_at, tuple(self._busy.values()))
+
     def close(self) -> None:
         """Idle threads end now, busy ones when their bodies return."""
         with self._lock:
@@ -50,12 +107,20 @@ class StepThreads:
                 self._jobs.put(None)
 
     def _work(self) -> None:
+        me = threading.get_ident()
         while (job := self._jobs.get()) is not None:
+            with self._lock:
+                self._waiting.pop(id(job), None)
+                self._busy[me] = Busy(me, job.step, time.monotonic(), time.thread_time())
             if not job.done.cancelled():
                 _perform(job)
             del job
+            cpu_s = time.thread_time()
             with self._lock:
                 self._free += 1
+                body = self._busy.pop(me)
+                if cpu_s - body.cpu_s > _MUCH_S:
+                    self._spent.append(Spent(body, cpu_s))
 
 
 def _perform(job: Job) -> None:

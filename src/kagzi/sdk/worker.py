@@ -23,6 +23,8 @@ from .credentials import Tls
 from .executor import Executor
 from .registry import AnyWorkflow, Registry
 from .retry import Retry, retry_of_extra_tries
+from .schedule_options import DeclaredSchedule, checked_schedules
+from .schedules import apply_schedules
 from .serving import Serving
 from .start import checked_labels
 from .workflow import Workflow
@@ -43,14 +45,17 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     hostname: str
     build_id: str
     shutdown_grace_s: float
+    threads: int | None
     api_key: str | None
     tls: bool | Tls | None
+    schedules: tuple[DeclaredSchedule, ...] = ()
 
 
 class Worker:
     """Executes workflows: `async with worker:`, `await worker.run()` or, as a program, `worker.serve()`.
 
-    `retries` (tries after the first) or `retry` is the default of steps. The fluent methods return new workers.
+    `retries` (tries after the first) or `retry` is the default of steps; `threads` is how many sync steps run at once
+    (`max_concurrent`, if not given). `schedules`, declared with `kagzi.schedule`, are made so when it starts. The fluent methods return new workers.
     Raises InvalidArgument for options that cannot work.
     """
 
@@ -67,8 +72,10 @@ class Worker:
         hostname: str | None = None,
         build_id: str | None = None,
         shutdown_grace: Duration = "30s",
+        threads: int | None = None,
         api_key: str | None = None,
         tls: bool | Tls | None = None,
+        schedules: Iterable[DeclaredSchedule] = (),
     ) -> None:
         if retries is not None and retry is not None:
             raise InvalidArgument("retries and retry are both given. Give one of them.", field="retries")
@@ -77,14 +84,16 @@ class Worker:
                 address=address,
                 workflows=tuple(workflows),
                 namespace=namespace,
-                max_concurrent=_checked_concurrency(max_concurrent),
+                max_concurrent=_checked_number(max_concurrent, "max_concurrent"),
                 retry=_checked_retry(retry) if retries is None else retry_of_extra_tries(retries),
                 labels=checked_labels(labels) or NO_LABELS,
                 hostname=hostname or socket.gethostname(),
                 build_id=build_id if build_id is not None else os.environ.get(BUILD_VARIABLE, ""),
                 shutdown_grace_s=parse_duration(shutdown_grace, what="shutdown_grace").total_seconds(),
+                threads=None if threads is None else _checked_number(threads, "threads"),
                 api_key=api_key,
                 tls=tls,
+                schedules=checked_schedules(schedules),
             )
         )
 
@@ -122,7 +131,10 @@ class Worker:
         return self._with(namespace=namespace)
 
     def max_concurrent(self, n: int) -> Self:
-        return self._with(max_concurrent=_checked_concurrency(n))
+        return self._with(max_concurrent=_checked_number(n, "max_concurrent"))
+
+    def threads(self, n: int) -> Self:
+        return self._with(threads=_checked_number(n, "threads"))
 
     def retries(self, n: int) -> Self:
         return self._with(retry=retry_of_extra_tries(n))
@@ -135,6 +147,9 @@ class Worker:
 
     def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
         return self._with(workflows=tuple(workflows))
+
+    def schedules(self, schedules: Iterable[DeclaredSchedule]) -> Self:
+        return self._with(schedules=checked_schedules(schedules))
 
     # --- at work -------------------------------------------------------------------------------------------------------
 
@@ -150,14 +165,25 @@ class Worker:
             )
         options = self._options
         drain_asked = self._drain_asked = asyncio.Event()
+        connection = open_connection(options.address, api_key=options.api_key, tls=options.tls)
         serving = Serving(
-            open_connection(options.address, api_key=options.api_key, tls=options.tls),
+            connection,
             write_register(self._record()),
-            Executor(self._registry, retry=options.retry, build_id=options.build_id),
+            Executor(
+                self._registry,
+                retry=options.retry,
+                threads=options.threads or options.max_concurrent,
+                build_id=options.build_id,
+            ),
             grace_s=options.shutdown_grace_s,
             on_drain=drain_asked.set,
         )
         await serving.start()
+        try:
+            await apply_schedules(connection, checked_namespace(options.namespace), options.schedules)
+        except BaseException:
+            await serving.stop()
+            raise
         self._serving = serving
         return self
 
@@ -237,11 +263,9 @@ class Worker:
         )
 
 
-def _checked_concurrency(n: object) -> int:
+def _checked_number(n: object, what: str) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= limits.WORKER_MAX_CONCURRENT:
-        raise InvalidArgument(
-            f"max_concurrent={n!r} must be a whole number, 1..{limits.WORKER_MAX_CONCURRENT}.", field="max_concurrent"
-        )
+        raise InvalidArgument(f"{what}={n!r} must be a whole number, 1..{limits.WORKER_MAX_CONCURRENT}.", field=what)
     return n
 
 

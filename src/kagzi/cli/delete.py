@@ -1,0 +1,29 @@
+"""`kagzi delete`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from .bulk import bulk_options, refuse_filters, run_bulk
+from .options import address_options, json_option
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", default="", required=False)
+@bulk_options
+@click.option("--reason", default="", help="Kept with the operation.")
+@json_option
+@address_options
+def delete(*, run: str, yes: bool, filters: Sequence[tuple[str, str]], **options: Any) -> int:
+    """Forget runs that have ended, with their history.
+
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
+    and --yes does it. Runs that have not ended are left alone.
+    """
+    if run:
+        named = {
+            key: value for key, value in options.items() if key not in ("reason", "as_json", "address", "namespace")
+        }
+        refuse_filters(run, False, filters, named)
+    return run_bulk("delete", run=run, yes=yes, filters=filters, **options)

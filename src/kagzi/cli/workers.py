@@ -1,0 +1,253 @@
+"""`kagzi workers`."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .console import put_fields, put_json, put_table, say
+from .exits import Exit
+from .options import address_options, duration, json_option
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ..sdk.workers import WorkerEvent, WorkerInfo
+
+_COLOURS = {"online": "green", "draining": "yellow", "offline": "bright_black", "lost": "red", "trouble": "red"}
+_LOOK_S = 0.2
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def workers(context: click.Context) -> int:
+    """Look after workers: who is there, what happened to them, send one home."""
+    if context.invoked_subcommand is not None:
+        return Exit.OK
+    code: int = context.invoke(list_workers)
+    return code
+
+
+@workers.command("list")
+@click.option("--status", type=click.Choice(["online", "draining", "offline"]), help="Only those.")
+@click.option("--workflow", metavar="WORKFLOW", help="Only those that serve it.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
+@click.option("--jsonl", is_flag=True, help="Print JSON, one worker a line.")
+@json_option
+@address_options
+def list_workers(
+    *,
+    status: str | None,
+    workflow: str | None,
+    limit: int,
+    jsonl: bool,
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    """List workers, newest registration first."""
+    found = asyncio.run(_list(status, workflow, limit, address, namespace))
+    views = [_view(worker) for worker in found]
+    if jsonl:
+        for view in views:
+            put_json(view, lines=True)
+    elif as_json:
+        put_json(views)
+    elif not found:
+        say("No workers. Start one: kagzi worker MODULE")
+    else:
+        put_table([_row(worker) for worker in found])
+    return Exit.OK
+
+
+@workers.command()
+@click.argument("worker", metavar="WORKER")
+@json_option
+@address_options
+def get(*, worker: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+    """Show one worker."""
+    found = asyncio.run(_get(worker, address, namespace))
+    view = _view(found)
+    if as_json:
+        put_json(view)
+        return Exit.OK
+    put_fields(
+        {
+            "worker": found.id,
+            "status": _styled(found.status),
+            "host": found.hostname,
+            "pid": str(found.pid or ""),
+            "build": found.build_id,
+            "SDK": found.sdk_version,
+            "serves": _served(found),
+            "slots": f"{found.active} of {found.max_concurrent} in use",
+            "ended": f"{found.completed} completed, {found.failed} failed",
+            "labels": " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())),
+            "registered": view["registered_at"],
+            "last seen": view["last_seen_at"],
+        }
+    )
+    return Exit.OK
+
+
+@workers.command()
+@click.argument("worker", metavar="[WORKER]", required=False)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
+@click.option("--jsonl", is_flag=True, help="Print JSON, one event a line.")
+@json_option
+@address_options
+def events(
+    *, worker: str | None, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None
+) -> int:
+    """Show what happened to a worker, or to all of them, latest first."""
+    found = asyncio.run(_events(worker, limit, address, namespace))
+    views = [
+        {"worker_id": event.worker_id, "kind": str(event.kind), "at": _moment(event.at), "detail": event.detail}
+        for event in found
+    ]
+    if jsonl:
+        for view in views:
+            put_json(view, lines=True)
+    elif as_json:
+        put_json(views)
+    elif not views:
+        say("Nothing has happened.")
+    else:
+        put_table(
+            [
+                {
+                    "at": view["at"],
+                    "worker": view["worker_id"],
+                    "event": _styled(view["kind"]),
+                    "detail": view["detail"].partition("\n")[0],
+                }
+                for view in views
+            ]
+        )
+    return Exit.OK
+
+
+@workers.command()
+@click.argument("worker", metavar="WORKER")
+@click.option("--wait", is_flag=True, help="Until it has left.")
+@click.option("--timeout", type=duration, default="5m", show_default=True, help="How long --wait waits.")
+@json_option
+@address_options
+def drain(
+    *, worker: str, wait: bool, timeout: timedelta, as_json: bool, address: str | None, namespace: str | None
+) -> int:
+    """Let a worker finish what it can, hand back the rest and leave.
+
+    It takes no more work from now on. It has its shutdown_grace to finish; what it hands back others take at once.
+    """
+    found = asyncio.run(_drain(worker, timeout.total_seconds() if wait else 0.0, address, namespace))
+    if as_json:
+        put_json(_view(found))
+    elif found.status == "offline":
+        say(f"{worker} has left")
+    else:
+        say(
+            f"{worker} is {found.status}; runs in its hands: {found.active}. See what it does: kagzi workers get {worker}"
+        )
+    if wait and found.status != "offline":
+        raise TimeoutError(f"{worker} has not left within {timeout.total_seconds():g} s")
+    return Exit.OK
+
+
+# --- asking -------------------------------------------------------------------------------------------------------------
+
+
+async def _list(
+    status: str | None, workflow: str | None, limit: int, address: str | None, namespace: str | None
+) -> list[WorkerInfo]:
+    from ..sdk.workers import Workers
+    from .connection import connected
+
+    async with connected(address, namespace) as server:
+        workers = Workers(server.connection, server.namespace)
+        return [worker async for worker in workers.list(status=status, workflow=workflow, limit=limit)]
+
+
+async def _get(worker_id: str, address: str | None, namespace: str | None) -> WorkerInfo:
+    from ..sdk.workers import Workers
+    from .connection import connected
+
+    async with connected(address, namespace) as server:
+        return await Workers(server.connection, server.namespace).get(worker_id)
+
+
+async def _events(worker_id: str | None, limit: int, address: str | None, namespace: str | None) -> list[WorkerEvent]:
+    from ..sdk.workers import Workers
+    from .connection import connected
+
+    async with connected(address, namespace) as server:
+        workers = Workers(server.connection, server.namespace)
+        return [event async for event in workers.events(worker_id, limit=limit)]
+
+
+async def _drain(worker_id: str, wait_s: float, address: str | None, namespace: str | None) -> WorkerInfo:
+    """The worker as it was seen last: when it had left, or when the wait was over."""
+    from ..sdk.workers import Workers
+    from .connection import connected
+
+    async with connected(address, namespace) as server:
+        workers = Workers(server.connection, server.namespace)
+        worker = await workers.drain(worker_id)
+        if wait_s:
+            try:
+                async with asyncio.timeout(wait_s):
+                    while worker.status != "offline":
+                        await asyncio.sleep(_LOOK_S)
+                        worker = await workers.get(worker_id)
+            except TimeoutError:
+                pass
+        return worker
+
+
+# --- words ----------------------------------------------------------------------------------------------------------------
+
+
+def _view(worker: WorkerInfo) -> dict[str, Any]:
+    return {
+        "worker_id": worker.id,
+        "status": str(worker.status),
+        "hostname": worker.hostname,
+        "pid": worker.pid,
+        "build_id": worker.build_id,
+        "sdk_version": worker.sdk_version,
+        "workflows": [{"workflow": workflow, "version": version} for workflow, version in worker.workflows],
+        "labels": dict(worker.labels),
+        "max_concurrent": worker.max_concurrent,
+        "active": worker.active,
+        "completed": worker.completed,
+        "failed": worker.failed,
+        "registered_at": _moment(worker.registered_at),
+        "last_seen_at": _moment(worker.last_seen_at),
+    }
+
+
+def _row(worker: WorkerInfo) -> dict[str, str]:
+    return {
+        "worker": worker.id,
+        "status": _styled(worker.status),
+        "host": f"{worker.hostname}{f' ({worker.pid})' if worker.pid else ''}",
+        "slots": f"{worker.active}/{worker.max_concurrent}",
+        "serves": _served(worker),
+        "build": worker.build_id,
+        "last seen": _moment(worker.last_seen_at),
+    }
+
+
+def _served(worker: WorkerInfo) -> str:
+    return ", ".join(f"{workflow}@{version}" for workflow, version in worker.workflows)
+
+
+def _styled(word: str) -> str:
+    return click.style(word, fg=_COLOURS.get(word))
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,105 @@
+"""client.versions: which versions of workflows there are, which one new runs get, and which take none any more."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..core.errors import InvalidArgument
+from ..core.times import to_datetime
+from ..core.versions import VersionRecord
+from ..v1 import admin_pb2 as pb
+from ..v1 import common_pb2
+from ..wire.versions import read_version
+from .connection import Connection
+from .workflow import Workflow
+
+_PAGE_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class VersionInfo:
+    """A version as it was when asked. `is_default`: runs that ask for none get it; `is_set`: because somebody said so, and not
+    for being the highest. `open_runs` is what it still has to finish; `workers` are those online that serve it."""
+
+    workflow: str
+    version: str
+    is_default: bool
+    is_set: bool
+    deprecated: bool
+    open_runs: int
+    open_is_capped: bool
+    workers: int
+    first_seen_at: datetime
+
+
+class Versions:
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection = connection
+        self._namespace = namespace
+
+    async def list(self, workflow: Workflow[Any, Any] | str | None = None) -> AsyncIterator[VersionInfo]:
+        """Of one workflow, or of all; latest first seen first."""
+        token = ""
+        while True:
+            request = pb.ListVersionsRequest(
+                namespace_id=self._namespace,
+                workflow_type="" if workflow is None else _type_of(workflow),
+                page=common_pb2.PageRequest(page_size=_PAGE_ROWS, page_token=token),
+            )
+            response = await self._connection.call(lambda link: link.admin.ListVersions, request)
+            for version in response.versions:
+                yield _info(read_version(version))
+            token = response.page.next_page_token
+            if not token or not response.page.has_more:
+                return
+
+    async def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:
+        """Open runs by version: a version with none left can be taken out of service."""
+        return {version.version: version.open_runs async for version in self.list(workflow)}
+
+    async def set_default(self, workflow: Workflow[Any, Any] | str, version: int | str | None) -> VersionInfo:
+        """New runs that ask for no version get this one; None: the highest that is not deprecated. Answers the default.
+        Raises NotFound, and PreconditionFailed for a deprecated one."""
+        request = pb.SetDefaultVersionRequest(
+            namespace_id=self._namespace,
+            workflow_type=_type_of(workflow),
+            version="" if version is None else str(version),
+        )
+        response = await self._connection.call(lambda link: link.admin.SetDefaultVersion, request)
+        return _info(read_version(response.version))
+
+    async def deprecate(
+        self, workflow: Workflow[Any, Any] | str, version: int | str, *, undo: bool = False
+    ) -> VersionInfo:
+        """No new runs of this version; those that are there finish. Raises NotFound, and PreconditionFailed for one that was set
+        as the default."""
+        request = pb.DeprecateVersionRequest(
+            namespace_id=self._namespace,
+            workflow_type=_type_of(workflow),
+            version=str(version),
+            undo=undo,
+        )
+        response = await self._connection.call(lambda link: link.admin.DeprecateVersion, request)
+        return _info(read_version(response.version))
+
+
+def _type_of(workflow: Workflow[Any, Any] | str) -> str:
+    name = workflow if isinstance(workflow, str) else workflow.name
+    if not name:
+        raise InvalidArgument("workflow is empty. Name one, or give the workflow itself.", field="workflow")
+    return name
+
+
+def _info(record: VersionRecord) -> VersionInfo:
+    return VersionInfo(
+        workflow=record.workflow_type,
+        version=record.version,
+        is_default=record.is_default,
+        is_set=record.is_set,
+        deprecated=record.deprecated,
+        open_runs=record.open_runs,
+        open_is_capped=record.open_is_capped,
+        workers=record.workers,
+        first_seen_at=to_datetime(record.first_seen_at),
+    )

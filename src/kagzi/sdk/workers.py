@@ -1,0 +1,151 @@
+"""client.workers: who executes runs, what happened to them, and how to send one home."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..core.errors import InvalidArgument
+from ..core.records import WorkerRecord
+from ..core.states import WorkerStatus
+from ..core.times import to_datetime
+from ..core.workers import WorkerEventKind
+from ..v1 import admin_pb2 as pb
+from ..v1 import common_pb2
+from ..wire.enums import WORKER_STATUS_TO_WIRE
+from ..wire.workers import read_worker, read_worker_event
+from .connection import Connection
+from .workflow import Workflow
+
+_PAGE_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """A worker as it was when asked. `workflows` are what it serves, each with its version; `active` of its `max_concurrent`
+    slots are in use."""
+
+    id: str
+    status: WorkerStatus
+    hostname: str
+    pid: int
+    build_id: str
+    sdk_version: str
+    workflows: tuple[tuple[str, str], ...]
+    labels: Mapping[str, str]
+    max_concurrent: int
+    active: int
+    completed: int
+    failed: int
+    registered_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEvent:
+    """Something that happened to a worker: it registered, reconnected, was told to drain (`draining`), had finished (`drained`),
+    left, was lost, or reported trouble."""
+
+    worker_id: str
+    kind: WorkerEventKind
+    at: datetime
+    detail: str
+
+
+class Workers:
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection = connection
+        self._namespace = namespace
+
+    async def list(
+        self,
+        *,
+        status: WorkerStatus | str | None = None,
+        workflow: Workflow[Any, Any] | str | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[WorkerInfo]:
+        """Newest registration first. Those that left stay in the list for 30 days."""
+        wanted = None if status is None else WORKER_STATUS_TO_WIRE[_status(status)]
+        token = ""
+        remaining = limit
+        while remaining is None or remaining > 0:
+            size = _PAGE_ROWS if remaining is None else min(remaining, _PAGE_ROWS)
+            request = pb.ListWorkersRequest(
+                namespace_id=self._namespace,
+                task_queue=_type_of(workflow),
+                status_filter=wanted,
+                page=common_pb2.PageRequest(page_size=size, page_token=token),
+            )
+            response = await self._connection.call(lambda link: link.admin.ListWorkers, request)
+            for worker in response.workers:
+                yield _info(read_worker(worker))
+            token = response.page.next_page_token
+            if remaining is not None:
+                remaining -= len(response.workers)
+            if not token or not response.page.has_more:
+                return
+
+    async def get(self, id: str) -> WorkerInfo:
+        """Raises NotFound."""
+        request = pb.GetWorkerRequest(namespace_id=self._namespace, worker_id=id)
+        response = await self._connection.call(lambda link: link.admin.GetWorker, request)
+        return _info(read_worker(response.worker))
+
+    async def events(self, id: str | None = None, *, limit: int | None = None) -> AsyncIterator[WorkerEvent]:
+        """Of one worker, or of all; latest first. Raises NotFound for a worker that nobody knows."""
+        token = ""
+        remaining = limit
+        while remaining is None or remaining > 0:
+            size = _PAGE_ROWS if remaining is None else min(remaining, _PAGE_ROWS)
+            request = pb.ListWorkerEventsRequest(
+                namespace_id=self._namespace,
+                worker_id=id or "",
+                page=common_pb2.PageRequest(page_size=size, page_token=token),
+            )
+            response = await self._connection.call(lambda link: link.admin.ListWorkerEvents, request)
+            for letter in response.events:
+                event = read_worker_event(letter)
+                yield WorkerEvent(event.worker_id, event.kind, to_datetime(event.at), event.detail)
+            token = response.page.next_page_token
+            if remaining is not None:
+                remaining -= len(response.events)
+            if not token or not response.page.has_more:
+                return
+
+    async def drain(self, id: str) -> WorkerInfo:
+        """It takes no more work, finishes what it can within its `shutdown_grace`, hands back the rest and leaves. Answers at
+        once: its status is `offline` when it has left. Raises NotFound."""
+        request = pb.DrainWorkerRequest(namespace_id=self._namespace, worker_id=id)
+        response = await self._connection.call(lambda link: link.admin.DrainWorker, request)
+        return _info(read_worker(response.worker))
+
+
+def _status(status: WorkerStatus | str) -> WorkerStatus:
+    try:
+        return WorkerStatus(status)
+    except ValueError:
+        words = ", ".join(WorkerStatus)
+        raise InvalidArgument(f"status={status!r} is none of {words}.", field="status") from None
+
+
+def _type_of(workflow: Workflow[Any, Any] | str | None) -> str | None:
+    return workflow.name if isinstance(workflow, Workflow) else workflow
+
+
+def _info(record: WorkerRecord) -> WorkerInfo:
+    return WorkerInfo(
+        id=record.worker_id,
+        status=record.status,
+        hostname=record.hostname,
+        pid=record.pid,
+        build_id=record.build_id,
+        sdk_version=record.sdk_version,
+        workflows=tuple((served.workflow_type, served.version) for served in record.served),
+        labels=record.labels,
+        max_concurrent=record.max_concurrent,
+        active=record.active_count,
+        completed=record.total_completed,
+        failed=record.total_failed,
+        registered_at=to_datetime(record.registered_at),
+        last_seen_at=to_datetime(record.last_heartbeat_at),
+    )
