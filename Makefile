@@ -18,7 +18,8 @@ PYTHON_DIRS := $(wildcard src tests examples bench scripts)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test unit interleavings campaign lint format gen gen-check lock bench clean
+.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain
+.PHONY: lint format gen gen-check lock bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,8 +52,40 @@ unit: $(VENV)/.installed-dev ## Only the test suite (ARGS="tests/core -k retry",
 interleavings: $(VENV)/.installed-dev ## Park against signal, child end and timer 10,000 times on every store (minutes)
 	KAGZI_TEST_INTERLEAVINGS=10000 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/store/conformance/test_interleavings.py $(ARGS)
 
+properties: $(VENV)/.installed-dev ## Random programs with a crash and a cancellation at every moment: 2,000, and 100 on each store (an hour)
+	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/acceptance/test_every_boundary.py $(ARGS)
+
 campaign: $(VENV)/.installed-dev ## The promises with real processes on every set-up, one server on PostgreSQL included (minutes)
 	KAGZI_TEST_CAMPAIGN=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup tests/acceptance $(ARGS)
+
+# --- campaigns: minutes to an hour each, on a quiet machine; figures go to build/campaigns and are not measured twice --------
+
+CAMPAIGN := KAGZI_TEST_CAMPAIGNS=1 $(BIN)/python -m pytest --numprocesses 0 --capture no
+
+campaigns: rolling two-servers drain million pgbouncer partitioned ## All of the following
+
+rolling: $(VENV)/.installed-dev ## Restart 2 servers and 4 workers in turn under 50 runs/s for 60 s
+	$(CAMPAIGN) tests/campaigns/test_rolling.py $(ARGS)
+
+two-servers: $(VENV)/.installed-dev ## Throughput and pickup with the load balanced over two servers
+	$(CAMPAIGN) tests/campaigns/test_two_servers.py $(ARGS)
+
+drain: $(VENV)/.installed-dev ## SIGTERM of a worker with 20 running runs, 100 times
+	$(CAMPAIGN) tests/campaigns/test_drain.py $(ARGS)
+
+million: $(VENV)/.installed-dev ## 1,000,000 finished and 100,000 sleeping runs in each store against a small one, and retention
+	$(CAMPAIGN) tests/campaigns/test_million.py tests/campaigns/test_retention.py $(ARGS)
+
+pgbouncer: $(VENV)/.installed-dev ## The promises with real processes through PgBouncer in transaction mode
+	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install --yes --no-install-recommends pgbouncer \
+	    || { echo "!!! pgbouncer IS ABSENT and could not be installed: Kagzi through a pooler is NOT proven by this run" >&2; exit 1; }
+	KAGZI_TEST_CAMPAIGNS=1 $(BIN)/python -m pytest --numprocesses 0 tests/campaigns/test_pgbouncer.py
+	KAGZI_TEST_PGBOUNCER=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup tests/acceptance tests/store/conformance $(ARGS)
+
+partitioned: $(VENV)/.installed-dev ## Every verb of the store on PostgreSQL with hash-partitioned tables
+	KAGZI_TEST_PARTITIONS=4 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/store/conformance -k postgres $(ARGS)
+
+# --- checks -----------------------------------------------------------------------------------------------------------
 
 lint: $(VENV)/.installed-dev ## Style, types, import contracts, dead code, duplicates
 	$(BIN)/ruff check $(PYTHON_DIRS)

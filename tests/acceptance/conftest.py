@@ -1,27 +1,39 @@
 """Every promise is kept by real processes, on both stores, and by two servers on one PostgreSQL."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.pgbouncer import PgBouncer
+from tests.support.postgres import Databases
 from tests.support.processes import Processes
 
-from .site import SETUPS, Site
+from .site import POOLED, SETUPS, Site
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres: Databases) -> Iterator[PgBouncer]:
+    with PgBouncer(postgres.url) as pooler:
+        yield pooler
 
 
 @pytest.fixture(params=SETUPS)
 def setup(request: pytest.FixtureRequest) -> str:
     if request.param != "sqlite":
         request.getfixturevalue("postgres_url")  # before a loop runs
+    if request.param in POOLED:
+        request.getfixturevalue("pgbouncer")
     return request.param
 
 
 @pytest.fixture
 async def site(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
     database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
+    pooler = request.getfixturevalue("pgbouncer").through(database) if setup in POOLED else None
+    options = ("--db-direct", database) if setup == "pgbouncer-and-direct" else ()
     async with Processes(tmp_path) as processes:
-        site = Site(processes, database, tmp_path)
-        for _ in range(2 if setup == "two-servers" else 1):
+        site = Site(processes, database, tmp_path, *options, pooler=pooler)
+        for _ in range(1 if setup in ("sqlite", "postgres") else 2):
             await site.add_server()
         yield site

@@ -9,7 +9,7 @@ import signal
 from datetime import timedelta
 from typing import Any
 
-from kagzi import ChildError, Context, Retry, Signal, StepError, Won, current_step, workflow
+from kagzi import ChildError, Context, NonRetryable, Retry, Signal, StepError, Won, current_step, workflow
 
 from .flows import LEDGER, note
 
@@ -38,7 +38,8 @@ async def pick(text: str, failing: bool) -> str:
 
 
 async def hold(seconds: float = 1.0) -> str:
-    return await say("hold", seconds)
+    """With KAGZI_TEST_HOLD nobody leaves it alive."""
+    return await say("hold", float(os.environ.get("KAGZI_TEST_HOLD", seconds)))
 
 
 # --- 1, 2, 3: retries, errors, timeouts -------------------------------------------------------------------------------
@@ -105,6 +106,31 @@ async def times_out(ctx: Context) -> str:
     return caught
 
 
+async def breaks(text: str) -> None:
+    note("begin", text)
+    try:
+        raise KeyError(text)
+    except KeyError as cause:
+        raise NonRetryable(f"{text} is not known", metadata={"key": text}) from cause
+
+
+@workflow
+async def errors_are_kept(ctx: Context, ends_well: bool) -> str:
+    try:
+        await ctx.step("breaks").run(breaks, "it")
+    except StepError as error:
+        detail = error.error
+        cause = detail.cause.type if detail.cause is not None else "nothing"
+        caught = f"{error.step} {error.kind} {error.attempts} {detail.message} {cause} {dict(detail.metadata)}"
+        caught += f" {error.matches(NonRetryable)} {error.matches(ValueError)} {'in breaks' in detail.traceback}"
+    else:
+        caught = "nothing"
+    await ctx.step("hold").run(hold)
+    if not ends_well:
+        raise LookupError(caught)
+    return caught
+
+
 @workflow(timeout="1500ms")
 async def too_long(ctx: Context) -> str:
     await ctx.step("before").run(say, "before")
@@ -119,7 +145,6 @@ async def poison(ctx: Context) -> str:
 
 async def bite() -> str:
     note("begin")
-    await asyncio.sleep(0.05)  # the server knows by now that the run was received
     if os.environ.get("KAGZI_TEST_ANTIDOTE"):
         return "cured"
     os.kill(os.getpid(), signal.SIGKILL)

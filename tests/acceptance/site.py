@@ -1,4 +1,5 @@
-"""A small installation of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL."""
+"""A small installation of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
+directly or through PgBouncer."""
 
 import asyncio
 import os
@@ -16,7 +17,15 @@ from tests.support.ledger import Entry, Ledger
 from tests.support.processes import Process, Processes, ServerProcess
 
 # One server on PostgreSQL does nothing that two on one PostgreSQL do not do; `make campaign` runs it all the same.
-SETUPS = ("sqlite", "postgres", "two-servers") if os.environ.get("KAGZI_TEST_CAMPAIGN") else ("sqlite", "two-servers")
+# `make pgbouncer`: two servers through one pooler in transaction mode, deaf to each other; the same with a way around it for
+# wake-ups.
+POOLED = ("pgbouncer", "pgbouncer-and-direct")
+if os.environ.get("KAGZI_TEST_PGBOUNCER"):
+    SETUPS: tuple[str, ...] = POOLED
+elif os.environ.get("KAGZI_TEST_CAMPAIGN"):
+    SETUPS = ("sqlite", "postgres", "two-servers")
+else:
+    SETUPS = ("sqlite", "two-servers")
 TIMINGS = ("--lease", "2s", "--heartbeat", "400ms", "--reconnect-grace", "1s")
 FLOWS = "tests.acceptance.flows"
 EXECUTION_FLOWS = "tests.acceptance.execution_flows"
@@ -24,16 +33,20 @@ PATIENCE_S = 60.0
 
 
 class Site:
-    """`servers` that run on one database, and a ledger that the bodies of steps write."""
+    """`servers` that run on one database, and a ledger that the bodies of steps write. `pooler`: the URL through it."""
 
-    def __init__(self, processes: Processes, database: str, directory: Path) -> None:
+    def __init__(
+        self, processes: Processes, database: str, directory: Path, *options: str, pooler: str | None = None
+    ) -> None:
         self._processes = processes
         self._database = database
+        self._served = pooler or database
+        self._options = (*TIMINGS, *options)
         self.ledger = Ledger(directory / "ledger.jsonl")
         self.servers: list[ServerProcess] = []
 
     async def add_server(self, *options: str) -> ServerProcess:
-        server = await self._processes.server(self._database, *TIMINGS, *options)
+        server = await self._processes.server(self._served, *self._options, *options)
         self.servers.append(server)
         return server
 
@@ -41,7 +54,7 @@ class Site:
         """The same server again, on the same port, after it was killed."""
         before = self.servers[index]
         await before.wait()
-        server = await self._processes.server(self._database, *TIMINGS, "--listen", before.grpc)
+        server = await self._processes.server(self._served, *self._options, "--listen", before.grpc)
         self.servers[index] = server
         return server
 

@@ -11,6 +11,7 @@ from kagzi import Kagzi, Run
 from tests.support.processes import Process
 
 from . import programs
+from .keeping import replaced
 from .site import Site
 
 MODULE = "tests.acceptance.programs"
@@ -24,15 +25,6 @@ async def start_all(client: Kagzi, given_programs: list[programs.Program]) -> li
         for _ in range(programs.signals_in(program)):
             await run.signal(programs.go, "went")
     return runs
-
-
-async def keep_alive(site: Site, workers: list[Process]) -> None:
-    """Whoever has died is replaced."""
-    while True:
-        for index, worker in enumerate(workers):
-            if not worker.running:
-                workers[index] = await site.worker(module=MODULE, KAGZI_TEST_CRASHES=CRASH_PERCENT)
-        await asyncio.sleep(0.05)
 
 
 @settings(
@@ -49,16 +41,12 @@ async def test_crashes_change_nothing(site: Site, drawn: list[programs.Program])
         expected = await asyncio.gather(*(run.result(timeout="60s") for run in runs))
         await steady.terminate()
 
-        workers = [await site.worker(module=MODULE, KAGZI_TEST_CRASHES=CRASH_PERCENT) for _ in range(2)]
-        keeper = asyncio.create_task(keep_alive(site, workers))
-        try:
+        async def crashing() -> Process:
+            return await site.worker(module=MODULE, KAGZI_TEST_CRASHES=CRASH_PERCENT)
+
+        async with replaced([await crashing(), await crashing()], crashing):
             runs = await start_all(client, drawn)
             results = await asyncio.gather(*(run.result(timeout="60s") for run in runs))
-        finally:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
-            for worker in workers:
-                worker.kill()
     assert results == expected
     check_bodies(site)
 

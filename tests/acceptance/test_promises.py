@@ -5,10 +5,10 @@ import itertools
 
 import pytest
 
-from kagzi import Kagzi, ResourceExhausted, RunError, RunStatus
+from kagzi import ResourceExhausted, RunError, RunStatus
 
 from . import flows
-from .site import Site
+from .site import Site, until_status
 
 
 async def test_p1_what_was_accepted_is_kept_when_the_server_is_killed(site: Site) -> None:
@@ -70,7 +70,7 @@ async def test_p5_timers_of_a_server_that_died_fire(site: Site) -> None:
         runs = await asyncio.gather(*(client.start(flows.long_nap, 2.5) for _ in range(10)))
         await site.until(lambda entries: len(entries) == 20, "all runs before their nap")
         for run in runs:
-            await until_status(client, run.id, RunStatus.SLEEPING)
+            await until_status(run, RunStatus.SLEEPING)
         site.servers[0].kill()
         if len(site.servers) == 1:
             await site.restart(0)
@@ -78,12 +78,6 @@ async def test_p5_timers_of_a_server_that_died_fire(site: Site) -> None:
     assert worker.running
     befores = [entry for entry in site.ledger.entries(event="begin") if entry.step_id == "before"]
     assert len(befores) == 10, "a step ran again because its run had slept"
-
-
-async def until_status(client: Kagzi, run_id: str, status: RunStatus) -> None:
-    async with asyncio.timeout(10):
-        while await client.get(run_id).status() is not status:  # noqa: ASYNC110  falling asleep is seen only by looking
-            await asyncio.sleep(0.01)
 
 
 async def test_p8_racing_starts_of_one_id_make_one_run(site: Site) -> None:

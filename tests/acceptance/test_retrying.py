@@ -8,6 +8,7 @@ import pytest
 from kagzi import ErrorKind, Retry, RunError, RunStatus
 
 from . import execution_flows as flows
+from .keeping import replaced
 from .site import Site, until_status
 
 
@@ -104,23 +105,15 @@ async def test_a_run_that_kills_every_worker_is_put_aside_and_harms_nobody(site:
     async with site.client() as client:
         bad = await client.start(flows.poison)
         good = await asyncio.gather(*(client.start(flows.slow_leaf, 0.2) for _ in range(20)))
-        deaths = 0
-        async with asyncio.timeout(100):
-            while await bad.status() is not RunStatus.PAUSED:
-                for index, worker in enumerate(workers):
-                    if not worker.running:
-                        deaths += 1
-                        workers[index] = await site.author()
-                await asyncio.sleep(0.02)
-        assert deaths <= 11
-        assert site.executions(bad)["bite"] == 10
-        assert await asyncio.gather(*(run.result(timeout="30s") for run in good)) == ["slow"] * 20
+        async with replaced(workers, site.author) as dead:
+            await until_status(bad, RunStatus.PAUSED, timeout_s=100)
+            assert len(dead) <= 11
+            assert site.executions(bad)["bite"] == 10
+            assert await asyncio.gather(*(run.result(timeout="30s") for run in good)) == ["slow"] * 20
         info = await bad.info()
         assert info.problem is not None
         assert "10 times" in info.problem.message
         assert "resume" in str(await bad.explain()) + (await bad.explain()).remedy
-        for worker in workers:
-            worker.kill()
         await site.author(KAGZI_TEST_ANTIDOTE="1")
         await bad.resume()
         assert await bad.result(timeout="30s") == "cured"

@@ -19,7 +19,9 @@ from kagzi.core.errors import ErrorDetail, ErrorKind
 from kagzi.core.records import ClaimedRun, RunKey
 from kagzi.core.retry import RetryPolicy
 from kagzi.engine import Engine, Explanation, Session
-from tests.engine.parties import RecordingOutlet, complete, held, start, worker
+from kagzi.store.protocol import LeaseTerms
+from kagzi.system import SystemIds
+from tests.engine.parties import MovableClock, RecordingOutlet, TroubledStore, complete, held, start, worker
 
 
 class Scene:
@@ -109,8 +111,10 @@ async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
 
 async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
     run_id = scene.run.run.run_id
-    await scene.engine.control.pause("default", run_id=run_id)
-    assert (await scene.explain()).reason == "pause_requested"
+    await scene.engine.control.pause("default", run_id=run_id, reason="lunch")
+    explained = await scene.explain()
+    assert explained.reason == "pause_requested"
+    assert "(lunch)" in explained.sentence
     await scene.engine.control.cancel("default", run_id=run_id, reason="too dear")
     explained = await scene.explain()
     assert explained.reason == "cancel_requested"
@@ -190,6 +194,19 @@ async def test_a_retry_of_the_whole_run(engine: Engine) -> None:
     assert "attempt 2 of 3 at 20" in explained.sentence
 
 
+async def test_behind_another_run(engine: Engine, store: TroubledStore, clock: MovableClock) -> None:
+    first = await engine.runs.start(start())
+    key = RunKey("default", SystemIds().run_id(clock.now()))
+    behind = StartRun(
+        run=key, workflow_id="second", workflow_type="hello", request_id="second", blocked_by=first.run_id
+    )
+    now = clock.now()
+    await store.write([behind], now, LeaseTerms(now, now))
+    explained = await engine.explanations.explain("default", run_id=key.run_id)
+    assert explained.reason == "waiting_for_run"
+    assert first.run_id in explained.sentence
+
+
 # --- paused and ended ---------------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +216,12 @@ async def test_paused_by_somebody(engine: Engine) -> None:
     explained = await engine.explanations.explain("default", run_id=started.run_id)
     assert explained.reason == "paused"
     assert f"kagzi resume {started.run_id}" in explained.remedy
+    assert explained.sentence == "It was paused."
+    await engine.control.resume("default", run_id=started.run_id)
+    await engine.control.pause("default", run_id=started.run_id, reason="the bank is closed.")
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.sentence == "It was paused: the bank is closed."
+    assert explained.facts["pause_reason"] == "the bank is closed."
 
 
 async def test_paused_because_the_code_does_not_fit(scene: Scene) -> None:

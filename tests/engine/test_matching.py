@@ -9,7 +9,6 @@ from kagzi.core.outcomes import Existing, Started
 from kagzi.core.records import Lease, RunKey
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
-from kagzi.engine.versions import best_first
 from kagzi.store.protocol import TypeKey
 from tests.engine.parties import (
     TIMEOUT_S,
@@ -115,11 +114,6 @@ async def test_a_version_is_matched_only_by_a_worker_that_serves_it(engine: Engi
     await old.tasks_given(1)
     await engine.runs.start(start())  # unpinned: the newest version that is served
     assert [run.version for run in await new.tasks_given(2)] == ["10", "10"]
-
-
-def test_versions_are_compared_as_numbers_if_both_are() -> None:
-    assert best_first(["9", "10", "1"]) == ("10", "9", "1")
-    assert best_first(["v9", "v10"]) == ("v9", "v10")
 
 
 async def test_a_worker_serves_all_its_types(engine: Engine) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi.core.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun
-from kagzi.core.errors import ErrorCode, InvalidArgument
+from kagzi.core.errors import ErrorCode, ErrorKind, InvalidArgument
 from kagzi.core.outcomes import Begun, LeaseLost, Parked, Recorded, Refused, RunClosed, RunNotFound
 from kagzi.core.records import ClaimedRun, Held, Lease, Payload, RunKey
 from kagzi.core.states import RunStatus, WorkerStatus
@@ -120,7 +120,50 @@ async def test_closing_returns_what_had_not_arrived_and_leaves_the_rest_a_grace(
     await session.close()
     assert await status_of(engine, arrived.run.run_id) == RunStatus.RUNNING
     assert await status_of(engine, under_way.run.run_id) == RunStatus.PENDING
-    assert (await engine.runs.get("default", run_id=under_way.run.run_id)).lost_leases == 0
+    # What it does may be what broke the stream.
+    assert (await engine.runs.get("default", run_id=under_way.run.run_id)).lost_leases == 1
+
+
+async def test_a_run_that_breaks_every_stream_before_it_is_known_to_have_arrived_is_put_aside(
+    make_engine: MakeEngine, clock: MovableClock
+) -> None:
+    engine = make_engine(claim_cap=3, reconnect_grace_ms=20, lease_ms=600)
+    await engine.start()
+    clock.ahead_us += 600_000  # the server has been up for longer than a lease
+    started = await engine.runs.start(start())
+    for _ in range(3):
+        outlet = RecordingOutlet()
+        session = await engine.sessions.open(worker("hello"), (), outlet)
+        await outlet.tasks_given(1)
+        await session.close()
+
+    async def put_aside() -> bool:
+        return await status_of(engine, started.run_id) == RunStatus.PAUSED
+
+    await until(put_aside)
+    problem = (await engine.runs.get("default", run_id=started.run_id)).problem
+    assert problem is not None
+    assert problem.kind is ErrorKind.LOST
+
+
+async def test_leaving_coming_again_and_stopping_are_not_counted(make_engine: MakeEngine) -> None:
+    engine = make_engine(claim_cap=2)
+    await engine.start()
+    started = await engine.runs.start(start())
+    for _ in range(3):
+        outlet = RecordingOutlet()
+        session = await engine.sessions.open(worker("hello", worker_id="the-same"), (), outlet)
+        await outlet.tasks_given(1)
+        again = RecordingOutlet()  # its stream to this server broke, which has not noticed yet
+        session = await engine.sessions.open(worker("hello", worker_id="the-same"), (), again)
+        await again.tasks_given(1)
+        await session.goodbye()
+    last = RecordingOutlet()
+    await engine.sessions.open(worker("hello"), (), last)
+    await last.tasks_given(1)
+    await engine.stop()
+    record = await engine.runs.get("default", run_id=started.run_id)
+    assert (record.status, record.lost_leases) == (RunStatus.PENDING, 0)
 
 
 async def test_after_the_grace_another_worker_gets_the_run(make_engine: MakeEngine, clock: MovableClock) -> None:

@@ -34,6 +34,7 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
     ("name", "text", "read"),
     [
         ("db", "sqlite:///x.db", lambda c: c.db),
+        ("db_direct", "postgresql://database/kagzi", lambda c: c.db_direct),
         ("listen", "[::1]:7", lambda c: str(c.listen)),
         ("http", "127.0.0.1:9", lambda c: str(c.http)),
         ("lease", "1m", lambda c: c.settings.lease_ms),
@@ -42,6 +43,9 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
         ("look_interval", "7s", lambda c: c.settings.look_interval_ms),
         ("resident_wait", "7ms", lambda c: c.settings.resident_wait_ms),
         ("cleanup", "7s", lambda c: c.settings.cleanup_ms),
+        ("schedule_late", "7s", lambda c: c.settings.schedule_late_ms),
+        ("retention", "7d", lambda c: c.settings.retention_ms),
+        ("housekeeping", "7s", lambda c: c.settings.housekeeping_ms),
         ("claim_cap", "3", lambda c: c.settings.claim_cap),
         ("payload_bytes", "1000", lambda c: c.settings.payload_bytes),
         ("strict_namespaces", "true", lambda c: c.settings.strict_namespaces),
@@ -52,11 +56,12 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
     ],
 )
 def test_every_setting_is_real_in_every_place(tmp_path: Path, name: str, text: str, read: Any) -> None:
-    before = read(load(tmp_path))
-    by_flag = read(load(tmp_path, **{name: text}))
-    by_environment = read(load(tmp_path, {f"KAGZI_{name.upper()}": text}))
+    around = {"KAGZI_DB": "postgresql://pooler/kagzi"} if name == "db_direct" else {}
+    before = read(load(tmp_path, around))
+    by_flag = read(load(tmp_path, around, **{name: text}))
+    by_environment = read(load(tmp_path, {**around, f"KAGZI_{name.upper()}": text}))
     (tmp_path / "kagzi.toml").write_text(f'{name.replace("_", "-")} = "{text}"\n')
-    by_file = read(load(tmp_path))
+    by_file = read(load(tmp_path, around))
     assert by_flag == by_environment == by_file != before
 
 
@@ -84,6 +89,7 @@ def test_http_can_be_off(tmp_path: Path) -> None:
         ({"http": "nonsense"}, ["http", "HOST:PORT"]),
         ({"db": "mysql://x"}, ["db", "postgresql://"]),
         ({"db": "sqlite://x.db"}, ["db", "sqlite:///"]),
+        ({"db_direct": "postgresql://database/kagzi"}, ["db_direct", "pooler"]),
         ({"payload_bytes": "99999999"}, ["payload_bytes", "2097152"]),
         ({"insecure": "perhaps"}, ["insecure"]),
     ],

@@ -144,7 +144,7 @@ async def test_the_largest_payloads_are_served(memory_stubs: Stubs) -> None:
     ("call", "field"),
     [
         (lambda s: s.start(task_queue="elsewhere"), "task_queue"),
-        (lambda s: s.start(concurrency_key="k"), "concurrency_key"),
+        (lambda s: s.start(concurrency_key="k\0"), "concurrency_key"),
         (lambda s: s.start(priority=101), "priority"),
         (lambda s: s.start(labels={"a": "\0"}), "labels[a]"),
         (lambda s: s.poll("w", task_queue="a", workflow_types=["b"]), "task_queue"),

@@ -45,7 +45,7 @@ async def test_a_batch_is_answered_item_by_item(stubs: Stubs) -> None:
     request = workflow_pb2.StartBatchRequest(
         starts=[
             workflow_pb2.StartWorkflowRequest(workflow_type="greet", workflow_id="one"),
-            workflow_pb2.StartWorkflowRequest(workflow_type="greet", concurrency_key="no"),
+            workflow_pb2.StartWorkflowRequest(workflow_type="greet", concurrency_key="n\0"),
             workflow_pb2.StartWorkflowRequest(workflow_type=""),
             workflow_pb2.StartWorkflowRequest(workflow_type="greet", workflow_id="one"),
             workflow_pb2.StartWorkflowRequest(workflow_type="greet", namespace_id="elsewhere"),

@@ -51,7 +51,7 @@ _INITDB_OPTIONS = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--
 
 # Becomes postgres, as another user if one is given, after asking the kernel (Linux) to end it with its parent, also
 # after `kill -9` of that. A process of its own, since forking hooks (`preexec_fn`) and threads do not go together.
-_LAUNCHER = """
+LAUNCHER = """
 import ctypes, os, signal, sys
 user, command = sys.argv[1], sys.argv[2:]
 if user:
@@ -107,7 +107,7 @@ class PostgresServer:
         """Returns when the server accepts connections. Does nothing if it runs already."""
         if self._process is not None and self._process.poll() is None:
             return
-        launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, "" if self._user is None else str(self._user)]
+        launcher = [sys.executable, "-I", "-S", "-c", LAUNCHER, "" if self._user is None else str(self._user)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*launcher, self._bin / "postgres", "-D", self._data, "-k", self._directory, "-p", "5432"],

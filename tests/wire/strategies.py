@@ -137,6 +137,10 @@ run_records = st.builds(
     forked_from=st.none() | names,
     continued_as=st.none() | names,
     pause_requested=st.booleans(),
+    pause_reason=texts,
+    schedule_id=st.none() | names,
+    concurrency_key=texts,
+    blocked_by=st.none() | names,
     waits=st.lists(names, max_size=2).map(tuple),
     input=maybe_payloads,
     context=maybe_payloads,
@@ -232,4 +236,7 @@ run_filters = st.builds(
     workflow_id=texts,
     version=texts,
     parent_run_id=texts,
+    schedule_id=texts,
+    concurrency_key=texts,
+    has_problem=st.none() | st.booleans(),
 )

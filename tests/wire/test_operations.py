@@ -207,7 +207,6 @@ def test_every_kind_is_understood() -> None:
     [
         ({"namespace_id": "elsewhere"}, "namespace_id"),
         ({"on_conflict": workflow_pb2.ON_CONFLICT_REPLACE}, "on_conflict"),
-        ({"concurrency_key": "k"}, "concurrency_key"),
         ({"delay": Duration(seconds=1), "start_at": Timestamp(seconds=1)}, "delay"),
     ],
 )

@@ -157,7 +157,6 @@ def test_a_nonce_no_claim_draws_fits_no_run() -> None:
 @pytest.mark.parametrize(
     ("letter", "field"),
     [
-        (workflow_pb2.StartWorkflowRequest(workflow_type="t", concurrency_key="k"), "concurrency_key"),
         (workflow_pb2.StartWorkflowRequest(workflow_type="t", on_conflict=9), "on_conflict"),  # type: ignore[arg-type]
     ],
 )
@@ -201,11 +200,6 @@ def test_types_without_versions_are_served_at_version_1() -> None:
 @pytest.mark.parametrize(
     ("letter", "field"),
     [
-        (workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(schedule_id="s")), "filter.schedule_id"),
-        (
-            workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(has_problem=False)),
-            "filter.has_problem",
-        ),
         (workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(statuses=[42])), "status"),  # type: ignore[list-item]
         (
             workflow_pb2.ListWorkflowsRequest(

@@ -43,6 +43,8 @@ class FakeExecution:
 
 
 class FakeExecutor:
+    threads = None
+
     def __init__(self) -> None:
         self.executions: list[FakeExecution] = []
         self.released: list[str] = []

@@ -87,8 +87,9 @@ class FakePort:
         """Messages are slow or quick, but they never overtake each other: the first on its way is the one that arrives."""
         try:
             self._commit(self._on_their_way.pop(0))
-        except AssertionError as broken:
+        except (AssertionError, LookupError) as broken:
             self._server.broken.append(broken)
+            self._server.news.set()
             self.was_cut.set()
 
     def _commit(self, batch: list[tuple[pb.Operation, OnAnswer | None]]) -> None:
@@ -100,7 +101,9 @@ class FakePort:
                 assert self.execution is not None
                 self.execution.abandon("its lease was lost")
                 break
-            outcome = self._server.apply(self, operation)
+            outcome = self._apply(operation)
+            if outcome is None:
+                return
             self._commits += 1
             cut = self._cut_after is not None and self._commits >= self._cut_after
             if on_answer is None and isinstance(outcome, Refused):
@@ -115,6 +118,15 @@ class FakePort:
             if not self.closed.is_set():
                 on_answer(answer)
 
+    def _apply(self, operation: pb.Operation) -> Outcome | None:
+        """None: the worker is cut off just before or just after it."""
+        kind = operation.WhichOneof("kind")
+        self._server.moment(self, f"before {kind}")
+        outcome = None if self.was_cut.is_set() else self._server.apply(self, operation)
+        if outcome is not None:
+            self._server.moment(self, f"after {kind}")
+        return None if self.was_cut.is_set() else outcome
+
     def _answer(self, outcome: Outcome) -> Answer:
         if isinstance(outcome, Recorded | Begun):
             return Answer(outcome.seq, outcome.at, None)
@@ -128,19 +140,21 @@ class FakeServer(Operations):
     def __init__(self, *workflows: AnyWorkflow, latency: Callable[[], int] = lambda: 0, **options: Any) -> None:
         self.loop = asyncio.get_running_loop()
         self.latency = latency
-        self.workflows = workflows
+        self.registry = Registry(workflows)
         self.options = options
         self.executor = self.new_executor()
         self.runs: list[FakeRun] = []
         self.messages = 0
-        self.broken: list[AssertionError] = []  # rules that a worker broke
+        self.broken: list[Exception] = []  # rules that a worker broke
         self.refuse: Callable[[Any], ErrorDetail | None] = lambda command: None
+        self.moment: Callable[[FakePort, str], None] = lambda port, what: None  # just before and after each commit
+        self.news = asyncio.Event()  # the status of a run has changed
         self._skipped_us = 0
         self._frozen_at: int | None = None
         self._began_at = self.loop.time()
 
     def new_executor(self) -> Executor:
-        return Executor(Registry(self.workflows), **self.options)
+        return Executor(self.registry, **self.options)
 
     @property
     def now(self) -> int:
@@ -169,8 +183,10 @@ class FakeServer(Operations):
             version="1" if isinstance(workflow, str) else workflow.version,
             input=None if data is None else Payload(data),
             created_at=self.now,
+            on_change=self.news.set,
         )
         self.runs.append(run)
+        self.news.set()
         return run
 
     def claim(

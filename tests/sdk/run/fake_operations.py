@@ -91,6 +91,7 @@ class FakeRun:
     log: list[str] = field(default_factory=list)  # what was committed, in order
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    on_change: Callable[[], None] = lambda: None
 
     @property
     def result(self) -> Any:
@@ -110,6 +111,7 @@ class FakeRun:
             status = RunStatus.PAUSED
         self.status = status
         self.changed.set()
+        self.on_change()
         if status.ended:
             self.ended.set()
 
@@ -160,6 +162,9 @@ class Operations:
         refused = self.refuse(command)
         if refused is not None:
             return Refused(refused)
+        if isinstance(command, CompleteStep | FailStep | BeatStep) and command.step_id not in run.steps:
+            assert run.cancel_requested, f"{command.step_id} was never begun"
+            return Refused(ErrorDetail(code=ErrorCode.PRECONDITION_FAILED, message="its begin was refused"))
         run.log.append(f"{type(command).__name__} {getattr(command, 'step_id', '')}".strip())
         doers: Mapping[type[Any], Callable[[FakeRun, Any], Outcome]] = {
             BeginStep: self._begin_step,
@@ -250,11 +255,12 @@ class Operations:
 
     def _decide_race(self, run: FakeRun, command: DecideRace) -> Outcome:
         assert command.step_id not in run.steps, f"{command.step_id} is decided twice"
-        assert set(command.losers) <= set(run.steps), (command, list(run.steps))
+        unknown = set(command.losers) - set(run.steps)
+        assert not unknown or run.cancel_requested, (command, unknown)  # in a cancelled run they may not have begun
         seq = run.next_seq()
         for step_id in command.losers:
-            step = run.steps[step_id]
-            if not step.seq:
+            step = run.steps.get(step_id)
+            if step is not None and not step.seq:
                 run.steps[step_id] = _replace(step, status=StepStatus.ABANDONED, seq=seq, at=self.now, retry_at=None)
                 for child in self.children_of(run):
                     if child.parent == (run, step_id):
@@ -369,6 +375,9 @@ class Operations:
         return Parked(self.now, run.due_at)
 
     def _close(self, run: FakeRun, command: Any) -> Outcome:
+        after = getattr(command, "after_step", "")
+        if run.cancel_requested and after and (after not in run.steps or not run.steps[after].seq):
+            return Refused(ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message="not needed"))
         match command:
             case CompleteRun(output=output):
                 run.output = output

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, Optional, TypedDict
 from uuid import UUID
 
 import attrs
@@ -46,6 +46,28 @@ class Square(msgspec.Struct, tag=True):
 @attrs.define
 class Box:
     width: int
+
+
+class Parcel(TypedDict):
+    contents: object
+    notes: NotRequired[list[object]]
+
+
+class Event(msgspec.Struct):
+    name: str
+    details: object
+    extra: dict[str, object] = {}
+    maybe: object | None = None
+
+
+@attrs.define
+class Crate:
+    things: list[object]
+
+
+class Envelope(pydantic.BaseModel):
+    letter: object
+    stamps: list[object] = []
 
 
 class User(pydantic.BaseModel):
@@ -102,6 +124,23 @@ VALUES: list[tuple[Any, Any]] = [
     (Renamed, Renamed.model_validate({"theirName": "n"})),
     (Order, Order(USER, [Point(1)], Decimal("9.99"), Colour.RED, b"jpg")),
     (dict[str, Order], {"a": Order(USER)}),
+    (object, {"a": [1]}),
+    (dict[str, object], {"a": 1, "b": [None, {"c": "d"}], "e": None}),
+    (list[object], [1, "a", None, [2.5], {"b": True}]),
+    (tuple[int, object], (1, {"a": [2]})),
+    (dict[str, list[object] | None], {"a": [1, None], "b": None}),
+    (object | None, None),
+    (Optional[object], {"a": 1}),  # noqa: UP045  the old spelling is read, too
+    (dict[str, object | None], {"a": None, "b": 1}),
+    (dict[str, Any], {"a": [1, {"b": None}]}),
+    (list[Any | None], [None, {"a": 1}]),
+    (Parcel, {"contents": {"a": [1]}, "notes": ["b", 2, None]}),
+    (list[Parcel], [{"contents": None}]),
+    (Event, Event("n", [1, {"a": None}], {"b": 2}, maybe="c")),
+    (Event | None, Event("n", None)),
+    (Crate, Crate([1, "a", {"b": [None]}])),
+    (Envelope, Envelope(letter={"a": [1]}, stamps=[1, None, "x"])),
+    (list[Envelope | User], [Envelope(letter=None), USER]),
 ]
 
 
@@ -177,6 +216,10 @@ def test_a_type_without_json_form_is_refused_when_it_is_looked_at() -> None:
 
     with pytest.raises(InvalidArgument, match="cannot be read from JSON: Type unions may not contain more than one"):
         codec_for(A | B)
+    with pytest.raises(InvalidArgument, match=r"Event'>\. Set `arbitrary_types_allowed"):
+        codec_for(list[Envelope | Event])
+    with pytest.raises(InvalidArgument, match="may not contain any additional types"):
+        codec_for(object | int)
 
 
 def test_a_hook_wraps_every_payload() -> None:

@@ -210,9 +210,11 @@ async def test_cancelled_at_any_moment_it_cleans_up_once_and_ends() -> None:
         undone.clear()
         async with fake_server(w, kept_runs_max=kept, kept_s=100_000) as server:
             run = server.start(w)
+            server.moment = lambda port, what, server=server: server.news.set()
             server.claim(run)
-            while len(run.log) < moment and run.status is RunStatus.RUNNING:  # noqa: ASYNC110  any moment will do
-                await asyncio.sleep(0.0005)
+            while len(run.log) < moment and run.status is RunStatus.RUNNING:
+                server.news.clear()
+                await server.news.wait()
             server.cancel(run)
             if cut and run.status is RunStatus.RUNNING:
                 while not undone and run.status is RunStatus.RUNNING:  # noqa: ASYNC110  any moment will do

@@ -12,7 +12,17 @@ from tests.support.clock import FakeClock
 from tests.support.postgres import Databases
 from tests.support.seams import CountingIds
 
-from .places import DURABLE, SETUPS, Place, empty_postgres, file_place, memory_place, migrate_postgres, postgres_place
+from .places import (
+    DURABLE,
+    POOLED,
+    SETUPS,
+    Place,
+    empty_postgres,
+    file_place,
+    memory_place,
+    migrate_postgres,
+    postgres_place,
+)
 from .verbs import Cellar
 
 
@@ -24,6 +34,18 @@ def migrated_postgres(postgres: Databases) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def pooler_url(postgres: Databases, migrated_postgres: str) -> Iterator[str | None]:
+    """The same database through PgBouncer, if that is what is to be tested."""
+    if not POOLED:
+        yield None
+        return
+    from tests.support.pgbouncer import PgBouncer
+
+    with PgBouncer(postgres.url) as pooler:
+        yield pooler.through(migrated_postgres)
+
+
 async def _place_for(setup: str, request: pytest.FixtureRequest, directory: Path) -> Place:
     if setup == "sqlite-memory":
         return memory_place()
@@ -31,13 +53,13 @@ async def _place_for(setup: str, request: pytest.FixtureRequest, directory: Path
         return await file_place(directory)
     url = request.getfixturevalue("migrated_postgres")
     await empty_postgres(url)
-    return postgres_place(url)
+    return postgres_place(url, request.getfixturevalue("pooler_url"))
 
 
 @pytest.fixture(params=SETUPS)
 def setup(request: pytest.FixtureRequest) -> str:
     if request.param == "postgres":
-        request.getfixturevalue("migrated_postgres")  # before a loop runs
+        request.getfixturevalue("pooler_url")  # before a loop runs
     return request.param
 
 
@@ -51,7 +73,7 @@ async def place(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> A
 @pytest.fixture(params=DURABLE)
 def durable_setup(request: pytest.FixtureRequest) -> str:
     if request.param == "postgres":
-        request.getfixturevalue("migrated_postgres")
+        request.getfixturevalue("pooler_url")
     return request.param
 
 
@@ -64,10 +86,10 @@ async def durable_place(durable_setup: str, request: pytest.FixtureRequest, tmp_
 
 
 @pytest.fixture
-async def postgres_alone(migrated_postgres: str) -> AsyncIterator[Place]:
+async def postgres_alone(migrated_postgres: str, pooler_url: str | None) -> AsyncIterator[Place]:
     """PostgreSQL, for what only several processes on one database can do to each other."""
     await empty_postgres(migrated_postgres)
-    place = postgres_place(migrated_postgres)
+    place = postgres_place(migrated_postgres, pooler_url)
     yield place
     await place.close()
 

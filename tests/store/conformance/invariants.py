@@ -81,7 +81,11 @@ async def check_waits(store: Store, run: RunRecord, steps: list[StepRecord]) -> 
         if step.kind == StepKind.CHILD:
             child = await last_of_chain(store, run.run.namespace, step.child_run_id)
             assert not child.status.ended, f"{run.run} waits for a child that has ended: {child}"
-    if run.status != RunStatus.SLEEPING:
+    if run.blocked_by is not None:
+        before = await store.get_run(run.run.namespace, run_id=run.blocked_by)
+        assert before is not None, run
+        assert not before.status.ended, f"{run.run} waits behind a run that has ended: {before}"
+    if run.status != RunStatus.SLEEPING or run.blocked_by is not None:
         return
     times = [at for step in open_steps for at in (step.wake_at, step.retry_at) if at is not None]
     others = [step for step in open_steps if step.kind in (StepKind.SIGNAL, StepKind.CHILD)]

@@ -1,5 +1,6 @@
 """The three set-ups a store can be opened in. Whatever a test says of one, it says of all."""
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -9,8 +10,12 @@ import asyncpg
 from kagzi.store.protocol import Store
 from tests.support.seams import LoadedDice
 
-SETUPS = ("sqlite-memory", "sqlite-file", "postgres")
-DURABLE = ("sqlite-file", "postgres")
+POOLED = bool(os.environ.get("KAGZI_TEST_PGBOUNCER"))
+"""Only PostgreSQL, and every store on it goes through PgBouncer (`make pgbouncer`)."""
+PARTS = int(os.environ.get("KAGZI_TEST_PARTITIONS") or 0)
+"""Into how many parts its tables are divided (`make partitioned`)."""
+SETUPS = ("postgres",) if POOLED else ("sqlite-memory", "sqlite-file", "postgres")
+DURABLE = ("postgres",) if POOLED else ("sqlite-file", "postgres")
 
 
 class Place:
@@ -46,14 +51,18 @@ async def file_place(directory: Path) -> Place:
     return Place(lambda dice: _sqlite(path, dice), name="sqlite-file", address=path, shared=False)
 
 
-def postgres_place(url: str) -> Place:
-    return Place(lambda dice: _postgres(url, dice), name="postgres", address=url, shared=True)
+def postgres_place(url: str, pooler: str | None = None) -> Place:
+    """`pooler`: the same database through it."""
+    return Place(lambda dice: _postgres(pooler or url, dice), name="postgres", address=url, shared=True)
 
 
 async def migrate_postgres(url: str) -> None:
     from kagzi.store.postgres import PostgresMigrator
+    from kagzi.store.postgres.partition import PostgresPartitioner
 
     await PostgresMigrator(url).migrate()
+    if PARTS:
+        await PostgresPartitioner(url).partition(PARTS)
 
 
 @asynccontextmanager

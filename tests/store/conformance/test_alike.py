@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kagzi.core.errors import ErrorDetail
 from kagzi.core.records import Held, RunKey, RunRecord, StepRecord
-from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.core.states import StepKind, StepStatus
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds
 
@@ -72,10 +72,17 @@ def error_of(error: ErrorDetail | None) -> object:
 
 
 def shape_of_run(run: RunRecord) -> object:
-    asleep = (run.wait_reason, run.wake_at, frozenset(run.waits)) if run.status == RunStatus.SLEEPING else None
+    asleep = (run.wait_reason, run.wake_at, frozenset(run.waits))
     end = (run.finished_at, run.output, error_of(run.error), run.continued_as)
     links = (run.workflow_id, run.parent_run_id, run.parent_step_id, run.forked_from)
-    return run.status, asleep, end, links, run.attempt, run.cancel_requested, run.status_text, run.progress
+    held_up = (
+        run.pause_requested,
+        run.pause_reason if not run.status.ended else "",
+        run.blocked_by,
+        error_of(run.problem),
+    )
+    said = (run.status_text, run.progress)
+    return run.status, asleep, end, links, held_up, run.attempt, run.lost_leases, run.cancel_requested, said
 
 
 def shape_of_step(step: StepRecord) -> object:
@@ -123,7 +130,8 @@ class Player:
     async def do_start(self, which: int, retry: int, with_signal: int) -> Any:
         signal = self.cellar.signal_given(value=f"{self.serial}") if with_signal == 7 else None
         policy = (None, AT_ONCE, STEADY)[retry % 3] if retry > 4 else None
-        command = self.cellar.start_command(f"id-{which % 5}", retry=policy, signal=signal)
+        blocked_by = self.run(which).run_id if self.runs and with_signal == 6 else ""
+        command = self.cellar.start_command(f"id-{which % 5}", retry=policy, signal=signal, blocked_by=blocked_by)
         self.runs.append(command.run)
         return await self.cellar.do(command)
 
@@ -179,10 +187,7 @@ class Player:
         return await self.cellar.do(child)
 
     async def do_park(self, token: int, known: int, _c: int) -> Any:
-        holding = self.token(token)
-        if holding is None or (await self.cellar.run(holding.run)).pause_requested:
-            return None  # a run that is to be paused is handed back
-        return await self.cellar.do(park(holding, known_seq=0 if known == 0 else 1_000_000))
+        return await self.say(token, lambda holding: park(holding, known_seq=0 if known == 0 else 1_000_000))
 
     async def do_ask(self, token: int, _b: int, _c: int) -> Any:
         return await self.say(token, ask)
@@ -210,10 +215,7 @@ class Player:
         return await self.cellar.terminate(self.run(which)) if await self.known(which) else None
 
     async def do_pause(self, which: int, _b: int, _c: int) -> Any:
-        record = await self.cellar.store.get_run("default", run_id=self.run(which).run_id)
-        if record is None or record.cancel_requested:
-            return None  # cleaning up goes before pausing, or does not
-        return await self.cellar.store.pause_run(self.run(which), "wait", self.cellar.now)
+        return await self.cellar.store.pause_run(self.run(which), f"wait {self.serial}", self.cellar.now)
 
     async def do_resume(self, which: int, _b: int, _c: int) -> Any:
         return await self.cellar.store.resume_run(self.run(which), self.cellar.now)
@@ -228,11 +230,8 @@ class Player:
 
     async def do_go_on(self, token: int, _b: int, _c: int) -> Any:
         new = RunKey("default", self.cellar.ids.run_id(self.cellar.now))
-        holding = self.token(token)
-        if holding is None or (await self.cellar.run(holding.run)).pause_requested:
-            return None
         self.runs.append(new)
-        return await self.cellar.do(go_on_as(holding, new.run_id))
+        return await self.say(token, lambda holding: go_on_as(holding, new.run_id))
 
     async def do_diverge(self, token: int, build: int, _c: int) -> Any:
         return await self.say(token, lambda holding: diverged(holding, f"build-{build % 2}"))
@@ -249,9 +248,9 @@ class Player:
     async def do_fire(self, _a: int, _b: int, _c: int) -> Any:
         return await self.cellar.fire(end_leases=False)
 
-    async def do_lapse(self, long: int, _b: int, _c: int) -> Any:
+    async def do_lapse(self, long: int, cap: int, _c: int) -> Any:
         self.cellar.clock.advance(us=CLEANUP_US if long == 7 else LEASE_US + 1)
-        return await self.cellar.fire(claim_cap=1_000)  # quarantine is told elsewhere
+        return await self.cellar.fire(claim_cap=cap + 1)
 
     async def do_release(self, which: int, _b: int, _c: int) -> Any:
         token = self.token(which)

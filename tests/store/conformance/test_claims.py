@@ -42,7 +42,9 @@ async def test_a_claim_brings_the_run_and_the_proof_of_holding_it(cellar: Cellar
     created_at = cellar.now
     cellar.clock.advance(us=7)
     nonce = (1 << 63) - 1
-    (claimed,) = await cellar.store.claim([cellar.want(versions=("5", "4"))], nonce, cellar.now, cellar.now + LEASE_US)
+    (claimed,) = (
+        await cellar.store.claim([cellar.want(versions=("5", "4"))], nonce, cellar.now, cellar.now + LEASE_US)
+    ).runs
     assert (claimed.run, claimed.workflow_id, claimed.workflow_type) == (run, "order-1", "hello")
     assert (claimed.lease.counter, claimed.lease.nonce, claimed.worker_id) == (1, nonce, "worker-1")
     assert (claimed.version, claimed.attempt, claimed.last_seq) == ("5", 1, 0)
@@ -157,7 +159,7 @@ async def test_nobody_gets_what_he_did_not_ask_for(cellar: Cellar) -> None:
     await cellar.start(namespace="elsewhere")
     await cellar.start(start_at=cellar.now + 1)
     assert await cellar.claim() == []
-    assert list(await cellar.store.claim([], cellar.ids.nonce(), cellar.now, cellar.now + LEASE_US)) == []
+    assert list((await cellar.claimed()).runs) == []
 
 
 async def test_running_runs_are_limited_per_namespace(cellar: Cellar) -> None:

@@ -58,6 +58,7 @@ from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
 from kagzi.store.protocol import (
     Cancelled,
     Changed,
+    Claimed,
     Fired,
     Fork,
     Horizon,
@@ -293,7 +294,11 @@ class Cellar:
 
     async def claim(self, *wants: Want, until: Timestamp | None = None, **want: Any) -> list[ClaimedRun]:
         asked = wants or (self.want(**want),)
-        return list(await self.store.claim(asked, self.ids.nonce(), self.now, until or self.now + LEASE_US))
+        return list((await self.claimed(*asked, until=until)).runs)
+
+    async def claimed(self, *wants: Want, until: int | None = None) -> Claimed:
+        """All that a claim came to."""
+        return await self.store.claim(wants, self.ids.nonce(), self.now, until or self.now + LEASE_US)
 
     async def claim_one(self, **want: Any) -> ClaimedRun:
         (claimed,) = await self.claim(**want, limit=1)

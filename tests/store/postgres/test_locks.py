@@ -54,7 +54,7 @@ async def test_a_claim_passes_over_locked_runs(store: PostgresStore, connection:
     await write(store, free)
     async with connection.transaction():
         await lock(connection, Held(locked.run, None))  # type: ignore[arg-type]
-        claimed = await store.claim([Want("default", "ship", ("1",), "worker", 10)], 5, NOW, NOW + LEASE_US)
+        claimed = (await store.claim([Want("default", "ship", ("1",), "worker", 10)], 5, NOW, NOW + LEASE_US)).runs
         assert [each.run for each in claimed] == [free.run]
 
 

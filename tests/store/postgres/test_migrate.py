@@ -49,7 +49,7 @@ async def test_what_an_older_schema_holds_goes_on(postgres_url: str) -> None:
     try:
         fired = await store.fire(2, end_leases=True, limit=10)
         assert fired.woken == (("default", "ship"),)
-        [claimed] = await store.claim([Want("default", "ship", ("1",), "worker", 1)], 5, 2, 3)
+        [claimed] = (await store.claim([Want("default", "ship", ("1",), "worker", 1)], 5, 2, 3)).runs
         assert [(step.step_id, step.status) for step in claimed.history.steps] == [("nap", StepStatus.COMPLETED)]
     finally:
         await store.close()

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from kagzi.core.errors import InvalidArgument, SchemaMismatch, Unavailable
+from kagzi.store.sql_files import load_migrations
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore, connection
+from kagzi.store.sqlite.statements import PACKAGE
 from tests.support.seams import LoadedDice
+
+NAMES = tuple(f"{migration.version:04d}_{migration.name}" for migration in load_migrations(PACKAGE))
+LATEST = len(NAMES)
 
 
 def store_at(path: Path | str) -> SqliteStore:
@@ -23,7 +28,7 @@ def modes(folder: Path) -> dict[str, int]:
 async def test_a_file_is_made_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "kagzi.db"
     status = await SqliteMigrator(str(path)).migrate()
-    assert (status.current, status.latest, status.pending) == (2, 2, ())
+    assert (status.current, status.latest, status.pending) == (LATEST, LATEST, ())
     assert modes(tmp_path) == {"kagzi.db": 0o600}
     store = store_at(path)
     await store.open()
@@ -33,15 +38,15 @@ async def test_a_file_is_made_for_its_owner_only(tmp_path: Path) -> None:
 
 async def test_status_makes_no_file(tmp_path: Path) -> None:
     status = await SqliteMigrator(str(tmp_path / "kagzi.db")).status()
-    assert (status.current, status.latest, status.pending) == (0, 2, ("0001_backbone", "0002_execution"))
+    assert (status.current, status.latest, status.pending) == (0, LATEST, NAMES)
     assert modes(tmp_path) == {}
 
 
 async def test_migrating_again_and_at_once_changes_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "kagzi.db")
     statuses = await asyncio.gather(*(SqliteMigrator(path).migrate() for _ in range(4)))
-    assert {status.current for status in statuses} == {2}
-    assert (await SqliteMigrator(path).migrate()).current == 2
+    assert {status.current for status in statuses} == {LATEST}
+    assert (await SqliteMigrator(path).migrate()).current == LATEST
 
 
 async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
@@ -50,7 +55,7 @@ async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
         await store_at(path).open()
     assert not path.exists()
     path.touch()
-    with pytest.raises(SchemaMismatch, match=r"version 0; this code needs 2\. Run `kagzi db migrate`"):
+    with pytest.raises(SchemaMismatch, match=rf"version 0; this code needs {LATEST}\. Run `kagzi db migrate`"):
         await store_at(path).open()
 
 
@@ -58,7 +63,10 @@ async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ("UPDATE schema_migrations SET checksum = 'other'", "another text"),
-        ("INSERT INTO schema_migrations VALUES (3, 'future', 'x')", "newer than the 2 this code knows"),
+        (
+            f"INSERT INTO schema_migrations VALUES ({LATEST + 1}, 'future', 'x')",
+            f"newer than the {LATEST} this code knows",
+        ),
     ],
 )
 async def test_a_schema_of_another_kind_is_refused(path: str, change: str, says: str) -> None:

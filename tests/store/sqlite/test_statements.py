@@ -47,6 +47,8 @@ def reads_one_end(name: str, line: str) -> bool:
     """The first entries of an index, or one that holds only what is asked for: SQLite calls that a scan."""
     if line == "SCAN runs USING INDEX runs_cascade":
         return name in ("look", "cascades")
+    if line == "SCAN workers USING INDEX workers_present":
+        return name == "lose_workers"
     return name == "look" and line == "SCAN runs USING INDEX runs_pending"
 
 

@@ -1,0 +1,129 @@
+"""Deploying a new version while the old one drains: no run fails, none changes its version, and new ones get the new one."""
+
+import asyncio
+import contextlib
+import re
+import sys
+
+import pytest
+
+from kagzi import Kagzi, PreconditionFailed, Run, WorkerStatus
+from tests.support.processes import Process, Processes
+
+from .site import Site
+
+SERVES = re.compile(r"\bserves\b")
+PER_SECOND = 20
+PATIENCE_S = 30.0
+
+BEHIND_S = 1.5
+"""As long as a server may be behind: one that others cannot wake looks every second."""
+
+
+async def serve(site: Site, processes: Processes, version: str) -> Process:
+    process = await processes.run(
+        *(sys.executable, "-m", "kagzi", "worker", "tests.acceptance.deploy_flows:worker", "--address", site.address),
+        name=f"worker-v{version}",
+        KAGZI_TEST_LEDGER=str(site.ledger.path),
+        KAGZI_TEST_VERSION=version,
+    )
+    await process.wait_for(SERVES)
+    return process
+
+
+class Load:
+    """Starts runs all the time, on every server in turn."""
+
+    def __init__(self, clients: list[Kagzi]) -> None:
+        self._clients = clients
+        self.runs: list[Run[str]] = []
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        while not self._stop.is_set():
+            client = self._clients[len(self.runs) % len(self._clients)]
+            self.runs.append(await client.start("order"))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), 1 / PER_SECOND)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+async def until_drained(client: Kagzi, version: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while (await client.versions.counts("order"))[version]:  # noqa: ASYNC110  counts have no signals
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.timeout(150)
+async def test_a_new_version_is_deployed_while_the_old_one_drains(site: Site) -> None:
+    processes = site._processes
+    old = await serve(site, processes, "1")
+    async with site.client(0) as one, site.client(len(site.servers) - 1) as other:
+        load = Load([one, other])
+        loading = asyncio.create_task(load.run())
+        while len(load.runs) < 40:  # noqa: ASYNC110  the load goes on
+            await asyncio.sleep(0.05)
+
+        new = await serve(site, processes, "2")
+        await asyncio.sleep(BEHIND_S)
+        deployed_at = len(load.runs)
+        listed = {version.version: version async for version in one.versions.list("order")}
+        assert [version.version for version in listed.values() if version.is_default] == ["2"]
+        assert listed["1"].open_runs > 0, "nothing was left to drain: this has shown nothing"
+        assert (listed["1"].workers, listed["2"].workers) == (1, 1)
+
+        await other.versions.deprecate("order", 1)
+        await asyncio.sleep(BEHIND_S)
+        with pytest.raises(PreconditionFailed, match="version 1 of order is deprecated"):
+            await one.start("order").version(1)
+        await until_drained(one, "1")
+        (leaving,) = [worker async for worker in one.workers.list(status="online") if worker.pid == old.pid]
+        await other.workers.drain(leaving.id)
+        assert await old.wait() == 0
+        assert (await one.workers.get(leaving.id)).status is WorkerStatus.OFFLINE
+
+        load.stop()
+        await loading
+        results = await asyncio.gather(*(run.result(timeout="60s") for run in load.runs))
+    assert set(results[:20]) == {"1 by code of 1"}
+    assert set(results[deployed_at:]) == {"2 by code of 2"}
+    assert len(results) > deployed_at
+    assert set(results) == {"1 by code of 1", "2 by code of 2"}
+    by_pid = {(entry.pid, entry.note) for entry in site.ledger.entries()}
+    assert by_pid == {(old.pid, "1"), (new.pid, "2")}
+
+
+async def test_the_default_can_be_set_and_taken_back(site: Site) -> None:
+    processes = site._processes
+    await serve(site, processes, "1")
+    await serve(site, processes, "2")
+    async with site.client(0) as one, site.client(len(site.servers) - 1) as other:
+
+        async def version_of(client: Kagzi) -> str | None:
+            run = await client.start("order")
+            return (await run.info()).version
+
+        assert await version_of(other) == "2"
+        assert (await one.versions.set_default("order", 1)).version == "1"
+        assert await version_of(one) == "1"  # at once where it was said
+        await asyncio.sleep(1.0)  # as long as another server may be behind
+        assert await version_of(other) == "1"
+        with pytest.raises(PreconditionFailed, match="set as the default"):
+            await other.versions.deprecate("order", 1)
+        assert (await one.versions.set_default("order", None)).version == "2"
+        assert await version_of(one) == "2"
+
+
+async def test_a_run_whose_version_nobody_has_waits_and_says_so(site: Site) -> None:
+    await serve(site, site._processes, "1")
+    async with site.client() as client:
+        run = await client.start("order").version(7)
+        explained = await run.explain()
+        assert explained.reason == "no_worker_for_version"
+        assert "version 7 of order" in str(explained)
+        assert explained.facts["versions_served"] == "1"
+        assert f"kagzi fork {run.id} --version 1" in explained.remedy
+        await serve(site, site._processes, "7")
+        assert await run.result(timeout="20s") == "7 by code of 7"

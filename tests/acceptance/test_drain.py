@@ -1,0 +1,97 @@
+"""A worker that is sent home finishes what it can within its grace, hands back the rest at once, and leaves: by a signal, or by
+an operator, through whichever server."""
+
+import asyncio
+import re
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kagzi import Kagzi, WorkerInfo, WorkerStatus
+from tests.support.processes import Processes
+
+from .drain_flows import GRACE_S, blocking_step, long_step, mark_of
+from .draining import LEASE, SLACK_S, send_home, serve, words
+from .site import Site
+
+TRIES = 5
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+async def patient(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Site, Processes]]:
+    """Servers whose leases are so long that nobody can wait for their end."""
+    database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
+    async with Processes(tmp_path) as processes:
+        site = Site(processes, database, tmp_path, *LEASE)
+        for _ in range(1 if setup == "sqlite" else 2):
+            await site.add_server()
+        yield site, processes
+
+
+async def the_worker(client: Kagzi, pid: int) -> WorkerInfo:
+    (found,) = [worker async for worker in client.workers.list() if worker.pid == pid]
+    return found
+
+
+async def until_status(client: Kagzi, worker_id: str, status: WorkerStatus) -> WorkerInfo:
+    async with asyncio.timeout(PATIENCE_S):
+        while (worker := await client.workers.get(worker_id)).status is not status:  # noqa: ASYNC110  states have no signals
+            await asyncio.sleep(0.02)
+        return worker
+
+
+async def kinds(client: Kagzi, worker_id: str) -> list[str]:
+    return [str(event.kind) async for event in client.workers.events(worker_id)][::-1]
+
+
+@pytest.mark.timeout(180)
+async def test_a_signal_with_20_running_runs(patient: tuple[Site, Processes]) -> None:
+    site, processes = patient
+    leaver = await serve(processes, site)
+    async with site.client() as client:
+        for _ in range(TRIES):
+            left = await the_worker(client, leaver.pid)
+            outcome, leaver = await send_home(site, client, leaver, processes)
+            print(words(outcome))
+            assert outcome.well, words(outcome)
+            assert outcome.handed_back, "nothing was handed back: this has shown nothing"
+            assert (await kinds(client, left.id))[-3:] == ["draining", "drained", "left"]
+            assert (await client.workers.get(left.id)).status is WorkerStatus.OFFLINE
+
+
+async def test_an_operator_sends_a_worker_home_through_another_server(patient: tuple[Site, Processes]) -> None:
+    site, processes = patient
+    worker = await serve(processes, site, address=site.servers[0].grpc)
+    async with site.client(len(site.servers) - 1) as client:
+        run = await client.start(long_step)
+        await site.until_begun(run, "long")
+        found = await the_worker(client, worker.pid)
+        assert found.status is WorkerStatus.ONLINE
+        heir = await serve(processes, site)
+        asked_at = time.monotonic()
+        drained = await client.workers.drain(found.id)
+        assert drained.status is WorkerStatus.DRAINING
+        assert await worker.wait() == 0
+        assert time.monotonic() - asked_at < GRACE_S + SLACK_S
+        assert await run.result(timeout="20s") == "done"
+        assert (await until_status(client, found.id, WorkerStatus.OFFLINE)).active == 0
+        assert await kinds(client, found.id) == ["registered", "draining", "drained", "left"]
+        begun = {entry.pid for entry in site.ledger.entries() if entry.run_id == run.id and entry.event == "begin"}
+        assert heir.pid in begun or worker.pid in begun
+
+
+async def test_a_second_signal_ends_it_at_once(patient: tuple[Site, Processes]) -> None:
+    site, processes = patient
+    worker = await serve(processes, site)
+    async with site.client() as client:
+        mark_of(site.ledger.path, worker.pid).touch()
+        run = await client.start(blocking_step)
+        await site.until_begun(run, "blocking")
+        worker.interrupt()
+        await worker.wait_for(re.compile("stops; runs to finish: 1"))
+        worker.interrupt()
+        assert await worker.wait(1.5) == -signal.SIGINT

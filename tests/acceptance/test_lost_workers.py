@@ -1,0 +1,103 @@
+"""A worker that dies is noticed: its runs are taken over within a lease and a second, also if its server died with it, and it is
+seen to be gone."""
+
+import asyncio
+import time
+
+import pytest
+
+from kagzi import Kagzi, WorkerInfo, WorkerStatus
+from tests.support.ledger import Entry
+from tests.support.processes import Process
+
+from .flows import ten_steps
+from .site import Site
+
+LEASE_S = 2.0  # as in site.TIMINGS
+WITHIN_S = LEASE_S + 1.0
+RUNS = 10
+SEEN_S = 15.0
+
+
+async def find(client: Kagzi, pid: int) -> WorkerInfo:
+    (found,) = [worker async for worker in client.workers.list() if worker.pid == pid]
+    return found
+
+
+async def until_offline(client: Kagzi, worker_id: str) -> None:
+    async with asyncio.timeout(SEEN_S):
+        while (await client.workers.get(worker_id)).status is not WorkerStatus.OFFLINE:  # noqa: ASYNC110  no signals
+            await asyncio.sleep(0.05)
+    assert worker_id in {worker.id async for worker in client.workers.list(status="offline")}
+    assert worker_id not in {worker.id async for worker in client.workers.list(status="online")}
+
+
+async def taken_over_after(site: Site, heir: Process, runs: set[str], since: float) -> float:
+    """When the last of these runs began a step in other hands."""
+
+    def all_begun(entries: list[Entry]) -> bool:
+        return runs <= {entry.run_id for entry in entries if entry.pid == heir.pid}
+
+    entries = await site.until(all_begun, "every run in the hands of the other worker")
+    first = {entry.run_id: entry.at for entry in reversed(entries) if entry.pid == heir.pid}
+    return max(first[run_id] for run_id in runs) - since
+
+
+async def test_a_worker_is_killed(site: Site) -> None:
+    worker = await site.worker()
+    async with site.client() as client:
+        runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
+        for run in runs:
+            await site.until_begun(run, "s0")
+        lost = await find(client, worker.pid)
+        heir = await site.worker()
+        killed_at = time.monotonic()
+        worker.kill()
+        after = await taken_over_after(site, heir, {run.id for run in runs}, killed_at)
+        print(f"taken over after {after:.2f} s")
+        assert after <= WITHIN_S
+        await until_offline(client, lost.id)
+        events = [event async for event in client.workers.events(lost.id)]
+        assert [str(event.kind) for event in events] == ["lost", "registered"]
+        assert (events[0].at - events[1].at).total_seconds() > LEASE_S
+        assert await asyncio.gather(*(run.result(timeout="60s") for run in runs)) == [45] * RUNS
+
+
+@pytest.mark.timeout(120)
+async def test_a_server_dies_with_its_worker(site: Site) -> None:
+    if len(site.servers) == 1:
+        await _alone(site)
+        return
+    worker = await site.worker(address=site.servers[0].grpc)
+    async with site.client(1) as client:
+        runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
+        for run in runs:
+            await site.until_begun(run, "s0")
+        lost = await find(client, worker.pid)
+        heir = await site.worker(address=site.servers[1].grpc)
+        killed_at = time.monotonic()
+        site.servers[0].kill()
+        worker.kill()
+        after = await taken_over_after(site, heir, {run.id for run in runs}, killed_at)
+        print(f"taken over after {after:.2f} s")
+        assert after <= WITHIN_S
+        await until_offline(client, lost.id)
+        assert await asyncio.gather(*(run.result(timeout="60s") for run in runs)) == [45] * RUNS
+
+
+async def _alone(site: Site) -> None:
+    """The only server: from its return on, everybody gets a lease to come back."""
+    worker = await site.worker()
+    async with site.client() as client:
+        runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
+        for run in runs:
+            await site.until_begun(run, "s0")
+        worker.kill()
+        site.servers[0].kill()
+        await site.restart(0)
+        heir = await site.worker()
+        back_at = time.monotonic()
+        after = await taken_over_after(site, heir, {run.id for run in runs}, back_at)
+        print(f"taken over after {after:.2f} s")
+        assert after <= WITHIN_S
+        assert await asyncio.gather(*(run.result(timeout="60s") for run in runs)) == [45] * RUNS

@@ -1,0 +1,110 @@
+"""A worker says what ails it, in words that name the step and the remedy; and keeps its runs meanwhile."""
+
+import asyncio
+import re
+import sys
+
+from kagzi import Kagzi, Run
+from tests.support.processes import Process
+
+from .site import Site
+from .trouble_flows import (
+    THREADS,
+    beside,
+    blocking_the_loop,
+    computing,
+    computing_in_c,
+    hashing,
+    waiting_in_threads,
+)
+
+LONG_S = 4.0  # two leases
+PATIENCE_S = 20.0
+SERVES = re.compile(r"\bserves\b")
+
+
+async def serve(site: Site) -> Process:
+    process = await site._processes.run(
+        *(sys.executable, "-m", "kagzi", "worker", "tests.acceptance.trouble_flows:worker", "--address", site.address),
+        name="worker",
+        KAGZI_TEST_LEDGER=str(site.ledger.path),
+    )
+    await process.wait_for(SERVES)
+    return process
+
+
+async def troubles(client: Kagzi) -> list[str]:
+    return [event.detail async for event in client.workers.events() if event.kind == "trouble"][::-1]
+
+
+async def trouble(client: Kagzi, kind: str) -> str:
+    """The first report of this kind."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            for detail in await troubles(client):
+                if detail.startswith(f"{kind}: "):
+                    return detail
+            await asyncio.sleep(0.1)
+
+
+def check_ran_once(site: Site, *runs: Run[str]) -> None:
+    for run in runs:
+        assert set(site.executions(run).values()) == {1}, "its lease was lost: somebody began it again"
+
+
+async def test_a_blocked_event_loop(site: Site) -> None:
+    worker = await serve(site)
+    async with site.client() as client:
+        run = await client.start(blocking_the_loop, LONG_S)
+        detail = await trouble(client, "loop_blocked")
+        assert await run.status() == "running", "it was told only when it was over"
+        assert "asyncio.to_thread" in detail
+        assert "in block" in detail, "the code that blocks is named"
+        assert await run.result(timeout="20s") == "done"
+        assert len(await troubles(client)) == 1
+        check_ran_once(site, run)
+    assert "The event loop has been blocked" in worker.output
+
+
+async def test_sync_steps_that_wait_for_a_thread(site: Site) -> None:
+    await serve(site)
+    async with site.client() as client:
+        runs = [await client.start(waiting_in_threads, LONG_S) for _ in range(THREADS + 3)]
+        detail = await trouble(client, "threads_full")
+        assert re.search(rf"3 sync steps wait for a thread.*all {THREADS} threads are taken", detail), detail
+        assert "held by wait of run" in detail
+        assert "Worker(threads=...)" in detail
+        assert await asyncio.gather(*(run.result(timeout="40s") for run in runs)) == ["done"] * len(runs)
+        assert len(await troubles(client)) == 1, "the same was said again and again"
+        check_ran_once(site, *runs)
+
+
+async def test_a_step_that_computes_in_python(site: Site) -> None:
+    await serve(site)
+    async with site.client() as client:
+        run = await client.start(computing, LONG_S)
+        other = await client.start(beside)
+        detail = await trouble(client, "gil_held")
+        assert f"Step compute of run {run.id} has been computing in Python" in detail
+        assert "ProcessPoolExecutor" in detail
+        assert await other.result(timeout="20s") == "done"
+        assert await run.result(timeout="20s") == "done"
+        check_ran_once(site, run)
+
+
+async def test_a_step_that_computes_in_c_and_does_not_let_go(site: Site) -> None:
+    await serve(site)
+    async with site.client() as client:
+        run = await client.start(computing_in_c, 4)
+        detail = await trouble(client, "gil_held")
+        assert f"step add of run {run.id} kept the interpreter to itself" in detail
+        assert "Heartbeats cannot go on" in detail
+
+
+async def test_a_step_that_computes_and_lets_go_is_no_trouble(site: Site) -> None:
+    await serve(site)
+    async with site.client() as client:
+        run = await client.start(hashing, LONG_S)
+        assert await run.result(timeout="20s") == "done"
+        assert await troubles(client) == []
+        check_ran_once(site, run)

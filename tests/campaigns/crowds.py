@@ -1,0 +1,38 @@
+"""Crowds in new databases of each kind."""
+
+import asyncio
+from pathlib import Path
+
+from kagzi.core.seams import Dice
+
+from . import crowd
+
+
+async def fill_sqlite_store(path: Path, runs: int, dice: Dice) -> None:
+    """A new file; what an earlier attempt left is removed."""
+    from kagzi.store.sqlite import SqliteMigrator, SqliteStore
+
+    for tail in ("", "-wal", "-shm"):
+        path.with_name(path.name + tail).unlink(missing_ok=True)
+    await SqliteMigrator(str(path)).migrate()
+    store = SqliteStore(str(path), dice=dice)
+    await store.open()
+    try:
+        models = await crowd.make_models(store)
+    finally:
+        await store.close()
+    await asyncio.to_thread(crowd.fill_sqlite, str(path), models, runs, print)
+
+
+async def fill_postgres_store(url: str, runs: int, dice: Dice) -> None:
+    """An empty database."""
+    from kagzi.store.postgres import PostgresMigrator, PostgresStore
+
+    await PostgresMigrator(url).migrate()
+    store = PostgresStore(url, dice=dice)
+    await store.open()
+    try:
+        models = await crowd.make_models(store)
+    finally:
+        await store.close()
+    await crowd.fill_postgres(url, models, runs, print)

@@ -1,0 +1,108 @@
+"""cancel, retry, terminate and delete by filter; export and import: by people and by scripts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Installation
+from tests.cli.test_runs import get, start
+from tests.support.kagzi_process import kagzi
+
+
+def starts(installation: Installation, count: int, label: str) -> list[str]:
+    return [start(installation, "sleeps", "1h", "--label", f"batch={label}") for _ in range(count)]
+
+
+def test_the_count_comes_first_and_yes_does_it(installation: Installation) -> None:
+    ids = starts(installation, 3, "cancel")
+    asked = installation.run("cancel", "--label", "batch=cancel")
+    assert asked.returncode == 2
+    assert "3 runs match; nothing was done" in asked.stderr
+    assert "--yes" in asked.stderr
+    assert all(get(installation, run_id)["status"] != "cancelled" for run_id in ids)
+    done = installation.run("cancel", "--filter", "label.batch=cancel", "--reason", "enough", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    view = json.loads(done.stdout)
+    assert (view["action"], view["matched"], view["done"], view["failed"], view["finished"]) == (
+        "cancel",
+        3,
+        3,
+        0,
+        True,
+    )
+    assert all(get(installation, run_id)["cancel_requested"] for run_id in ids)
+    shown = json.loads(installation.run("bulk", "get", view["operation_id"], "--json").stdout)
+    assert shown == view
+    listed = json.loads(installation.run("bulk", "list", "--json").stdout)
+    assert view in listed
+    stopped = installation.run("bulk", "stop", view["operation_id"])
+    assert "finished" in stopped.stdout
+
+
+def test_terminate_and_delete(installation: Installation) -> None:
+    ids = starts(installation, 2, "gone")
+    refused = installation.run("delete", "--label", "batch=gone", "--yes")
+    assert refused.returncode == 1
+    assert "0 deleted, 2 could not be" in refused.stderr
+    assert "only runs that have ended" in refused.stderr
+    ended = installation.run("terminate", "--label", "batch=gone", "--yes")
+    assert "2 terminated" in ended.stderr
+    assert installation.run("delete", ids[0]).returncode == 2
+    one = installation.run("delete", ids[0], "--yes")
+    assert "1 deleted" in one.stderr
+    assert installation.run("get", ids[0]).returncode == 3
+    rest = installation.run("delete", "--filter", "label.batch=gone", "--filter", "status=cancelled", "--yes")
+    assert "1 deleted" in rest.stderr
+    assert installation.run("get", ids[1]).returncode == 3
+
+
+def test_retry_by_filter(installation: Installation) -> None:
+    assert installation.run("start", "fails", "--label", "batch=again", "--wait").returncode == 1
+    done = installation.run("retry", "--label", "batch=again", "--yes")
+    assert "1 reopened" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("cancel",), "say which ones"),
+        (("cancel", "some-run", "--status", "failed"), "not both"),
+        (("retry", "--status", "failed", "--from-step", "x"), "about one RUN"),
+        (("delete", "--filter", "colour=red"), "is none of"),
+        (("delete", "--filter", "status=tired"), "is none of"),
+        (("export",), "--all"),
+        (("export", "some-run", "--all"), "--all"),
+        (("export", "some-run", "--status", "failed"), "go with --all"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(installation: Installation, arguments: tuple[str, ...], words: str) -> None:
+    refused = installation.run(*arguments)
+    assert refused.returncode == 2
+    assert words in refused.stderr
+
+
+def test_export_and_import(installation: Installation, tmp_path: Path) -> None:
+    start(installation, "echo", '{"a": 1.0}', "--id", "moved", "--label", "batch=moved", "--wait")
+    start(installation, "echo", "2", "--label", "batch=moved", "--wait")
+    file = tmp_path / "runs.jsonl"
+    done = installation.run("export", "--all", "--label", "batch=moved", "-o", str(file))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "2 runs exported" in done.stderr
+    one = installation.run("export", "moved")
+    assert one.stdout in file.read_text()
+    assert json.loads(one.stdout.splitlines()[0])["run"]["run_id"] == get(installation, "moved")["run_id"]
+    target = f"sqlite:///{tmp_path}/other.db"
+    assert kagzi("db", "migrate", "--db", target).returncode == 0
+    imported = kagzi("import", str(file), "--address", target)
+    assert imported.returncode == 0, imported.stderr
+    assert len(imported.stdout.split()) == 2
+    again = kagzi("import", str(file), "--address", target, "--json")
+    assert [view["created"] for view in json.loads(again.stdout)] == [False, False]
+    assert "2 were there already" in again.stderr
+    view = json.loads(kagzi("get", "moved", "--address", target, "--json").stdout)
+    assert view["output"] == {"a": 1.0}
+    file.write_text(file.read_text().replace('"seq":2', '"seq":"two"'))
+    damaged = kagzi("import", str(file), "--address", target)
+    assert damaged.returncode == 5
+    assert "line" in damaged.stderr

@@ -1,0 +1,113 @@
+"""What the watchdog sees of sync steps: who waits for a thread, who keeps the interpreter; and that nothing is said all the time."""
+
+import asyncio
+import hashlib
+import threading
+import time
+from contextvars import copy_context
+
+import pytest
+
+from kagzi import Context, InvalidArgument, Worker, workflow
+from kagzi.sdk.interpreter import InterpreterWatch
+from kagzi.sdk.threads import Busy, StepThreads
+from kagzi.sdk.troubles import Troubles
+
+WAIT_S = 10.0
+
+
+@workflow
+async def nothing(ctx: Context) -> None: ...
+
+
+def test_each_kind_is_reported_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    reported: list[int] = []
+    troubles = Troubles()
+    troubles.on_report = lambda: reported.append(1)
+    assert troubles.report("threads_full", "one")
+    assert not troubles.report("threads_full", "two")
+    assert troubles.report("loop_blocked", "three")
+    assert [trouble.detail for trouble in troubles.take()] == ["one", "three"]
+    assert troubles.take() == []
+    assert reported == [1, 1]
+    assert "two" not in caplog.text
+
+
+def test_it_is_said_again_later_and_what_was_not_sent_is_kept() -> None:
+    troubles = Troubles(repeat_s=0.0)
+    troubles.report("threads_full", "one")
+    taken = troubles.take()
+    troubles.report("threads_full", "two")
+    troubles.put_back(taken)
+    assert [trouble.detail for trouble in troubles.take()] == ["one", "two"]
+
+
+async def test_who_waits_for_a_thread_is_counted_and_who_holds_them_is_named() -> None:
+    threads, gate, begun = StepThreads(2), threading.Event(), threading.Semaphore(0)
+
+    def body() -> None:
+        begun.release()
+        gate.wait(WAIT_S)
+
+    jobs = [threads.begin(body, copy_context(), tell_start=False, step=f"s{number}") for number in range(5)]
+    for _ in range(2):
+        assert await asyncio.to_thread(begun.acquire, timeout=WAIT_S)
+    crowd = threads.crowd()
+    assert crowd is not None
+    assert crowd.waiting == 3
+    assert {busy.step for busy in crowd.busy} == {"s0", "s1"}
+    assert crowd.oldest_at == jobs[2].queued_at
+    jobs[2].done.cancel()  # nobody waits for it any more
+    crowd = threads.crowd()
+    assert crowd is not None
+    assert crowd.waiting == 2
+    gate.set()
+    await asyncio.wait([job.done for job in jobs], timeout=WAIT_S)
+    assert threads.crowd() is None
+
+
+def look_for(watch: InterpreterWatch, body: threading.Thread, busy: list[Busy]) -> list[str]:
+    """What is said while the body runs."""
+    said: list[str] = []
+    pause, looked_at = threading.Event(), time.monotonic()
+    while body.is_alive():
+        pause.wait(0.05)
+        elapsed_s = time.monotonic() - looked_at
+        found = watch.look(tuple(busy), (), elapsed_s=elapsed_s, late_s=0.0)
+        if found is not None:
+            said.append(found)
+        looked_at = time.monotonic()
+    return said
+
+
+def hashing(end: float) -> None:
+    digest, block = hashlib.sha256(), b"x" * 20_000_000
+    while time.monotonic() < end:
+        digest.update(block)
+
+
+def waiting(end: float) -> None:
+    threading.Event().wait(end - time.monotonic())
+
+
+@pytest.mark.parametrize("body", [hashing, waiting])
+def test_a_step_that_lets_go_of_the_interpreter_is_not_blamed(body: object) -> None:
+    busy: list[Busy] = []
+
+    def run() -> None:
+        busy.append(Busy(threading.get_ident(), "s", time.monotonic(), time.thread_time()))
+        body(time.monotonic() + 0.5)  # type: ignore[operator]
+        busy.clear()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert look_for(InterpreterWatch(0.1), thread, busy) == []
+
+
+def test_threads_are_as_many_as_runs_unless_told_otherwise() -> None:
+    assert Worker(workflows=[nothing], max_concurrent=7)._options.threads is None
+    assert Worker(workflows=[nothing], threads=3)._options.threads == 3
+    assert Worker(workflows=[nothing]).threads(4)._options.threads == 4
+    for wrong in (0, -1, True, "2", 10_001):
+        with pytest.raises(InvalidArgument, match="threads="):
+            Worker(workflows=[nothing], threads=wrong)  # type: ignore[arg-type]

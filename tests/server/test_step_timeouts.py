@@ -1,0 +1,77 @@
+"""A worker in another language that does not enforce a step's timeout: the server does, one grace later."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from kagzi.v1 import admin_pb2, common_pb2, worker_pb2
+from kagzi.v1 import workflow_pb2 as pb
+from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+
+PATIENCE_S = 20.0
+ONCE = common_pb2.RetryPolicy(maximum_attempts=1)
+TWICE = common_pb2.RetryPolicy(maximum_attempts=2, initial_interval_ms=1)
+
+
+async def begin(
+    stubs: Stubs, task: worker_pb2.PollTaskResponse, policy: common_pb2.RetryPolicy, attempt: int = 0
+) -> None:
+    request = worker_pb2.BeginStepRequest(
+        **held(task),
+        step_name="slow",
+        kind=worker_pb2.STEP_KIND_FUNCTION,
+        timeout_ms=200,
+        retry_policy=policy,
+        attempt=attempt,
+    )
+    assert (await stubs.workers.BeginStep(request, timeout=TIMEOUT_S)).should_execute
+
+
+async def step(stubs: Stubs, run_id: str) -> worker_pb2.Step:
+    request = admin_pb2.GetStepRequest(run_id=run_id, step_id="slow")
+    return (await stubs.admin.GetStep(request, timeout=TIMEOUT_S)).step
+
+
+async def hang(stubs: Stubs, worker_id: str, task: worker_pb2.PollTaskResponse, status: int) -> worker_pb2.Step:
+    """Beat, and report nothing, until the step has that status."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (found := await step(stubs, task.run_id)).status != status:
+            beat = worker_pb2.HeartbeatRequest(worker_id=worker_id, held=[worker_pb2.HeldRun(**held(task))])
+            answer = await stubs.workers.Heartbeat(beat, timeout=TIMEOUT_S)
+            assert not answer.lost
+            await asyncio.sleep(0.05)
+    return found
+
+
+async def test_a_hanging_attempt_is_failed_and_retried(stubs: Stubs) -> None:
+    worker_id = await stubs.register()
+    await stubs.start()
+    task = await stubs.poll(worker_id)
+    await begin(stubs, task, TWICE)
+    found = await hang(stubs, worker_id, task, worker_pb2.STEP_STATUS_PENDING)
+    assert [attempt.error.kind for attempt in found.attempts] == [common_pb2.ERROR_KIND_TIMEOUT]
+    late = worker_pb2.CompleteStepRequest(**held(task), step_id="slow", attempt=1, output=json_payload("1"))
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await stubs.workers.CompleteStep(late, timeout=TIMEOUT_S)
+    assert refusal.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+    await begin(stubs, task, TWICE, attempt=2)
+    done = worker_pb2.CompleteStepRequest(**held(task), step_id="slow", attempt=2, output=json_payload("2"))
+    await stubs.workers.CompleteStep(done, timeout=TIMEOUT_S)
+    assert (await step(stubs, task.run_id)).output.data == b"2"
+
+
+async def test_out_of_attempts_the_timeout_is_the_result(stubs: Stubs) -> None:
+    worker_id = await stubs.register()
+    await stubs.start()
+    task = await stubs.poll(worker_id)
+    await begin(stubs, task, ONCE)
+    found = await hang(stubs, worker_id, task, worker_pb2.STEP_STATUS_FAILED)
+    assert "timeout of 0.2 s" in found.error.message + found.error.cause.message
+    fail = worker_pb2.FailStepRequest(
+        **held(task), step_id="slow", attempt=1, error=common_pb2.ErrorDetail(message="mine")
+    )
+    answer = await stubs.workers.FailStep(fail, timeout=TIMEOUT_S)
+    assert not answer.scheduled_retry  # what was recorded first counts
+    end = worker_pb2.FailWorkflowRequest(**held(task), error=common_pb2.ErrorDetail(message="given up"))
+    assert (await stubs.workers.FailWorkflow(end, timeout=TIMEOUT_S)).status == pb.WORKFLOW_STATUS_FAILED

@@ -1,0 +1,232 @@
+"""Runs are found by any combination of what is known of them, page by page and back again, as a plain loop would find them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kagzi.core.cursor import Cursor, Direction
+from kagzi.core.records import Held, RunFilter, RunKey, RunRecord
+from kagzi.core.states import RunStatus
+
+from .verbs import Cellar, complete_run, diverged, fail_run, held, park, sleep
+
+TYPES = ("a", "b", "c", "d")
+VERSIONS = ("1", "2")
+SCHEDULES = ("nightly", "hourly")
+KEYS = ("tenant-1", "tenant-2")
+
+
+async def a_run(cellar: Cellar, n: int) -> RunKey:
+    """The n-th of a population that differs in everything a filter can ask for."""
+    run = await cellar.start(
+        f"id-{n % 20}-{cellar.ids.token()}" if n % 7 else "",
+        workflow_type=TYPES[n % 4],
+        version=VERSIONS[n // 2 % 2],
+        labels={"team": "xyz"[n % 3]} | ({"env": "prod"} if n % 2 else {}) if n % 5 else {},
+        schedule_id=SCHEDULES[n // 3 % 2] if n % 3 == 0 else "",
+        concurrency_key=KEYS[n // 4 % 2] if n % 4 == 0 else "",
+    )
+    cellar.clock.advance(us=n % 2)
+    return run
+
+
+async def population(cellar: Cellar) -> list[RunRecord]:
+    for n in range(48):
+        await a_run(cellar, n)
+    wants = [cellar.want(name, limit=8, versions=VERSIONS) for name in TYPES]
+    claimed = await cellar.claim(*wants)
+    assert len(claimed) == 32
+    for n, one in enumerate(claimed):
+        await befall(cellar, held(one), n % 8)
+    for n in range(6):
+        run = await a_run(cellar, n)
+        if n % 2:
+            await cellar.pause(run, "later")
+    rows = await cellar.runs()
+    assert {row.status for row in rows} == set(RunStatus)
+    return rows
+
+
+async def befall(cellar: Cellar, mine: Held, n: int) -> None:
+    match n:
+        case 0 | 1:
+            await cellar.do(complete_run(mine))
+        case 2:
+            await cellar.do(fail_run(mine))
+        case 3:
+            await cellar.do(diverged(mine))
+        case 4:
+            await cellar.write(sleep(mine, "nap", s=60))
+            await cellar.do(park(mine, "nap"))
+        case 5:
+            await cellar.terminate(mine.run)
+        case 6:
+            await cellar.child(mine, "child", workflow_type="d")
+        case _:
+            return
+
+
+def holds(row: RunRecord, where: RunFilter) -> bool:
+    """The meaning of a filter, said plainly."""
+    return all(
+        (
+            not where.statuses or row.status in where.statuses,
+            not where.workflow_types or row.workflow_type in where.workflow_types,
+            all(row.labels.get(key) == value for key, value in where.labels.items()),
+            where.created_after is None or row.created_at >= where.created_after,
+            where.created_before is None or row.created_at < where.created_before,
+            not where.workflow_id or row.workflow_id == where.workflow_id,
+            not where.version or row.version == where.version,
+            not where.parent_run_id or row.parent_run_id == where.parent_run_id,
+            not where.schedule_id or row.schedule_id == where.schedule_id,
+            not where.concurrency_key or row.concurrency_key == where.concurrency_key,
+            where.has_problem is None or (row.problem is not None) == where.has_problem,
+        )
+    )
+
+
+class Asked(NamedTuple):
+    """A filter as it is drawn: what depends on the population is a place in it."""
+
+    where: RunFilter
+    after: int | None
+    before: int | None
+    workflow_id: int | None
+    parent: int | None
+
+    def among(self, rows: list[RunRecord]) -> RunFilter:
+        parents = [row.parent_run_id for row in rows if row.parent_run_id]
+        return msgspec.structs.replace(
+            self.where,
+            created_after=None if self.after is None else rows[self.after % len(rows)].created_at,
+            created_before=None if self.before is None else rows[self.before % len(rows)].created_at,
+            workflow_id="" if self.workflow_id is None else rows[self.workflow_id % len(rows)].workflow_id,
+            parent_run_id="" if self.parent is None else parents[self.parent % len(parents)],
+        )
+
+
+def mostly(nothing: Any, something: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(st.just(nothing), st.just(nothing), something)
+
+
+PLACES = mostly(None, st.integers(0, 50))
+RARELY = mostly(None, PLACES)
+ASKED = st.builds(
+    Asked,
+    where=st.builds(
+        RunFilter,
+        statuses=mostly((), st.lists(st.sampled_from(list(RunStatus)), min_size=1, max_size=4).map(tuple)),
+        workflow_types=mostly((), st.lists(st.sampled_from(TYPES), min_size=1, max_size=3).map(tuple)),
+        labels=mostly({}, st.sampled_from([{"team": "x"}, {"team": "y", "env": "prod"}, {"env": "prod"}])),
+        version=mostly("", st.sampled_from(VERSIONS)),
+        schedule_id=mostly("", st.sampled_from((*SCHEDULES, "never"))),
+        concurrency_key=mostly("", st.sampled_from(KEYS)),
+        has_problem=mostly(None, st.booleans()),
+    ),
+    after=PLACES,
+    before=PLACES,
+    workflow_id=RARELY,
+    parent=RARELY,
+)
+
+
+def place(row: RunRecord, direction: Direction = "next") -> Cursor:
+    return Cursor(row.created_at, row.run.run_id, direction)
+
+
+async def forwards(
+    cellar: Cellar, where: RunFilter, size: int, meanwhile: Callable[[], Awaitable[object]]
+) -> list[RunKey]:
+    seen: list[RunKey] = []
+    cursor = None
+    while True:
+        page = await cellar.store.list_runs("default", where, cursor, size)
+        seen += [row.run for row in page.rows]
+        if not page.has_more:
+            return seen
+        assert len(page.rows) == size
+        cursor = place(page.rows[-1])
+        await meanwhile()
+
+
+async def backwards(cellar: Cellar, where: RunFilter, size: int, last: RunRecord) -> list[RunKey]:
+    """Everything before `last`, page by page towards the newest, in list order."""
+    seen: list[RunKey] = []
+    cursor = place(last, "prev")
+    while True:
+        page = await cellar.store.list_runs("default", where, cursor, size)
+        seen = [row.run for row in page.rows] + seen
+        if not page.has_more:
+            return seen
+        assert len(page.rows) == size
+        cursor = place(page.rows[0], "prev")
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(asked=ASKED, size=st.integers(1, 9), n=st.integers(0, 1_000))
+async def test_any_filter_any_page_size_there_and_back(cellar: Cellar, asked: Asked, size: int, n: int) -> None:
+    """Examples share a store: each finds what those before it added."""
+    known = await cellar.runs() or await population(cellar)
+    where = asked.among(known)
+    expected = [row for row in known if holds(row, where)]
+
+    more = iter((n, n + 1))
+
+    async def one_more() -> None:
+        if (new := next(more, None)) is not None:
+            cellar.clock.advance(us=1)
+            await a_run(cellar, new)
+
+    assert await forwards(cellar, where, size, one_more) == [row.run for row in expected]
+    now = [row.run for row in await cellar.runs() if holds(row, where)]
+    assert await cellar.store.count_runs("default", where, 10_000) == len(now)
+    if expected:
+        assert await backwards(cellar, where, size, expected[-1]) == now[:-1]
+
+
+async def test_more_types_than_are_merged(cellar: Cellar) -> None:
+    for n in range(40):
+        await cellar.start(workflow_type=f"type-{n}")
+        cellar.clock.advance(us=1)
+    where = RunFilter(workflow_types=tuple(f"type-{n}" for n in range(30)))
+    first = await cellar.store.list_runs("default", where, None, 20)
+    assert [row.workflow_type for row in first.rows] == [f"type-{n}" for n in range(29, 9, -1)]
+    assert first.has_more
+    rest = await cellar.store.list_runs("default", where, place(first.rows[-1]), 20)
+    assert [row.workflow_type for row in rest.rows] == [f"type-{n}" for n in range(9, -1, -1)]
+    assert not rest.has_more
+
+
+async def test_what_is_told_of_a_run_is_the_same_in_a_list_and_alone(cellar: Cellar) -> None:
+    first = await cellar.running(workflow_type="ship")
+    await cellar.start(
+        "order-1", schedule_id="nightly", concurrency_key="tenant-1", blocked_by=first.run.run_id, labels={"a": "b"}
+    )
+    paused = await cellar.start("order-2")
+    await cellar.pause(paused, "wait for the bank")
+    for row in await cellar.runs():
+        whole = await cellar.run(row.run)
+        assert (row.schedule_id, row.concurrency_key, row.blocked_by, row.pause_reason) == (
+            whole.schedule_id,
+            whole.concurrency_key,
+            whole.blocked_by,
+            whole.pause_reason,
+        )
+    [blocked] = await cellar.runs(workflow_id="order-1")
+    assert (blocked.schedule_id, blocked.concurrency_key, blocked.blocked_by) == (
+        "nightly",
+        "tenant-1",
+        first.run.run_id,
+    )
+    [row] = await cellar.runs(workflow_id="order-2")
+    assert (row.pause_reason, row.blocked_by, row.schedule_id, row.concurrency_key) == (
+        "wait for the bank",
+        None,
+        None,
+        "",
+    )

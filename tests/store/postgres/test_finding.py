@@ -1,0 +1,133 @@
+"""Lists go by an index and read little more than they show, however many runs there are."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from kagzi.core.cursor import Cursor
+from kagzi.core.records import RunFilter
+from kagzi.core.states import RunStatus
+from kagzi.store.postgres.connections import QUERY_SETTINGS, STATEMENTS, Session
+from kagzi.store.postgres.runs import count_runs, list_runs
+
+from .verbs import NOW
+
+RUNS = 200_000
+PAGE = 50
+
+FILL = [
+    "INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0)",
+    # Of ten one sleeps, the rest has completed, but for a few: pending, running, failed, cancelled, paused with a problem.
+    f"""
+    INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, version, created_at, status, ready_at,
+        lease, nonce, worker_id, lease_until, wait_reason, due_at, finished_at, error, problem, schedule_id,
+        concurrency_key, labels)
+    SELECT gen_random_uuid(), 'default', 'id-' || i, CASE WHEN i % 1000 = 7 THEN 'rare' ELSE 'type-' || i % 3 END,
+        'request-' || i, '1', {NOW} + i, s.status,
+        CASE WHEN s.status = 1 THEN {NOW} END, 1, 1, 'worker', CASE WHEN s.status = 2 THEN {NOW} END,
+        CASE WHEN s.status = 3 THEN 1 END, CASE WHEN s.status = 3 THEN {NOW} END,
+        CASE WHEN s.status IN (4, 5, 6) THEN {NOW} + i END, CASE WHEN s.status IN (5, 6) THEN '{{}}'::json END,
+        CASE WHEN s.status = 7 THEN '{{}}'::json END, CASE WHEN i % 100 = 3 THEN 'nightly' END,
+        CASE WHEN i % 100 = 4 THEN 'tenant-' || i % 7 END,
+        json_build_object('team', CASE WHEN i % 1000 = 0 THEN 'x' ELSE 'y' END,
+            'env', CASE WHEN i < 100000 THEN 'prod' ELSE 'test' END)
+    FROM generate_series(1, {RUNS}) AS i
+    CROSS JOIN LATERAL (SELECT CASE WHEN i % 10 = 0 THEN 3 WHEN i % 4000 = 1 THEN 1 WHEN i % 4000 = 2 THEN 2
+        WHEN i % 4000 = 5 THEN 5 WHEN i % 4000 = 6 THEN 6 WHEN i % 4000 = 7 THEN 7 ELSE 4 END AS status) AS s
+    """,
+    """
+    INSERT INTO run_labels (namespace, key, value, created_at, run_id)
+    SELECT namespace, l.key, l.value, created_at, run_id FROM runs CROSS JOIN LATERAL json_each_text(labels) AS l
+    """,
+]
+
+FILTERS = {
+    "all": RunFilter(),
+    **{str(status): RunFilter(statuses=(status,)) for status in RunStatus},
+    "open": RunFilter(statuses=(RunStatus.PENDING, RunStatus.RUNNING, RunStatus.SLEEPING, RunStatus.PAUSED)),
+    "trouble": RunFilter(statuses=(RunStatus.FAILED, RunStatus.CANCELLED)),
+    "type": RunFilter(workflow_types=("type-1",)),
+    "rare type": RunFilter(workflow_types=("rare",)),
+    "types": RunFilter(workflow_types=("type-1", "rare")),
+    "rare type, completed": RunFilter(workflow_types=("rare",), statuses=(RunStatus.COMPLETED,)),
+    "type, failed": RunFilter(workflow_types=("type-1",), statuses=(RunStatus.FAILED,)),
+    "label": RunFilter(labels={"team": "y"}),
+    "rare label": RunFilter(labels={"team": "x"}),
+    "old label": RunFilter(labels={"env": "prod"}),
+    "labels": RunFilter(labels={"env": "prod", "team": "y"}),
+    "label, failed": RunFilter(labels={"team": "y"}, statuses=(RunStatus.FAILED,)),
+    "schedule": RunFilter(schedule_id="nightly"),
+    "key": RunFilter(concurrency_key="tenant-4"),
+    "problem": RunFilter(has_problem=True),
+    "no problem": RunFilter(has_problem=False),
+    "since": RunFilter(created_after=NOW + 150_000),
+    "until": RunFilter(created_before=NOW + 50_000),
+    "workflow id": RunFilter(workflow_id="id-77"),
+}
+
+READ_AT_MOST = 3_000
+
+
+class Explained(Session):
+    """Instead of rows: the plan, as it was carried out."""
+
+    plan: dict[str, Any]
+
+    async def read(self, name: str, *arguments: object) -> Any:
+        statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {STATEMENTS[name]}"
+        text = await self._connection.fetchval(statement, *arguments)
+        self.plan = json.loads(text)[0]["Plan"]
+        return [{"runs": 0}] if "count" in name else []
+
+
+def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", []):
+        yield from flatten(child)
+
+
+def rows_read(plan: dict[str, Any]) -> int:
+    """How many rows of runs and labels were looked at."""
+    return sum(
+        node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+        for node in flatten(plan)
+        if node.get("Relation Name") in ("runs", "run_labels")
+    )
+
+
+@pytest.fixture
+async def filled(connection: asyncpg.Connection) -> asyncpg.Connection:
+    for table in ("runs", "run_labels"):
+        await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    for statement in FILL:
+        await connection.execute(statement)
+    for name, value in QUERY_SETTINGS.items():
+        await connection.execute(f"SET {name} = '{value}'")
+    return connection
+
+
+async def test_lists_read_little_more_than_they_show(filled: asyncpg.Connection) -> None:
+    await filled.execute("ANALYZE")
+    session = Explained(filled, counters=None, opening=None)  # type: ignore[arg-type]
+    middle = Cursor(NOW + 90_000, "00000000-0000-7000-8000-000000000000")
+    too_much: dict[str, int] = {}
+    for name, where in FILTERS.items():
+        for cursor in (None, middle, Cursor(middle.at, middle.id, "prev")):
+            await list_runs(session, "default", where, cursor, PAGE)
+            if (read := rows_read(session.plan)) > READ_AT_MOST:
+                too_much[f"{name}, {cursor}"] = read
+    assert not too_much
+
+
+async def test_a_count_reads_no_more_than_its_cap(filled: asyncpg.Connection) -> None:
+    await filled.execute("ANALYZE")
+    session = Explained(filled, counters=None, opening=None)  # type: ignore[arg-type]
+    too_much: dict[str, int] = {}
+    for name, where in FILTERS.items():
+        await count_runs(session, "default", where, 1_000)
+        if (read := rows_read(session.plan)) > 4 * READ_AT_MOST:
+            too_much[name] = read
+    assert not too_much

@@ -1,0 +1,39 @@
+"""Events, troubles and versions: what is written into a letter, sent as bytes and read again is what it was."""
+
+import msgspec
+import pytest
+
+from kagzi.core.versions import VersionRecord
+from kagzi.core.workers import Trouble, WorkerEvent, WorkerEventKind
+from kagzi.v1 import admin_pb2, worker_pb2
+from kagzi.wire.versions import read_version, write_version
+from kagzi.wire.workers import read_troubles, read_worker_event, write_troubles, write_worker_event
+
+
+@pytest.mark.parametrize("kind", list(WorkerEventKind))
+def test_an_event(kind: WorkerEventKind) -> None:
+    event = WorkerEvent(worker_id="w", kind=kind, at=1_700_000_000_123_456, detail="ø: a\nb", number=7)
+    sent = admin_pb2.WorkerEvent.FromString(write_worker_event(event).SerializeToString())
+    assert read_worker_event(sent) == msgspec.structs.replace(event, number=0)  # a number is no concern of callers
+
+
+def test_troubles_in_both_letters() -> None:
+    troubles = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
+    for kind in (worker_pb2.SessionUpdate, worker_pb2.HeartbeatRequest):
+        sent = kind.FromString(kind(troubles=write_troubles(troubles)).SerializeToString())
+        assert read_troubles(sent) == troubles
+
+
+def test_a_version() -> None:
+    record = VersionRecord(
+        workflow_type="order",
+        version="1.10",
+        first_seen_at=1_700_000_000_123_456,
+        deprecated=True,
+        is_set=True,
+        is_default=True,
+        open_runs=100_000,
+        open_is_capped=True,
+        workers=3,
+    )
+    assert read_version(admin_pb2.WorkflowVersion.FromString(write_version(record).SerializeToString())) == record
