@@ -62,8 +62,9 @@ class Sender:
 
     def _fill(self, message: Message, field: FieldDescriptor, depth: int) -> None:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            if field.message_type.fields_by_name["value"].message_type is None:
-                getattr(message, field.name)[self._dice.choice(self._texts)] = self._dice.choice(self._texts)
+            value = field.message_type.fields_by_name["value"]
+            if value.message_type is None:
+                getattr(message, field.name)[self._dice.choice(self._texts)] = self._makers[value.cpp_type](value)
         elif field.message_type is not None:
             inner = self.message(field.message_type, depth + 1)
             target = getattr(message, field.name)

@@ -57,11 +57,12 @@ class Ledger:
             raise OSError(f"{self.path}: wrote {written} of {len(line)} bytes")
 
     def entries(self, *, event: str | None = None) -> list[Entry]:
-        """In the order in which they were written. A last line that was cut short is an error: nobody may cut one."""
+        """In the order in which they were written, without a last line that is still being written."""
         if not self.path.exists():
             return []
         decode = msgspec.json.Decoder(Entry).decode
-        found = [decode(line) for line in self.path.read_bytes().splitlines()]
+        data = self.path.read_bytes()
+        found = [decode(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
         return [entry for entry in found if event is None or entry.event == event]
 
     def executions(self) -> Counter[tuple[str, str]]:

@@ -48,7 +48,11 @@ class Leases:
 
     def may_end(self, now: Timestamp) -> bool:
         """Not for one ttl after the start or an outage of the store: live holders must get the chance to renew."""
-        return now >= max(self._started_at, self._outages.last_failure_at) + self._lease_us
+        return now >= self.end_from()
+
+    def end_from(self) -> Timestamp:
+        """When leases may be ended again."""
+        return max(self._started_at, self._outages.last_failure_at) + self._lease_us
 
     def in_use(self, now: Timestamp) -> bool:
         """Whether leases given here may still be running, so that their ends are worth watching closely."""

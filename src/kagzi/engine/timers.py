@@ -132,6 +132,8 @@ class Timers:
             self.hear(now)  # it is still to be done
             raise
         did_something = bool(fired.woken or fired.ended or fired.lost)
+        if not end_leases and (again_at := self._leases.end_from()) not in self._heard:
+            self.hear(again_at)  # a lease may be among what was due
         if fired.more:
             self.hear(now)
         if seen_by_look:
@@ -179,9 +181,10 @@ class Timers:
             self._clock.follow(store_now, asked_at, answered_at)
 
     def _interval_s(self, now: Timestamp) -> float:
-        """Leases shorter than the interval would end unseen between two looks: then, and while they are used, look more often."""
+        """Leases shorter than the interval would end unseen between two looks: then, and while they are used, here or on another
+        server that may die, look more often."""
         interval_ms = self._settings.look_interval_ms
-        if self._leases.in_use(now):
+        if not self._alone or self._leases.in_use(now):
             interval_ms = min(interval_ms, max(self._settings.lease_ms // 2, 50))
         jitter = _JITTER * self._dice.fraction() if self._settings.jitter else 0.0
         return interval_ms * (1.0 + jitter) / 1_000

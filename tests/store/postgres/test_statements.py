@@ -44,7 +44,6 @@ HOT = [
     "runs_held_by",
     "lock_due_runs",
     "fire_runs",
-    "resolve_due_waits",
     "look",
     "unbound_signals",
     "lock_family",
@@ -96,7 +95,6 @@ INDEXES: dict[str, dict[str, set[str]]] = {
     "look": {
         "runs": {"runs_to_claim", "runs_to_wake", "runs_deadline", "runs_cancel_by", "runs_leased", "runs_cascade"}
     },
-    "resolve_due_waits": {"runs": {"runs_pkey"}, "steps": {"steps_due", "steps_pkey"}},
     "unbound_signals": {"signals": {"signals_unbound"}},
     "lock_family": {"runs": {"runs_pkey", "runs_blocked"}, "child_links": {"child_links_pkey"}},
     "lock_parents": {"runs": {"runs_pkey", "runs_blocked"}, "child_links": {"child_links_pkey"}},

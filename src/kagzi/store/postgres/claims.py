@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
-from ...core.states import KindCode, StepCode
+from ...core.states import KindCode
 from ...core.times import Timestamp
 from ..protocol import Claimed, TypeKey, Want
 from .connections import CONTENTION, Row, Rows, Session
@@ -214,19 +214,7 @@ def _arguments(wanted: dict[_Wanted, list[Want]]) -> tuple[Sequence[object], ...
 
 
 async def _with_history(session: Session, rows: Rows, now: Timestamp) -> list[ClaimedRun]:
-    pages = await _first_pages(session, rows)
-    late = [rows[number - 1]["run_id"] for number, page in pages.items() if any(_is_late(step, now) for step in page)]
-    if not late:
-        return _claimed(rows, pages, now, {})
-    resolved = await session.read("resolve_due_waits", now, late)
-    seqs: dict[str, int] = {row["run_id"]: row["seq"] for row in resolved}
-    return _claimed(rows, await _first_pages(session, rows), now, seqs)
-
-
-def _is_late(step: Row, now: Timestamp) -> bool:
-    """A sleep or a wait for a signal that ended while nobody held the run."""
-    wake_at: Timestamp | None = step["wake_at"]
-    return wake_at is not None and wake_at <= now and step["status"] == StepCode.RUNNING
+    return _claimed(rows, await _first_pages(session, rows), now)
 
 
 async def _first_pages(session: Session, rows: Rows) -> dict[int, list[Row]]:
@@ -240,12 +228,10 @@ async def _first_pages(session: Session, rows: Rows) -> dict[int, list[Row]]:
     return pages
 
 
-def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp, seqs: dict[str, int]) -> list[ClaimedRun]:
-    """`seqs`: of runs that were given another since they were claimed."""
+def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[ClaimedRun]:
     claimed: list[ClaimedRun] = []
     for number, row in enumerate(rows, start=1):
         page = pages.get(number, [])
-        last_seq: int = row["seq"]
         payloads: dict[int, Payload | None] = {}
         steps: list[Row] = []
         for entry in page:
@@ -257,7 +243,7 @@ def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp, seqs: dict
             read_claimed_run(
                 row,
                 now=now,
-                last_seq=seqs.get(row["run_id"], last_seq),
+                last_seq=row["seq"],
                 input=payloads.get(KindCode.INPUT),
                 context=payloads.get(KindCode.CONTEXT),
                 history=_page(steps),

@@ -57,32 +57,6 @@ SET status = CASE WHEN due.error IS NULL THEN 3 ELSE 4 END, error = due.error, s
 FROM due JOIN changed AS c ON c.run_id = due.run_id
 WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 
--- name: resolve_due_waits
--- The same for runs that were PENDING when their times came, and are claimed now: they learn of it with their history.
-WITH due AS MATERIALIZED (
-    SELECT s.run_id, s.step_id, row_number() OVER (PARTITION BY s.run_id ORDER BY s.due_at, s.begun_seq) AS place,
-        CASE WHEN s.kind = 3 THEN json_build_object(
-            'code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', s.step_id,
-            'message', 'signal ''' || s.name || ''' did not come before ' || to_char(
-                timestamp 'epoch' + s.wake_at * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
-            )
-        ) END AS error
-    FROM unnest($2::uuid[]) AS g (run_id) JOIN steps AS s ON s.run_id = g.run_id
-    WHERE s.due_at <= $1::bigint AND s.kind IN (2, 3)
-), changed AS (
-    UPDATE runs AS r SET seq = r.seq + d.count, result_seq = r.seq + d.count
-    FROM (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d
-    WHERE r.run_id = d.run_id
-    RETURNING r.run_id, r.seq, r.seq - d.count AS base
-), resolved AS (
-    UPDATE steps AS s
-    SET status = CASE WHEN due.error IS NULL THEN 3 ELSE 4 END, error = due.error, seq = c.base + due.place,
-        finished_at = $1, due_at = NULL
-    FROM due JOIN changed AS c ON c.run_id = due.run_id
-    WHERE s.run_id = due.run_id AND s.step_id = due.step_id
-)
-SELECT run_id::text AS run_id, seq FROM changed;
-
 -- name: look
 -- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index. How
 -- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.
