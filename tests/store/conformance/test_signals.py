@@ -195,7 +195,9 @@ async def test_a_run_nobody_holds_finds_the_signal_when_it_is_claimed(cellar: Ce
     holding = await cellar.running()
     await cellar.do(wait_signal(holding))
     await cellar.do(hand_back(holding))
-    assert (await cellar.signal(holding.run)).stirred == ()
+    # It is PENDING already; whoever claims is told again, since a claim may just have passed it over while it was locked.
+    (stirred,) = (await cellar.signal(holding.run)).stirred
+    assert (stirred.run, stirred.woken, stirred.holder) == (holding.run, True, None)
     assert (await cellar.run(holding.run)).status == S.PENDING
     claimed = await cellar.claim_one()
     assert by_id(claimed.history.steps)["approved"].output == payload("yes")

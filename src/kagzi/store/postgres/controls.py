@@ -57,7 +57,8 @@ async def cancel_locked(session: Session, row: Row, reason: str, now: Timestamp,
         return Cancelled(RunStatus.CANCELLED, ended=True, stirred=stirred, has_children=has_children)
     if then is RunCode.RUNNING:
         return Cancelled(RunStatus.RUNNING, holder=_holder(row), worker_id=row["worker_id"], has_children=has_children)
-    woken = None if status is RunCode.PENDING else TypeKey(row["namespace"], row["workflow_type"])
+    # Also if it was PENDING: a claim may just have passed it over, since it was locked.
+    woken = TypeKey(row["namespace"], row["workflow_type"])
     return Cancelled(RunStatus.PENDING, woken=woken, has_children=has_children)
 
 

@@ -14,6 +14,10 @@ End = tuple[str, RunCode, ErrorDetail | None]
 """Run id, how it ended, and why."""
 
 
+TOLD = (RunCode.PENDING, RunCode.RUNNING, RunCode.SLEEPING)
+"""Statuses in which somebody has to hear of news for a run. PENDING: a claim may just have passed it over, since it was locked."""
+
+
 class MovedError(Exception):
     """Something else was committed in between: roll back and begin again."""
 
@@ -35,11 +39,7 @@ async def tell_each_parent(session: Session, ends: Sequence[End], now: Timestamp
         return []
     errors = [None if status == RunCode.COMPLETED else _child_error(run_id, status, e) for run_id, status, e in ends]
     rows = await session.read("tell_parents", now, [end[0] for end in ends], [write_error(error) for error in errors])
-    return [
-        (stirred(row, row["was"]), ends[row["last"] - 1][0])
-        for row in rows
-        if row["was"] in (RunCode.RUNNING, RunCode.SLEEPING)
-    ]
+    return [(stirred(row, row["was"]), ends[row["last"] - 1][0]) for row in rows if row["was"] in TOLD]
 
 
 def stirred(row: Row, was: int) -> Stirred:

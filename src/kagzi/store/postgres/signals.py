@@ -6,11 +6,11 @@ from ...core.ids import is_uuid
 from ...core.limits import SIGNALS_BUFFERED
 from ...core.outcomes import Refused
 from ...core.records import RunKey
-from ...core.states import RUN_STATUS_OF_CODE, RunCode
+from ...core.states import RUN_STATUS_OF_CODE
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from .connections import CONTENTION, Session
-from .kinship import stirred
+from .kinship import TOLD, stirred
 from .refusals import precondition_failed, resource_exhausted
 from .rows import write_strings
 
@@ -62,7 +62,7 @@ async def give_signal(
     )
     if found["step_id"] is None:
         return Signalled(run, delivered=False)
-    told = (stirred(row, row["status"]),) if row["status"] in (RunCode.RUNNING, RunCode.SLEEPING) else ()
+    told = (stirred(row, row["status"]),) if row["status"] in TOLD else ()
     return Signalled(run, delivered=True, stirred=told)
 
 

@@ -97,7 +97,7 @@ def stir(writer: Writer, run: RunKey, row: Row, now: Timestamp) -> tuple[int, St
     found = writer.database.row("stir_run", {"run_id": run.run_id, "now": now})
     assert found is not None  # the caller has just seen it
     writer.fences.forget(run.run_id)
-    if code == RunCode.SLEEPING:
+    if code in (RunCode.SLEEPING, RunCode.PENDING):
         return found[0], Stirred(run, workflow_type, woken=True)
     if code == RunCode.RUNNING:
         return found[0], Stirred(run, workflow_type, woken=False, holder=Lease(lease, nonce), worker_id=worker_id)

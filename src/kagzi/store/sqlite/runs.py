@@ -160,7 +160,4 @@ def cancel_run(writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_
     related = bool(has_children)
     if code == RunCode.RUNNING:
         return Cancelled(status, holder=Held(run, Lease(lease, nonce)), worker_id=worker_id, has_children=related)
-    if code in (RunCode.SLEEPING, RunCode.PAUSED):
-        woken = TypeKey(run.namespace, workflow_type)
-        return Cancelled(RunStatus.PENDING, woken=woken, has_children=related)
-    return Cancelled(status, has_children=related)
+    return Cancelled(RunStatus.PENDING, woken=TypeKey(run.namespace, workflow_type), has_children=related)
