@@ -28,6 +28,11 @@ def postgres_url(postgres: Databases) -> Iterator[str]:
         yield url
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each processor: most of the time tests wait for processes, leases and timers."""
+    return 2 * (os.cpu_count() or 1)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Under CI=true a skipped test is a failed run: green must mean that everything was looked at."""

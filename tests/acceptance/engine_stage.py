@@ -159,6 +159,7 @@ class EngineStage:
                 signal.add_done_callback(self._signals.discard)
 
     async def _send_signal(self, delay_s: float) -> None:
+        await self._started.wait()  # its worker may be quicker than the answer to who started it
         await asyncio.sleep(delay_s)
         given = SignalGiven(name=GO.name, payload=Payload(b'"went"'), request_id="")
         try:

@@ -29,8 +29,8 @@ async def test_workers_are_killed_in_the_middle_of_200_runs(site: Site) -> None:
 async def test_a_server_is_killed_in_the_middle_of_200_runs(site: Site) -> None:
     workers = [await site.worker() for _ in range(2)]
     async with site.client() as client:
-        runs = await asyncio.gather(*(client.start(ten_steps, 0.05) for _ in range(RUNS)))
-        for kill, bodies in enumerate((RUNS // 2, RUNS * 3)):
+        runs = await asyncio.gather(*(client.start(ten_steps, 0.15) for _ in range(RUNS)))
+        for kill, bodies in enumerate((RUNS // 2, RUNS * 2)):
             seen = await site.until(lambda entries, bodies=bodies: len(entries) >= 2 * bodies, f"{bodies} bodies")
             assert len(seen) < 2 * RUNS * STEPS, "everything was done before the server was killed"
             site.servers[kill % len(site.servers)].kill()
