@@ -1,7 +1,9 @@
 """e02 as it is: it names localhost:50051 and sleeps half a minute, so the two servers take turns on that port."""
 
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,23 @@ EXAMPLE = ROOT / "examples" / "e02_order.py"
 PORT = "127.0.0.1:50051"
 
 pytestmark = pytest.mark.xdist_group("port-50051")
+
+
+@pytest.fixture(autouse=True)
+def port_is_free() -> None:
+    """The system hands out ports of this range: a connection of another test may have this one for a while."""
+    host, port = PORT.split(":")
+    end = time.monotonic() + 60.0
+    while True:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, int(port)))
+            except OSError:
+                assert time.monotonic() < end, f"{PORT} is taken by another program"
+            else:
+                return
+        time.sleep(0.2)
 
 
 def run_the_example(directory: Path) -> None:
