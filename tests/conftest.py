@@ -29,8 +29,8 @@ def postgres_url(postgres: Databases) -> Iterator[str]:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each processor: most of the time tests wait for processes, leases and timers."""
-    return 2 * (os.cpu_count() or 1)
+    """Three for two processors: much of the time tests wait for processes, leases and timers."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
 @pytest.hookimpl(trylast=True)

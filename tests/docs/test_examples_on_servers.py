@@ -1,9 +1,10 @@
 """e02 as it is: it names localhost:50051 and sleeps half a minute, so the two servers take turns on that port."""
 
-import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,21 +18,21 @@ PORT = "127.0.0.1:50051"
 pytestmark = pytest.mark.xdist_group("port-50051")
 
 
-@pytest.fixture(autouse=True)
-def port_is_free() -> None:
+@contextmanager
+def on_the_port(ready: str, *arguments: str, cwd: Path) -> Iterator[RunningCommand]:
     """The system hands out ports of this range: a connection of another test may have this one for a while."""
-    host, port = PORT.split(":")
     end = time.monotonic() + 60.0
     while True:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with running(*arguments, "--listen", PORT, "--http", "127.0.0.1:0", cwd=cwd) as command:
             try:
-                probe.bind((host, int(port)))
-            except OSError:
-                assert time.monotonic() < end, f"{PORT} is taken by another program"
+                command.says(ready)
+            except AssertionError as error:
+                if "is taken" not in str(error) or time.monotonic() > end:
+                    raise
             else:
+                yield command
                 return
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 def run_the_example(directory: Path) -> None:
@@ -58,14 +59,12 @@ def ended_cleanly(command: RunningCommand) -> None:
 
 
 def test_on_dev(tmp_path: Path) -> None:
-    with running("dev", "--listen", PORT, "--http", "127.0.0.1:0", cwd=tmp_path) as dev:
-        dev.says(r"is ready")
+    with on_the_port("is ready", "dev", cwd=tmp_path) as dev:
         run_the_example(tmp_path)
         ended_cleanly(dev)
 
 
 def test_on_a_server_with_postgresql(tmp_path: Path, postgres_url: str) -> None:
-    with running("server", "--db", postgres_url, "--listen", PORT, "--http", "127.0.0.1:0", cwd=tmp_path) as server:
-        server.says("kagzi server ready")
+    with on_the_port("kagzi server ready", "server", "--db", postgres_url, cwd=tmp_path) as server:
         run_the_example(tmp_path)
         ended_cleanly(server)

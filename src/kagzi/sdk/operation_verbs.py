@@ -5,19 +5,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..core.duration import Duration
-from .bulk import Bulk
 from .calls import RunCalls
 from .connection import Connection
-from .namespaces import Namespaces
-from .schedules import ScheduleBuilder, Schedules
-from .stats import Stats, get_stats
-from .transfers import ImportedRun, Transfers, as_lines
 from .workflow import Workflow
-from .workflow_types import WorkflowTypes
 
 if TYPE_CHECKING:
+    from .bulk import Bulk
+    from .namespaces import Namespaces
+    from .schedules import ScheduleBuilder, Schedules
+    from .stats import Stats
+    from .transfers import ImportedRun
     from .versions import Versions
     from .workers import Workers
+    from .workflow_types import WorkflowTypes
 
 
 class OperationVerbs:
@@ -32,41 +32,55 @@ class OperationVerbs:
         """A run with its whole history as lines of JSON, to be kept or imported elsewhere. `id`: a run id, or a workflow_id.
 
         Raises NotFound, and PreconditionFailed if the run goes on meanwhile: pause it, or stop its workers."""
+        from .transfers import Transfers  # noqa: PLC0415  most programs never ask
+
         record = await self._calls.find(self._namespace, id)
         async for line in Transfers(self._connection, self._namespace).export(record.run.run_id):
             yield line
 
     async def import_runs(
         self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str]
-    ) -> AsyncIterator[ImportedRun]:
+    ) -> "AsyncIterator[ImportedRun]":
         """Runs that were exported: an open file, or any lines. Each is there whole, or not at all; the very same run may come
         again. Raises InvalidArgument, which names line and field, and AlreadyExists."""
+        from .transfers import Transfers, as_lines  # noqa: PLC0415  most programs never ask
+
         async for run in Transfers(self._connection, self._namespace).import_runs(as_lines(lines)):
             yield run
 
-    def schedule(self, id: str) -> ScheduleBuilder:
+    def schedule(self, id: str) -> "ScheduleBuilder":
         """A schedule to be described and awaited, which makes it so: `await client.schedule("daily").workflow(report).cron("0 6
         * * *")`. Run it on every deploy: where nothing has changed it changes nothing."""
+        from .schedules import ScheduleBuilder  # noqa: PLC0415  most programs never ask
+
         return ScheduleBuilder(self.schedules, id)
 
     @property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> "Schedules":
         """Runs started by the clock: get, list, pause, resume, trigger, backfill, preview, runs, update, delete."""
+        from .schedules import Schedules  # noqa: PLC0415  most programs never ask
+
         return Schedules(self._connection, self._namespace, self._calls)
 
     @property
-    def bulk(self) -> Bulk:
+    def bulk(self) -> "Bulk":
         """Cancel, retry, terminate or delete everything that a filter matches."""
+        from .bulk import Bulk  # noqa: PLC0415  most programs never ask
+
         return Bulk(self._connection, self._namespace)
 
     @property
-    def workflow_types(self) -> WorkflowTypes:
+    def workflow_types(self) -> "WorkflowTypes":
         """Workflow types as queues: list, get, update limits, pause, resume, queue_depth."""
+        from .workflow_types import WorkflowTypes  # noqa: PLC0415  most programs never ask
+
         return WorkflowTypes(self._connection, self._namespace)
 
     @property
-    def namespaces(self) -> Namespaces:
+    def namespaces(self) -> "Namespaces":
         """Tenants: create, get, list, update limits, enable, disable, delete."""
+        from .namespaces import Namespaces  # noqa: PLC0415  most programs never ask
+
         return Namespaces(self._connection)
 
     async def stats(
@@ -75,9 +89,11 @@ class OperationVerbs:
         workflow: Workflow[Any, Any] | str = "",
         since: datetime | Duration | None = None,
         until: datetime | Duration | None = None,
-    ) -> Stats:
+    ) -> "Stats":
         """What happened minute by minute, by default in the last hour, and what is open now. `since` and `until` are moments, or
         how long ago ("2h")."""
+        from .stats import get_stats  # noqa: PLC0415  most programs never ask
+
         return await get_stats(self._connection, self._namespace, workflow=workflow, since=since, until=until)
 
     @property

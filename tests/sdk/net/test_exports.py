@@ -126,7 +126,7 @@ print((time.process_time() - began) * 1000)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     _python(program, environment)
-    assert min(float(_python(program, environment)) for _ in range(5)) < LIMIT_MS
+    assert min(float(_python(program, environment)) for _ in range(10)) < LIMIT_MS
 
 
 def _python(program: str, environment: Mapping[str, str] | None = None) -> str:
