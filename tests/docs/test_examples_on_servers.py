@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("port-50051")
 
 
 @contextmanager
-def on_the_port(ready: str, *arguments: str, cwd: Path) -> Iterator[RunningCommand]:
+def on_the_port(ready: str, *arguments: str, cwd: Path) -> Generator[RunningCommand]:
     """The system hands out ports of this range: a connection of another test may have this one for a while."""
     end = time.monotonic() + 60.0
     while True:
