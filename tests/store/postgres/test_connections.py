@@ -10,7 +10,7 @@ from kagzi.core.errors import InvalidArgument, Unavailable
 from kagzi.core.outcomes import Begun, Recorded
 from kagzi.core.records import RunFilter
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connections import Target
+from kagzi.store.postgres.connections import HOT_SETTINGS, Counters, Session, Target
 from kagzi.system import SystemDice
 from tests.support.postgres import Databases
 
@@ -46,6 +46,17 @@ async def test_every_kind_of_connection_comes_back(store: PostgresStore, connect
         with contextlib.suppress(Unavailable):  # unless the loss was noticed before the call
             await call()
         await call()
+
+
+async def test_a_statement_is_parsed_once_for_a_connection(url: str) -> None:
+    connection = await Target(url).connect(HOT_SETTINGS)
+    session = Session(connection, Counters(), None)
+    for _ in range(3):
+        await session.read("server_settings")
+        await session.read("namespaces_after", "", 1)
+    used = await connection.fetch("SELECT name, generic_plans FROM pg_prepared_statements ORDER BY name")
+    await connection.close()
+    assert [tuple(row) for row in used] == [("namespaces_after", 3), ("server_settings", 3)]
 
 
 async def test_text_that_cannot_be_asked_for_is_an_invalid_argument(store: PostgresStore) -> None:

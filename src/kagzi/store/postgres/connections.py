@@ -191,7 +191,8 @@ class Session:
         self._counters.statements += 1
         prepared = self._prepared.get(name)
         if prepared is None:
-            prepared = self._prepared[name] = await self._connection.prepare(STATEMENTS[name])
+            # With a name of its own: without, it would be parsed and planned again each time.
+            prepared = self._prepared[name] = await self._connection.prepare(STATEMENTS[name], name=name)
         return await prepared.fetch(*arguments)
 
     async def write(self, name: str, *arguments: object) -> Rows:
