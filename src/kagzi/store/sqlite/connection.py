@@ -27,7 +27,7 @@ _PRAGMAS = (
     "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -65536",  # KiB
-    "PRAGMA wal_autocheckpoint = 4000",  # pages; fewer checkpoints inside commits
+    "PRAGMA wal_autocheckpoint = 32000",  # pages; see folding.py, which does it earlier and outside of commits
     "PRAGMA journal_size_limit = 67108864",
 )
 
@@ -39,7 +39,7 @@ class Database:
         self._connection = connection
         self.statements = 0
         self.transactions = 0
-        self._changes_before = 0
+        self.changed_rows = 0
 
     def run(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> int:
         """Run a statement that changes rows; answers how many."""
@@ -76,14 +76,16 @@ class Database:
     def begin(self) -> None:
         self.rollback()  # of one that could not be rolled back when it failed
         self._connection.execute("BEGIN IMMEDIATE")
-        self._changes_before = self._connection.total_changes
+        self.changed_rows = self._connection.total_changes
 
     def begin_snapshot(self) -> None:
         self._connection.execute("BEGIN")
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
-        self.transactions += self._connection.total_changes != self._changes_before
+        changed_rows = self._connection.total_changes
+        self.transactions += changed_rows != self.changed_rows
+        self.changed_rows = changed_rows
 
     def rollback(self) -> None:
         """Undo; harmless when SQLite has done so itself (a full disk)."""
@@ -106,6 +108,12 @@ class Database:
 
     def remember_migration(self, version: int, name: str, checksum: str) -> None:
         self._connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (version, name, checksum))
+
+    def fold(self) -> int:
+        """What can be folded from the write-ahead log into the file without making anybody wait; answers how many pages the
+        log has."""
+        [(_busy, pages, _folded)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return int(pages)
 
     def close(self) -> None:
         self._connection.close()

@@ -6,6 +6,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ...core.errors import Unavailable
 from ...core.seams import Dice
 from .connection import MEMORY, Database, Lane, check_library, connect
+from .folding import Folding
 from .migrate import apply_migrations, behind, check_schema, file_exists, schema_status
 from .wave import Writer
 
@@ -14,13 +15,14 @@ Given = ParamSpec("Given")
 
 
 class Lanes:
-    """One thread writes; for a file another one reads."""
+    """One thread writes; for a file another one reads, and a third one tidies up behind the writer."""
 
     def __init__(self, path: str, *, dice: Dice) -> None:
         self._path = path
         self._dice = dice
         self._writing = Lane("kagzi-sqlite-writer")
         self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
+        self._folding = None if path == MEMORY else Folding(path, self._writing)
         self._writer: Writer | None = None
         self._reader: Database | None = None
         self.statements = 0
@@ -40,6 +42,8 @@ class Lanes:
             if self._reading is not self._writing:
                 self._reading.start()
                 self._reader = await self._reading.call(_open_reader, self._path)
+            if self._folding is not None:
+                await self._folding.open(database)
         except BaseException:
             await self.close()
             raise
@@ -57,6 +61,8 @@ class Lanes:
 
     async def close(self) -> None:
         """Finish what is queued, fold the write-ahead log into the file, end the threads. Idempotent."""
+        if self._folding is not None:
+            await self._folding.close()
         if self._reading is not self._writing:
             await self._reading.close(self._reader.close if self._reader else None)
         await self._writing.close(self._writer.database.checkpoint_and_close if self._writer else None)
@@ -74,6 +80,8 @@ class Lanes:
             return await self._writing.call(act, writer)
         finally:
             self._count()
+            if self._folding is not None:
+                self._folding.after_write(writer.database.changed_rows)
 
     async def _read(
         self, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
