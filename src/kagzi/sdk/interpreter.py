@@ -4,15 +4,18 @@ One thread of a Python process runs Python code at a time. A sync step that comp
 milliseconds only; one that computes in C without letting go of the interpreter does not let them in at all. A step that computes
 in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them apart: while
 whoever asks keeps the interpreter for some milliseconds, a step that needs it stands still; and whoever sleeps for a moment
-wakes late, because the step has to be made to let go.
+wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late: the time spent in
+line for a processor is not counted.
 """
 
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from .threads import Busy, Spent
 
+_ACCOUNT = Path("/proc/thread-self/schedstat")  # Linux: ns on a processor, ns in line for one, turns
 _PROBES = 5
 _MOSTLY = 3  # of them
 _OFTEN = 0.5  # of the looks
@@ -40,6 +43,7 @@ class InterpreterWatch:
         self._patience_s = patience_s
         self._used: dict[Busy, float] = {}  # processor time at the last look
         self._process_s = time.process_time()
+        self._waited_s: float | None = None
         self._suspect: Busy | None = None
         self._since = 0.0
         self._looks = 0
@@ -49,6 +53,8 @@ class InterpreterWatch:
         """What to tell people, if a step keeps the interpreter to itself. `spent` has ended since the last look; `late_s`: how
         much later than it wanted to the caller woke, after `elapsed_s`."""
         earlier = self._used
+        waited_before_s, self._waited_s = self._waited_s, _in_line_s()
+        late_s -= self._waited_s - (self._waited_s if waited_before_s is None else waited_before_s)
         before, self._process_s = self._process_s, time.process_time()
         least_s = max(_OF_PROCESS * (self._process_s - before), _OF_PROCESSOR * elapsed_s)
         hog = self._hog(busy, least_s)
@@ -103,12 +109,21 @@ def _naps_beside(thread: int) -> list[float]:
     for _ in range(_PROBES):
         if not _stands_still(thread):
             return []
-        wanted = time.monotonic() + _NAP_S
+        in_line_s, wanted = _in_line_s(), time.monotonic() + _NAP_S
         time.sleep(_NAP_S)
-        naps.append(time.monotonic() - wanted)
+        late_s = time.monotonic() - wanted
+        naps.append(late_s - (_in_line_s() - in_line_s))
         if naps[-1] >= _LONG_S:
             break
     return naps
+
+
+def _in_line_s() -> float:
+    """How long this thread has been ready to run, but had no processor, in all its life. 0: this system does not tell."""
+    try:
+        return int(_ACCOUNT.read_bytes().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _held_in_python(step: str, seconds: float) -> str:
