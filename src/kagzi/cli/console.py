@@ -53,6 +53,21 @@ def put_table(rows: Sequence[Mapping[str, str]]) -> None:
         put(_line(row, widths))
 
 
+def put_list(
+    views: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, str]], *, jsonl: bool, as_json: bool, empty: str
+) -> None:
+    """A list as it was asked for: `views` as JSON, or `rows` as a table; `empty` is said when there is nothing."""
+    if jsonl:
+        for view in views:
+            put_json(view, lines=True)
+    elif as_json:
+        put_json(views)
+    elif not rows:
+        say(empty)
+    else:
+        put_table(rows)
+
+
 def put_fields(fields: Mapping[str, str]) -> None:
     """`name  value` lines; empty values are left out."""
     width = max((len(name) for name in fields), default=0)

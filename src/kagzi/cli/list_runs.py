@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import put_json, put_table, say, status_text
+from .console import put_list, say, status_text
 from .exits import Exit
 from .filters import filter_options, run_filter
 from .options import address_options, json_option
@@ -34,13 +34,8 @@ def list_runs(
     """List runs, newest first."""
     where = run_filter(**which)
     views, has_more = asyncio.run(_fetch(where, limit, address, namespace))
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    else:
-        _put_runs(views)
+    empty = "No runs. Start one: kagzi start WORKFLOW INPUT"
+    put_list(views, _rows(views), jsonl=jsonl, as_json=as_json, empty=empty)
     if has_more:
         say(f"There are more than {limit}: --limit {limit * 10}")
     return Exit.OK
@@ -62,24 +57,19 @@ async def _fetch(
     return views, False
 
 
-def _put_runs(views: list[dict[str, Any]]) -> None:
+def _rows(views: list[dict[str, Any]]) -> list[dict[str, str]]:
     from ..core.times import to_datetime
     from ..system import SystemClock
     from .views import age_text
 
-    if not views:
-        say("No runs. Start one: kagzi start WORKFLOW INPUT")
-        return
     now = to_datetime(SystemClock().now())
-    put_table(
-        [
-            {
-                "run": view["run_id"],
-                "workflow": view["workflow"],
-                "workflow id": view["workflow_id"],
-                "status": status_text(view["status"]),
-                "created": age_text(view["created_at"], now),
-            }
-            for view in views
-        ]
-    )
+    return [
+        {
+            "run": view["run_id"],
+            "workflow": view["workflow"],
+            "workflow id": view["workflow_id"],
+            "status": status_text(view["status"]),
+            "created": age_text(view["created_at"], now),
+        }
+        for view in views
+    ]

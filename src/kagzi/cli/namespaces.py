@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .console import put_fields, put_json, put_table, say
+from .console import put_fields, put_json, put_list, say
 from .exits import Exit
 from .options import NONE, Command, Limit, address_options, duration, json_option, key_value
 
@@ -85,15 +85,14 @@ def list_namespaces(*, jsonl: bool, as_json: bool, address: str | None, namespac
 
     found = asyncio.run(_ask(gather, address, namespace))
     views = [_view(each) for each in found]
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    elif not views:
-        say("No namespaces: one comes into being with its first run or worker.")
-    else:
-        put_table([_row(each) for each in found])
+    rows = [_row(each) for each in found]
+    put_list(
+        views,
+        rows,
+        jsonl=jsonl,
+        as_json=as_json,
+        empty="No namespaces: one comes into being with its first run or worker.",
+    )
     return Exit.OK
 
 

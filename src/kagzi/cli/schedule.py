@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import put, put_fields, put_json, put_table, say
+from .console import put, put_fields, put_json, put_list, say
 from .exits import Exit
 from .options import address_options, json_option
 from .schedule_edit import create, update
@@ -45,15 +45,14 @@ def list_schedules(
     """List schedules, newest first."""
     found = asyncio.run(_list(workflow, limit, address, namespace))
     views = [schedule_view(each) for each in found]
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    elif not found:
-        say('No schedules. Make one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"')
-    else:
-        put_table([_row(each) for each in found])
+    rows = [_row(each) for each in found]
+    put_list(
+        views,
+        rows,
+        jsonl=jsonl,
+        as_json=as_json,
+        empty='No schedules. Make one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"',
+    )
     return Exit.OK
 
 
@@ -152,15 +151,9 @@ def runs(*, id: str, limit: int, jsonl: bool, as_json: bool, address: str | None
             return [fire async for fire in schedules.runs(id, limit=limit)]
 
     fires = asyncio.run(ask())
-    if jsonl:
-        for fire in fires:
-            put_json(fire_view(fire), lines=True)
-    elif as_json:
-        put_json([fire_view(fire) for fire in fires])
-    elif not fires:
-        say(f"None of its times has come yet. Start a run now: kagzi schedule trigger {id}")
-    else:
-        put_table([fire_row(fire) for fire in fires])
+    views, rows = [fire_view(fire) for fire in fires], [fire_row(fire) for fire in fires]
+    empty = f"None of its times has come yet. Start a run now: kagzi schedule trigger {id}"
+    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 

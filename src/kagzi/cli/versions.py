@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .console import put_json, put_table, say
+from .console import put_json, put_list, say
 from .exits import Exit
 from .options import address_options, json_option
 
@@ -38,15 +38,14 @@ def list_versions(
 
     found = asyncio.run(_ask(gather, address, namespace))
     views = [_view(version) for version in found]
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    elif not views:
-        say("No versions: workers bring them. Start one: kagzi worker MODULE")
-    else:
-        put_table([_row(version) for version in found])
+    rows = [_row(version) for version in found]
+    put_list(
+        views,
+        rows,
+        jsonl=jsonl,
+        as_json=as_json,
+        empty="No versions: workers bring them. Start one: kagzi worker MODULE",
+    )
     return Exit.OK
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import put_fields, put_json, put_table, say
+from .console import put_fields, put_json, put_list, say
 from .exits import Exit
 from .options import address_options, duration, json_option
 
@@ -51,15 +51,8 @@ def list_workers(
     """List workers, newest registration first."""
     found = asyncio.run(_list(status, workflow, limit, address, namespace))
     views = [_view(worker) for worker in found]
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    elif not found:
-        say("No workers. Start one: kagzi worker MODULE")
-    else:
-        put_table([_row(worker) for worker in found])
+    rows = [_row(worker) for worker in found]
+    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty="No workers. Start one: kagzi worker MODULE")
     return Exit.OK
 
 
@@ -108,25 +101,16 @@ def events(
         {"worker_id": event.worker_id, "kind": str(event.kind), "at": _moment(event.at), "detail": event.detail}
         for event in found
     ]
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    elif not views:
-        say("Nothing has happened.")
-    else:
-        put_table(
-            [
-                {
-                    "at": view["at"],
-                    "worker": view["worker_id"],
-                    "event": _styled(view["kind"]),
-                    "detail": view["detail"].partition("\n")[0],
-                }
-                for view in views
-            ]
-        )
+    rows = [
+        {
+            "at": view["at"],
+            "worker": view["worker_id"],
+            "event": _styled(view["kind"]),
+            "detail": view["detail"].partition("\n")[0],
+        }
+        for view in views
+    ]
+    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty="Nothing has happened.")
     return Exit.OK
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .console import put_fields, put_json, put_table, say
+from .console import put_fields, put_json, put_list, say
 from .exits import Exit
 from .options import NONE, Limit, address_options, json_option
 
@@ -35,15 +35,14 @@ def list_types(*, jsonl: bool, as_json: bool, address: str | None, namespace: st
 
     found = asyncio.run(_ask(gather, address, namespace))
     views = [_view(each) for each in found]
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    elif not views:
-        say("No workflow types: workers bring them. Start one: kagzi worker MODULE")
-    else:
-        put_table([_row(each) for each in found])
+    rows = [_row(each) for each in found]
+    put_list(
+        views,
+        rows,
+        jsonl=jsonl,
+        as_json=as_json,
+        empty="No workflow types: workers bring them. Start one: kagzi worker MODULE",
+    )
     return Exit.OK
 
 
@@ -121,15 +120,8 @@ def depth(*, workflow: str | None, jsonl: bool, as_json: bool, address: str | No
     """Show how many runs wait for a worker, since when, and what holds them back."""
     found = asyncio.run(_ask(lambda types: types.queue_depth(workflow), address, namespace))
     views = [_queue_view(each) for each in found]
-    if jsonl:
-        for view in views:
-            put_json(view, lines=True)
-    elif as_json:
-        put_json(views)
-    elif not views:
-        say("Nothing waits")
-    else:
-        put_table([_queue_row(each) for each in found])
+    rows = [_queue_row(each) for each in found]
+    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty="Nothing waits")
     return Exit.OK
 
 

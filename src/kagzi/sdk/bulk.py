@@ -14,16 +14,16 @@ from ..core.records import RunFilter
 from ..core.states import RunStatus
 from ..core.times import to_datetime
 from ..system import SystemIds
-from ..v1 import common_pb2
 from ..v1 import workflow_pb2 as pb
+from ..v1.common_pb2 import PageRequest
 from ..wire.bulk import BULK_ACTION_TO_WIRE, read_bulk
 from ..wire.runs import write_filter
 from .connection import Connection
 from .filters import run_filter
+from .paging import all_rows
 from .run import Run
 from .workflow import Workflow
 
-_PAGE_ROWS = 200
 _FIRST_LOOK_S = 0.05
 _LAST_LOOK_S = 1.0
 
@@ -136,19 +136,13 @@ class Bulk:
 
     async def list(self, limit: int | None = None) -> AsyncIterator[BulkOperation]:
         """Newest first; `operation.last` says how far each is."""
-        token = ""
-        count = 0
-        while limit is None or count < limit:
-            size = _PAGE_ROWS if limit is None else min(limit - count, _PAGE_ROWS)
-            page = common_pb2.PageRequest(page_size=size, page_token=token)
+
+        async def ask(page: PageRequest) -> pb.ListBulkOperationsResponse:
             request = pb.ListBulkOperationsRequest(namespace_id=self._namespace, page=page)
-            answer = await self._connection.call(lambda link: link.workflows.ListBulkOperations, request)
-            for letter in answer.operations:
-                count += 1
-                yield self._operation(letter)
-            token = answer.page.next_page_token
-            if not token or not answer.page.has_more:
-                return
+            return await self._connection.call(lambda link: link.workflows.ListBulkOperations, request)
+
+        async for letter in all_rows(ask, lambda answer: answer.operations, limit):
+            yield self._operation(letter)
 
     async def stop(self, id: str) -> BulkProgress:
         """See BulkOperation.stop."""

@@ -8,17 +8,17 @@ from ..core.errors import NotFound
 from ..core.ids import is_uuid
 from ..core.records import DEFAULT_NAMESPACE, Payload, RunEnd, RunFilter, RunRecord, StepRecord
 from ..core.states import RunStatus
-from ..v1 import admin_pb2, common_pb2
+from ..v1 import admin_pb2
 from ..v1 import workflow_pb2 as pb
+from ..v1.common_pb2 import PageRequest
 from ..wire.common import write_payload
 from ..wire.runs import read_run, read_run_status, write_filter, write_start
 from ..wire.steps import read_step
 from .connection import Connection
 from .explanation import Explanation
+from .paging import all_rows
 from .waits import Waits
 from .watching import Event, Watch
-
-_PAGE_ROWS = 200
 
 
 class RunCalls:
@@ -55,21 +55,13 @@ class RunCalls:
     async def list(self, namespace: str, where: RunFilter, limit: int | None) -> AsyncIterator[RunRecord]:
         """Newest first, page by page."""
         letter = write_filter(where)
-        token = ""
-        remaining = limit
-        while remaining is None or remaining > 0:
-            size = _PAGE_ROWS if remaining is None else min(remaining, _PAGE_ROWS)
-            request = pb.ListWorkflowsRequest(
-                namespace_id=namespace, filter=letter, page=common_pb2.PageRequest(page_size=size, page_token=token)
-            )
-            response = await self._connection.call(lambda link: link.workflows.ListWorkflows, request)
-            for run in response.workflows:
-                yield read_run(run)
-            token = response.page.next_page_token
-            if remaining is not None:
-                remaining -= len(response.workflows)
-            if not token or not response.page.has_more:
-                return
+
+        async def ask(page: PageRequest) -> pb.ListWorkflowsResponse:
+            request = pb.ListWorkflowsRequest(namespace_id=namespace, filter=letter, page=page)
+            return await self._connection.call(lambda link: link.workflows.ListWorkflows, request)
+
+        async for run in all_rows(ask, lambda answer: answer.workflows, limit):
+            yield read_run(run)
 
     async def count(self, namespace: str, where: RunFilter) -> int:
         """How many there are; a server may stop counting at its cap."""
@@ -171,17 +163,11 @@ class RunCalls:
 
     async def steps(self, namespace: str, run_id: str) -> "tuple[StepRecord, ...]":
         """All of them, in the order in which they were begun."""
-        steps: list[StepRecord] = []
-        token = ""
-        while True:
+
+        async def ask(page: PageRequest) -> admin_pb2.ListStepsResponse:
             request = admin_pb2.ListStepsRequest(
-                namespace_id=namespace,
-                run_id=run_id,
-                include_payloads=True,
-                page=common_pb2.PageRequest(page_size=_PAGE_ROWS, page_token=token),
+                namespace_id=namespace, run_id=run_id, include_payloads=True, page=page
             )
-            response = await self._connection.call(lambda link: link.admin.ListSteps, request)
-            steps.extend(read_step(step) for step in response.steps)
-            token = response.page.next_page_token
-            if not token or not response.page.has_more:
-                return tuple(steps)
+            return await self._connection.call(lambda link: link.admin.ListSteps, request)
+
+        return tuple([read_step(step) async for step in all_rows(ask, lambda answer: answer.steps)])

@@ -9,13 +9,12 @@ from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.records import NamespaceRecord
 from ..core.times import to_datetime
-from ..v1 import common_pb2
 from ..v1 import namespace_pb2 as pb
+from ..v1.common_pb2 import PageRequest
 from ..wire.namespaces import read_namespace_record, write_changes
 from .connection import Connection
+from .paging import all_rows
 from .workflow_types import UNCHANGED, Unchanged
-
-_PAGE_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +43,13 @@ class Namespaces:
 
     async def list(self) -> AsyncIterator[NamespaceInfo]:
         """By name."""
-        token = ""
-        while True:
-            page = common_pb2.PageRequest(page_size=_PAGE_ROWS, page_token=token)
+
+        async def ask(page: PageRequest) -> pb.ListNamespacesResponse:
             request = pb.ListNamespacesRequest(page=page)
-            response = await self._connection.call(lambda link: link.namespaces.ListNamespaces, request)
-            for letter in response.namespaces:
-                yield _info(letter)
-            token = response.page.next_page_token
-            if not token or not response.page.has_more:
-                return
+            return await self._connection.call(lambda link: link.namespaces.ListNamespaces, request)
+
+        async for letter in all_rows(ask, lambda answer: answer.namespaces):
+            yield _info(letter)
 
     async def get(self, name: str) -> NamespaceInfo:
         """One that is being deleted, too. Raises NotFound."""

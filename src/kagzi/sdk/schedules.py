@@ -14,11 +14,13 @@ from ..core.times import from_datetime, to_datetime
 from ..system import SystemIds
 from ..v1 import common_pb2
 from ..v1 import workflow_schedule_pb2 as pb
+from ..v1.common_pb2 import PageRequest
 from ..wire.common import read_time, write_duration, write_payload, write_time
 from ..wire.schedules import OVERLAP_TO_WIRE, read_fire, read_schedule, write_asked
 from .calls import RunCalls
 from .codec import ANY
 from .connection import Connection
+from .paging import all_rows
 from .run import Run
 from .schedule_options import (
     DeclaredSchedule,
@@ -32,8 +34,6 @@ from .schedule_options import (
 from .schedule_records import Schedule, ScheduleFire, fire_of, schedule_of
 from .start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
 from .workflow import Workflow
-
-_PAGE_ROWS = 200
 
 
 class Schedules:
@@ -54,35 +54,27 @@ class Schedules:
         self, *, workflow: Workflow[Any, Any] | str | None = None, limit: int | None = None
     ) -> AsyncIterator[Schedule]:
         """Newest first."""
-        token = ""
-        shown = 0
-        while limit is None or shown < limit:
+
+        async def ask(page: PageRequest) -> pb.ListWorkflowSchedulesResponse:
             request = pb.ListWorkflowSchedulesRequest(
-                namespace_id=self._namespace, task_queue=_type_of(workflow), page=_page(token, limit, shown)
+                namespace_id=self._namespace, task_queue=_type_of(workflow), page=page
             )
-            response = await self._connection.call(lambda link: link.schedules.ListWorkflowSchedules, request)
-            for schedule in response.schedules:
-                yield schedule_of(read_schedule(schedule))
-            shown += len(response.schedules)
-            token = response.page.next_page_token
-            if not response.page.has_more:
-                return
+            return await self._connection.call(lambda link: link.schedules.ListWorkflowSchedules, request)
+
+        async for schedule in all_rows(ask, lambda answer: answer.schedules, limit):
+            yield schedule_of(read_schedule(schedule))
 
     async def runs(self, id: str, *, limit: int | None = None) -> AsyncIterator[ScheduleFire]:
         """What became of its times, newest first: runs, and what was skipped with the reason."""
-        token = ""
-        shown = 0
-        while limit is None or shown < limit:
+
+        async def ask(page: PageRequest) -> pb.ListWorkflowScheduleRunsResponse:
             request = pb.ListWorkflowScheduleRunsRequest(
-                namespace_id=self._namespace, schedule_id=_checked_id(id), page=_page(token, limit, shown)
+                namespace_id=self._namespace, schedule_id=_checked_id(id), page=page
             )
-            response = await self._connection.call(lambda link: link.schedules.ListWorkflowScheduleRuns, request)
-            for fire in response.fires:
-                yield fire_of(read_fire(fire))
-            shown += len(response.fires)
-            token = response.page.next_page_token
-            if not response.page.has_more:
-                return
+            return await self._connection.call(lambda link: link.schedules.ListWorkflowScheduleRuns, request)
+
+        async for fire in all_rows(ask, lambda answer: answer.fires, limit):
+            yield fire_of(read_fire(fire))
 
     async def pause(self, id: str, reason: str = "") -> Schedule:
         """Times that come while it is paused are not missed: they are not caught up with."""
@@ -321,11 +313,6 @@ class ScheduleBuilder:
 
     def paused(self, paused: bool = True) -> Self:
         return self._with(paused=paused)
-
-
-def _page(token: str, limit: int | None, shown: int) -> common_pb2.PageRequest:
-    size = _PAGE_ROWS if limit is None else min(limit - shown, _PAGE_ROWS)
-    return common_pb2.PageRequest(page_size=size, page_token=token)
 
 
 def _type_of(workflow: Workflow[Any, Any] | str | None) -> str | None:

@@ -9,12 +9,11 @@ from ..core.errors import InvalidArgument
 from ..core.times import to_datetime
 from ..core.versions import VersionRecord
 from ..v1 import admin_pb2 as pb
-from ..v1 import common_pb2
+from ..v1.common_pb2 import PageRequest
 from ..wire.versions import read_version
 from .connection import Connection
+from .paging import all_rows
 from .workflow import Workflow
-
-_PAGE_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +39,14 @@ class Versions:
 
     async def list(self, workflow: Workflow[Any, Any] | str | None = None) -> AsyncIterator[VersionInfo]:
         """Of one workflow, or of all; latest first seen first."""
-        token = ""
-        while True:
-            request = pb.ListVersionsRequest(
-                namespace_id=self._namespace,
-                workflow_type="" if workflow is None else _type_of(workflow),
-                page=common_pb2.PageRequest(page_size=_PAGE_ROWS, page_token=token),
-            )
-            response = await self._connection.call(lambda link: link.admin.ListVersions, request)
-            for version in response.versions:
-                yield _info(read_version(version))
-            token = response.page.next_page_token
-            if not token or not response.page.has_more:
-                return
+        name = "" if workflow is None else _type_of(workflow)
+
+        async def ask(page: PageRequest) -> pb.ListVersionsResponse:
+            request = pb.ListVersionsRequest(namespace_id=self._namespace, workflow_type=name, page=page)
+            return await self._connection.call(lambda link: link.admin.ListVersions, request)
+
+        async for version in all_rows(ask, lambda answer: answer.versions):
+            yield _info(read_version(version))
 
     async def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:
         """Open runs by version: a version with none left can be taken out of service."""

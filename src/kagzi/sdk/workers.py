@@ -11,13 +11,12 @@ from ..core.states import WorkerStatus
 from ..core.times import to_datetime
 from ..core.workers import WorkerEventKind
 from ..v1 import admin_pb2 as pb
-from ..v1 import common_pb2
+from ..v1.common_pb2 import PageRequest
 from ..wire.enums import WORKER_STATUS_TO_WIRE
 from ..wire.workers import read_worker, read_worker_event
 from .connection import Connection
+from .paging import all_rows
 from .workflow import Workflow
-
-_PAGE_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +65,15 @@ class Workers:
     ) -> AsyncIterator[WorkerInfo]:
         """Newest registration first. Those that left stay in the list for 30 days."""
         wanted = None if status is None else WORKER_STATUS_TO_WIRE[_status(status)]
-        token = ""
-        remaining = limit
-        while remaining is None or remaining > 0:
-            size = _PAGE_ROWS if remaining is None else min(remaining, _PAGE_ROWS)
+
+        async def ask(page: PageRequest) -> pb.ListWorkersResponse:
             request = pb.ListWorkersRequest(
-                namespace_id=self._namespace,
-                task_queue=_type_of(workflow),
-                status_filter=wanted,
-                page=common_pb2.PageRequest(page_size=size, page_token=token),
+                namespace_id=self._namespace, task_queue=_type_of(workflow), status_filter=wanted, page=page
             )
-            response = await self._connection.call(lambda link: link.admin.ListWorkers, request)
-            for worker in response.workers:
-                yield _info(read_worker(worker))
-            token = response.page.next_page_token
-            if remaining is not None:
-                remaining -= len(response.workers)
-            if not token or not response.page.has_more:
-                return
+            return await self._connection.call(lambda link: link.admin.ListWorkers, request)
+
+        async for worker in all_rows(ask, lambda answer: answer.workers, limit):
+            yield _info(read_worker(worker))
 
     async def get(self, id: str) -> WorkerInfo:
         """Raises NotFound."""
@@ -93,24 +83,14 @@ class Workers:
 
     async def events(self, id: str | None = None, *, limit: int | None = None) -> AsyncIterator[WorkerEvent]:
         """Of one worker, or of all; latest first. Raises NotFound for a worker that nobody knows."""
-        token = ""
-        remaining = limit
-        while remaining is None or remaining > 0:
-            size = _PAGE_ROWS if remaining is None else min(remaining, _PAGE_ROWS)
-            request = pb.ListWorkerEventsRequest(
-                namespace_id=self._namespace,
-                worker_id=id or "",
-                page=common_pb2.PageRequest(page_size=size, page_token=token),
-            )
-            response = await self._connection.call(lambda link: link.admin.ListWorkerEvents, request)
-            for letter in response.events:
-                event = read_worker_event(letter)
-                yield WorkerEvent(event.worker_id, event.kind, to_datetime(event.at), event.detail)
-            token = response.page.next_page_token
-            if remaining is not None:
-                remaining -= len(response.events)
-            if not token or not response.page.has_more:
-                return
+
+        async def ask(page: PageRequest) -> pb.ListWorkerEventsResponse:
+            request = pb.ListWorkerEventsRequest(namespace_id=self._namespace, worker_id=id or "", page=page)
+            return await self._connection.call(lambda link: link.admin.ListWorkerEvents, request)
+
+        async for letter in all_rows(ask, lambda answer: answer.events, limit):
+            event = read_worker_event(letter)
+            yield WorkerEvent(event.worker_id, event.kind, to_datetime(event.at), event.detail)
 
     async def drain(self, id: str) -> WorkerInfo:
         """It takes no more work, finishes what it can within its `shutdown_grace`, hands back the rest and leaves. Answers at

@@ -9,12 +9,11 @@ from ..core.errors import InvalidArgument, not_found
 from ..core.queues import QueueStanding, TypeLimits, WhenFull, WorkflowTypeRecord
 from ..core.times import to_datetime
 from ..v1 import admin_pb2 as pb
-from ..v1 import common_pb2
+from ..v1.common_pb2 import PageRequest
 from ..wire.queues import read_standing, read_type, write_limits
 from .connection import Connection
+from .paging import all_rows
 from .workflow import Workflow
-
-_PAGE_ROWS = 200
 
 
 class Unchanged:
@@ -61,15 +60,12 @@ class WorkflowTypes:
 
     async def list(self) -> AsyncIterator[WorkflowTypeInfo]:
         """By name: those that workers have brought, and those with limits."""
-        token = ""
-        while True:
-            page = common_pb2.PageRequest(page_size=_PAGE_ROWS, page_token=token)
-            response = await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, page=page))
-            for letter in response.types:
-                yield _info(read_type(letter, self._namespace))
-            token = response.page.next_page_token
-            if not token or not response.page.has_more:
-                return
+
+        async def ask(page: PageRequest) -> pb.ListWorkflowTypesResponse:
+            return await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, page=page))
+
+        async for letter in all_rows(ask, lambda answer: answer.types):
+            yield _info(read_type(letter, self._namespace))
 
     async def get(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
         """Raises NotFound for a type that no worker has brought and that has no limits."""
