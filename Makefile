@@ -74,7 +74,7 @@ drain: $(VENV)/.installed-dev ## SIGTERM of a worker with 20 running runs, 100 t
 	$(CAMPAIGN) tests/campaigns/test_drain.py $(ARGS)
 
 million: $(VENV)/.installed-dev ## 1,000,000 finished and 100,000 sleeping runs in each store against a small one, and retention
-	$(CAMPAIGN) tests/campaigns/test_million.py tests/campaigns/test_retention.py $(ARGS)
+	$(CAMPAIGN) tests/campaigns/test_million.py tests/campaigns/test_million_served.py tests/campaigns/test_retention.py $(ARGS)
 
 pgbouncer: $(VENV)/.installed-dev ## The promises with real processes through PgBouncer in transaction mode
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install --yes --no-install-recommends pgbouncer \

@@ -1,11 +1,27 @@
 """Crowds in new databases of each kind."""
 
 import asyncio
+import os
 from pathlib import Path
 
 from kagzi.core.seams import Dice
 
 from . import crowd
+
+
+def crowd_directory(temporary: Path) -> Path:
+    """KAGZI_CAMPAIGN_DIRECTORY, where crowds are kept from one campaign to the next; or one that is not kept."""
+    return Path(os.environ.get("KAGZI_CAMPAIGN_DIRECTORY") or temporary)
+
+
+async def kept_sqlite_store(directory: Path, runs: int, dice: Dice) -> Path:
+    """As an earlier campaign left it, or a new one."""
+    path = directory / f"crowd-{runs}.db"
+    if not path.exists():
+        filling = directory / f"filling-{runs}.db"
+        await fill_sqlite_store(filling, runs, dice)
+        filling.rename(path)
+    return path
 
 
 async def fill_sqlite_store(path: Path, runs: int, dice: Dice) -> None:

@@ -1,16 +1,12 @@
 """1,000,000 finished and 100,000 sleeping runs in each store: what people and workers do takes no longer than in a small one.
 
-The small store has just enough runs for lists to be as long as in the large one. Both are open in this process, and are asked
-in turn. The large one is kept below KAGZI_CAMPAIGN_DIRECTORY, if that is set, so that it need not be filled again (SQLite).
+Both stores are open in this process, and are asked in turn; test_million_served.py asks servers over the wire. The large one is kept below KAGZI_CAMPAIGN_DIRECTORY, if that is set, so that it need not be filled again (SQLite).
 """
 
-import os
-import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,24 +18,17 @@ from kagzi.system import SystemDice
 from tests.support.postgres import Databases
 
 from . import crowd
-from .crowds import fill_postgres_store, fill_sqlite_store
-from .figures import Figures, number, spread
+from .compare import PAGE, RUNS, SMALL_RUNS, Ask, Sized, check, compare
+from .crowds import crowd_directory, fill_postgres_store, kept_sqlite_store
+from .figures import Figures
 
-RUNS = int(number("RUNS", 1_100_000))
-SMALL_RUNS = 4_400
-SAMPLES = int(number("SAMPLES", 300))
-WARM_UP = 30
-PAGE = 50
-MOST_RATIO = 1.5
-# A difference that nobody can feel is none, whatever the ratio: commits of one disk differ by more from one to the next.
-LEAST_DIFFERENCE_MS = 1.0
+# In the same process a small store answers some questions in 60 microseconds, from pages it has in memory: less than this is
+# no difference. Over the wire there is no such allowance: see test_million_served.py.
+LEAST_DIFFERENCE_MS = {"p50": 1.0, "p99": 1.0}
 LIMIT_S = 3_600
 
-Ask = Callable[[Store, int], Awaitable[object]]
-"""What is measured; the number is that of a run in the store, drawn anew each time."""
 
-
-def listing(where: RunFilter) -> Ask:
+def listing(where: RunFilter) -> Ask[Store]:
     async def ask(store: Store, _g: int) -> object:
         rows = await store.list_runs(crowd.NAMESPACE, where, None, PAGE)
         assert len(rows.rows) == PAGE, f"{len(rows.rows)} rows of {where}"
@@ -94,7 +83,7 @@ async def claim(store: Store, _g: int) -> object:
     return held
 
 
-QUESTIONS: dict[str, Ask] = {
+QUESTIONS: dict[str, Ask[Store]] = {
     "list": listing(RunFilter()),
     "list, page in the midst": list_after,
     "list by status COMPLETED": listing(RunFilter(statuses=(RunStatus.COMPLETED,))),
@@ -116,44 +105,6 @@ QUESTIONS: dict[str, Ask] = {
 }
 
 
-class Sized:
-    """A store and how many runs are in it."""
-
-    def __init__(self, store: Store, runs: int) -> None:
-        self.store = store
-        self.runs = runs
-
-
-async def measure(ask: Ask, small: Sized, large: Sized) -> dict[str, Any]:
-    dice = random.Random(7)
-    times: dict[str, list[float]] = {"small": [], "large": []}
-    for sample in range(WARM_UP + SAMPLES):
-        for name, sized in (("small", small), ("large", large)):
-            # Such as are completed, so that every question about one has the same answer.
-            g = dice.randrange(1, sized.runs // 220) * 220 + 7
-            began = time.perf_counter()
-            await ask(sized.store, g)
-            if sample >= WARM_UP:
-                times[name].append((time.perf_counter() - began) * 1_000)
-    before, after = spread(times["small"]), spread(times["large"])
-    return {
-        "small p50_ms": before["p50_ms"],
-        "large p50_ms": after["p50_ms"],
-        "ratio p50": round(after["p50_ms"] / before["p50_ms"], 2),
-        "small p99_ms": before["p99_ms"],
-        "large p99_ms": after["p99_ms"],
-        "ratio p99": round(after["p99_ms"] / before["p99_ms"], 2),
-    }
-
-
-def too_slow(measured: dict[str, Any]) -> bool:
-    return any(
-        measured[f"ratio {part}"] > MOST_RATIO
-        and measured[f"large {part}_ms"] - measured[f"small {part}_ms"] > LEAST_DIFFERENCE_MS
-        for part in ("p50", "p99")
-    )
-
-
 @asynccontextmanager
 async def opened(store: Store) -> AsyncIterator[Store]:
     await store.open()
@@ -164,20 +115,16 @@ async def opened(store: Store) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def sqlite_crowd(directory: Path, runs: int) -> AsyncIterator[Sized]:
+async def sqlite_crowd(directory: Path, runs: int) -> AsyncIterator[Sized[Store]]:
     from kagzi.store.sqlite import SqliteStore
 
-    path = directory / f"crowd-{runs}.db"
-    if not path.exists():
-        filling = directory / f"filling-{runs}.db"
-        await fill_sqlite_store(filling, runs, SystemDice())
-        filling.rename(path)
+    path = await kept_sqlite_store(directory, runs, SystemDice())
     async with opened(SqliteStore(str(path), dice=SystemDice())) as store:
         yield Sized(store, runs)
 
 
 @asynccontextmanager
-async def postgres_crowd(url: str, runs: int) -> AsyncIterator[Sized]:
+async def postgres_crowd(url: str, runs: int) -> AsyncIterator[Sized[Store]]:
     from kagzi.store.postgres import PostgresStore
 
     await fill_postgres_store(url, runs, SystemDice())
@@ -185,28 +132,17 @@ async def postgres_crowd(url: str, runs: int) -> AsyncIterator[Sized]:
         yield Sized(store, runs)
 
 
-async def ask_everything(figures: Figures, part: str, small: Sized, large: Sized) -> dict[str, Any]:
-    measured = {name: await measure(ask, small, large) for name, ask in QUESTIONS.items()}
-    figures.put(part, {"runs": large.runs, "samples": SAMPLES, **measured})
-    return measured
-
-
-def check(measured: dict[str, Any]) -> None:
-    slow = {name: each for name, each in measured.items() if isinstance(each, dict) and too_slow(each)}
-    assert not slow, f"slower than {MOST_RATIO} times the small store: {slow}"
-
-
 @pytest.mark.timeout(LIMIT_S)
 async def test_sqlite_is_as_quick_with_a_million_runs(tmp_path: Path) -> None:
     figures = Figures("million")
     measured = figures.known("sqlite")
     if measured is None:
-        directory = Path(os.environ.get("KAGZI_CAMPAIGN_DIRECTORY") or tmp_path)
+        directory = crowd_directory(tmp_path)
         began = time.monotonic()
         async with sqlite_crowd(directory, SMALL_RUNS) as small, sqlite_crowd(directory, RUNS) as large:
             print(f"filled in {time.monotonic() - began:.0f} s")
-            measured = await ask_everything(figures, "sqlite", small, large)
-    check(measured)
+            measured = await compare(figures, "sqlite", QUESTIONS, small, large)
+    check(measured, least_difference_ms=LEAST_DIFFERENCE_MS)
 
 
 @pytest.mark.timeout(LIMIT_S)
@@ -218,5 +154,5 @@ async def test_postgresql_is_as_quick_with_a_million_runs(postgres: Databases) -
         with postgres.database() as small_url, postgres.database() as large_url:
             async with postgres_crowd(small_url, SMALL_RUNS) as small, postgres_crowd(large_url, RUNS) as large:
                 print(f"filled in {time.monotonic() - began:.0f} s")
-                measured = await ask_everything(figures, "postgresql", small, large)
-    check(measured)
+                measured = await compare(figures, "postgresql", QUESTIONS, small, large)
+    check(measured, least_difference_ms=LEAST_DIFFERENCE_MS)

@@ -1,7 +1,6 @@
 """The older half of a million runs is forgotten while 50 runs a second go on: nobody waits for it, and nothing else goes."""
 
 import asyncio
-import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
@@ -17,7 +16,7 @@ from tests.acceptance.site import Site
 from tests.support.processes import Processes
 
 from . import crowd, flows
-from .crowds import fill_postgres_store, fill_sqlite_store
+from .crowds import crowd_directory, fill_postgres_store, fill_sqlite_store
 from .figures import Figures, number, spread
 from .load import Done, Load
 
@@ -25,7 +24,7 @@ RUNS = int(number("RUNS", 1_100_000))
 PER_SECOND = number("PER_SECOND", 50)
 BASELINE_S = number("SECONDS", 20)
 LIMIT_S = 3_600
-START_P99_MS = 250.0
+START_P99_MS = 100.0  # nothing that retention does keeps others waiting for longer
 STEP_S = 0.01
 CENTURY = "36000d"
 
@@ -109,7 +108,7 @@ async def test_sqlite(tmp_path: Path) -> None:
     figures = Figures("retention")
     measured = figures.known("sqlite")
     if measured is None:
-        directory = Path(os.environ.get("KAGZI_CAMPAIGN_DIRECTORY") or tmp_path)
+        directory = crowd_directory(tmp_path)
         path = directory / "retention.db"
         await fill_sqlite_store(path, RUNS, SystemDice())
 
