@@ -217,7 +217,13 @@ class Connection:
             raise PreconditionFailed("This client was closed while the call was under way.") from None
 
     def explain(self, error: grpc.aio.AioRpcError) -> KagziError:
-        """The error as users see it. A server that cannot be reached is named, with the remedy."""
+        """The error as users see it. A server that cannot be reached is named, with the remedy.
+
+        Raises CancelledError for what is none: a call that is cancelled just after its answer has come fails with status OK.
+        """
+        task = asyncio.current_task()
+        if error.code() is grpc.StatusCode.OK and task is not None and task.cancelling():
+            raise asyncio.CancelledError from None
         problem = from_rpc_error(error)
         if not isinstance(problem, Unavailable):
             return problem

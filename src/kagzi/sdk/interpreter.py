@@ -8,14 +8,18 @@ wakes late, because the step has to be made to let go. On a machine with too muc
 line for a processor is not counted.
 """
 
+import os
 import sys
 import time
 from collections.abc import Sequence
+from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 from .threads import Busy, Spent
 
 _ACCOUNT = Path("/proc/thread-self/schedstat")  # Linux: ns on a processor, ns in line for one, turns
+_STOOD_S = 0.1  # of a long time, at least so much was not spent in line
 _PROBES = 5
 _MOSTLY = 3  # of them
 _OFTEN = 0.5  # of the looks
@@ -36,6 +40,17 @@ def cpu_seconds(thread: int) -> float | None:
         return None
 
 
+class _Late(NamedTuple):
+    """How late somebody woke, and how much of that he was not even in line for a processor."""
+
+    late_s: float
+    stood_s: float
+
+    @property
+    def too_long(self) -> bool:
+        return self.late_s >= _LONG_S and self.stood_s >= _STOOD_S
+
+
 class InterpreterWatch:
     """`look` is called now and then by a thread that does nothing but sleep in between."""
 
@@ -43,7 +58,7 @@ class InterpreterWatch:
         self._patience_s = patience_s
         self._used: dict[Busy, float] = {}  # processor time at the last look
         self._process_s = time.process_time()
-        self._waited_s: float | None = None
+        self._account = _Account()
         self._suspect: Busy | None = None
         self._since = 0.0
         self._looks = 0
@@ -53,12 +68,11 @@ class InterpreterWatch:
         """What to tell people, if a step keeps the interpreter to itself. `spent` has ended since the last look; `late_s`: how
         much later than it wanted to the caller woke, after `elapsed_s`."""
         earlier = self._used
-        waited_before_s, self._waited_s = self._waited_s, _in_line_s()
-        late_s -= self._waited_s - (self._waited_s if waited_before_s is None else waited_before_s)
+        late = _Late(late_s, late_s - self._account.since_last_s())
         before, self._process_s = self._process_s, time.process_time()
         least_s = max(_OF_PROCESS * (self._process_s - before), _OF_PROCESSOR * elapsed_s)
         hog = self._hog(busy, least_s)
-        if late_s >= _LONG_S:
+        if late.too_long:
             gone = [each.body for each in spent if each.cpu_s - earlier.get(each.body, each.body.cpu_s) >= least_s]
             if gone:
                 return _held_in_c(gone[0].step, late_s)
@@ -69,14 +83,19 @@ class InterpreterWatch:
             self._suspect, self._since, self._looks, self._found = hog, max(now - elapsed_s, 0.0), 0, 0
         if hog is None:
             return None
-        naps = _naps_beside(hog.thread)
-        if max(naps, default=0.0) >= _LONG_S:
-            return _held_in_c(hog.step, max(naps))
+        naps = _naps_beside(hog.thread, self._account)
+        longest = max(naps, default=None)
+        if longest is not None and longest.too_long:
+            return _held_in_c(hog.step, longest.late_s)
         self._looks += 1
-        self._found += sum(late_s >= _LATE * sys.getswitchinterval() for late_s in naps) >= _MOSTLY
+        self._found += sum(late.stood_s >= _LATE * sys.getswitchinterval() for late in naps) >= _MOSTLY
         if now - self._since < self._patience_s or self._found < _OFTEN * self._looks:
             return None
         return _held_in_python(hog.step, now - hog.since)
+
+    def close(self) -> None:
+        """By the thread that looks, when it looks no more."""
+        self._account.close()
 
     def _hog(self, busy: Sequence[Busy], least_s: float) -> Busy | None:
         """The step that used most of what this process used of a processor since the last look."""
@@ -103,27 +122,45 @@ def _stands_still(thread: int) -> bool:
     return before is not None and after is not None and after - before < _STANDS_STILL * _PROBE_S
 
 
-def _naps_beside(thread: int) -> list[float]:
+def _naps_beside(thread: int, account: "_Account") -> list[_Late]:
     """How late one wakes from short naps beside a step that needs the interpreter; nothing, if this one does not."""
-    naps: list[float] = []
+    naps: list[_Late] = []
     for _ in range(_PROBES):
         if not _stands_still(thread):
             return []
-        in_line_s, wanted = _in_line_s(), time.monotonic() + _NAP_S
+        account.since_last_s()
+        wanted = time.monotonic() + _NAP_S
         time.sleep(_NAP_S)
         late_s = time.monotonic() - wanted
-        naps.append(late_s - (_in_line_s() - in_line_s))
-        if naps[-1] >= _LONG_S:
+        naps.append(_Late(late_s, late_s - account.since_last_s()))
+        if naps[-1].too_long:
             break
     return naps
 
 
-def _in_line_s() -> float:
-    """How long this thread has been ready to run, but had no processor, in all its life. 0: this system does not tell."""
-    try:
-        return int(_ACCOUNT.read_bytes().split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
+class _Account:
+    """How long the thread that asks has been ready to run, but had no processor. It is always the same thread that asks."""
+
+    def __init__(self) -> None:
+        self._file: FileIO | None = None
+        self._last_s: float | None = None
+
+    def since_last_s(self) -> float:
+        """Since it was last asked; 0 the first time, and where the system does not tell. One call of the system, so that whoever
+        is in line for the interpreter meanwhile does not change the answer."""
+        try:
+            if self._file is None:
+                self._file = FileIO(_ACCOUNT)
+            now_s = int(os.pread(self._file.fileno(), 100, 0).split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return 0.0
+        last_s, self._last_s = self._last_s, now_s
+        return 0.0 if last_s is None else now_s - last_s
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def _held_in_python(step: str, seconds: float) -> str:

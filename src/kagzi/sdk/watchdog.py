@@ -90,6 +90,12 @@ class Watchdog:
     # --- in the thread -------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
+        try:
+            self._look_until_stopped()
+        finally:
+            self._interpreter.close()
+
+    def _look_until_stopped(self) -> None:
         looked_at = time.monotonic()
         while not self._stop.wait(self._tick_s):
             elapsed_s = time.monotonic() - looked_at

@@ -3,10 +3,12 @@
 import asyncio
 import socket
 
+import grpc
 import pytest
 
 from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from kagzi.sdk.client import Kagzi
+from kagzi.sdk.connection import Connection
 from tests.sdk.net.fake_server import GONE, FakeServer
 
 
@@ -47,6 +49,28 @@ async def test_a_server_that_stumbles_is_asked_again(server: FakeServer) -> None
     server.failures["GetServerInfo"] = [GONE, GONE]
     async with Kagzi.connect(server.address):
         assert len(server.requests("GetServerInfo")) == 3
+
+
+async def test_a_call_that_is_cancelled_just_after_its_answer_came_is_cancelled(connection: Connection) -> None:
+    """gRPC then fails it with status OK. Tried again, it would have forgotten somebody's Ctrl-C, or a timeout."""
+    asked = asyncio.Event()
+    tries = 0
+
+    async def answer(*_: object, **_options: object) -> None:
+        nonlocal tries
+        tries += 1
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise grpc.aio.AioRpcError(grpc.StatusCode.OK, grpc.aio.Metadata(), grpc.aio.Metadata()) from None
+
+    call = asyncio.create_task(connection.call(lambda _link: answer, None))  # type: ignore[arg-type, return-value]
+    await asked.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert tries == 1
 
 
 async def test_the_second_of_two_servers_is_used_when_the_first_is_dead(server: FakeServer) -> None:

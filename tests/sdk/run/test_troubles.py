@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import threading
 import time
+from contextlib import closing
 from contextvars import copy_context
 
 import pytest
@@ -101,7 +102,8 @@ def test_a_step_that_lets_go_of_the_interpreter_is_not_blamed(body: object) -> N
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert look_for(InterpreterWatch(0.1), thread, busy) == []
+    with closing(InterpreterWatch(0.1)) as watch:
+        assert look_for(watch, thread, busy) == []
 
 
 def test_threads_are_as_many_as_runs_unless_told_otherwise() -> None:
