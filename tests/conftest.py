@@ -5,11 +5,30 @@
 """
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.postgres import Databases, PostgresAbsentError, postgres_databases
+
+MEMORY = Path("/dev/shm")
+LEAST_FREE_BYTES = 4 * 2**30
+
+
+def keep_files_in_memory() -> None:
+    """Databases of tests lie in memory, where the system has a place for that: making one takes a tenth of the time, and what a
+    killed process has written stays. Campaigns measure, and use the disk."""
+    campaigns = os.environ.get("KAGZI_TEST_CAMPAIGNS")
+    if "TMPDIR" in os.environ or campaigns or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    if shutil.disk_usage(MEMORY).free >= LEAST_FREE_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+keep_files_in_memory()  # before anybody asks for a temporary directory
 
 
 @pytest.fixture(scope="session")
