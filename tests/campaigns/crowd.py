@@ -37,7 +37,7 @@ RARE = 200
 """How many runs of each rare kind there are, whatever the size: lists of them have the same length everywhere."""
 SLEEPING_EACH = 11  # one in eleven sleeps: 100,000 beside 1,000,000
 FAILED_EACH = 20
-TYPE, SLEEPING_TYPE, SCHEDULE = "order", "nap", "nightly"
+TYPE, SLEEPING_TYPE, SCHEDULE, RARE_VERSION = "order", "nap", "nightly", "7"
 PAYLOAD = Payload(b'{"amount": 1200, "currency": "EUR"}')
 
 
@@ -65,7 +65,7 @@ def kinds(total: int) -> list[Kind]:
     def place(number: int) -> str:
         return rare.format(every=every, place=number)
 
-    plain = f"g % 11 <> 0 AND g % {every} NOT IN (1, 2, 3, 4)"
+    plain = f"g % 11 <> 0 AND g % {every} NOT IN (1, 2, 3, 4, 5)"
     return [
         Kind("sleeping", "sleeping", "g % 11 = 0"),
         Kind("failed", "failed", f"{plain} AND g % {FAILED_EACH} = 0"),
@@ -74,6 +74,7 @@ def kinds(total: int) -> list[Kind]:
         Kind("child", "completed", place(2), {"parent_run_id": parent, "parent_step_id": "'s' || g"}),
         Kind("scheduled", "completed", place(3), {"schedule_id": f"'{SCHEDULE}'"}),
         Kind("problem", "completed", place(4), {"problem": problem}),
+        Kind("versioned", "completed", place(5), {"version": f"'{RARE_VERSION}'"}),
     ]
 
 

@@ -96,6 +96,8 @@ QUESTIONS: dict[str, Ask[Store]] = {
     "list by time": list_span,
     "list by parent": listing(RunFilter(parent_run_id=crowd.run_id(1))),
     "list by schedule": listing(RunFilter(schedule_id=crowd.SCHEDULE)),
+    "list by a rare version": listing(RunFilter(version=crowd.RARE_VERSION)),
+    "list by type and version": listing(RunFilter(workflow_types=(crowd.TYPE,), version=crowd.RARE_VERSION)),
     "list by problem": listing(RunFilter(has_problem=True)),
     "count to 1,000": count_some,
     "get": get,

@@ -69,6 +69,7 @@ QUESTIONS: dict[str, Ask[Kagzi]] = {
     "list by status SLEEPING": listing(status="sleeping"),
     "list by type and status": listing(workflow=crowd.TYPE, status="failed"),
     "list by label": listing(labels={"region": "eu"}),
+    "list by version": listing(version=crowd.RARE_VERSION),
     "list by problem": listing(problem=True),
     "get": get,
     "get by workflow id": get_by_id,

@@ -47,6 +47,10 @@ class ErrorKind(StrEnum):
     LOST = "lost"
 
 
+REASON = "reason"
+"""In the metadata of a refusal that tells a worker of a cancellation: why the run is to be cancelled."""
+
+
 class ErrorCode(StrEnum):
     NOT_FOUND = "not_found"
     INVALID_ARGUMENT = "invalid_argument"

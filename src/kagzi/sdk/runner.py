@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ..core import limits
-from ..core.errors import Diverged, ResourceExhausted
+from ..core.errors import REASON, Diverged, ResourceExhausted
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from . import divergence, unwinding
@@ -284,7 +284,7 @@ class Run:
     def _is_cancellation(self, refused: common.ErrorDetail) -> bool:
         """Nothing new may begin in a cancelled run, and what did not begin cannot end."""
         if refused.code == common.ERROR_CODE_CANCELLED:
-            self.interruption.cancel(refused.message)
+            self.interruption.cancel(refused.metadata.get(REASON, ""))
             return True
         return self.cancelling and refused.code == common.ERROR_CODE_PRECONDITION_FAILED
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kagzi.core.errors import ErrorCode, ErrorKind
+from kagzi.core.errors import REASON, ErrorCode, ErrorKind
 from kagzi.core.outcomes import Begun, ChildStarted, Known, LeaseLost, Parked, Recorded, RunClosed, StepFailed, TimerSet
 from kagzi.core.records import RunEnd, RunKey
 from kagzi.core.retry import NO_RETRY
@@ -31,7 +31,7 @@ S = RunStatus
 
 async def test_no_new_step_is_recorded_after_the_request(cellar: Cellar) -> None:
     holding = await cellar.running()
-    await cellar.cancel(holding.run)
+    await cellar.cancel(holding.run, "enough")
     new = [
         begin(holding, "a"),
         sleep(holding, "nap", s=1),
@@ -40,7 +40,8 @@ async def test_no_new_step_is_recorded_after_the_request(cellar: Cellar) -> None
         cellar.child_command(holding),
     ]
     for outcome in await cellar.write(*new):
-        assert refused(outcome, ErrorCode.CANCELLED).kind == ErrorKind.CANCELLED
+        refusal = refused(outcome, ErrorCode.CANCELLED)
+        assert (refusal.kind, refusal.metadata) == (ErrorKind.CANCELLED, {REASON: "enough"})
     for command in new:
         refused(await cellar.do(command), ErrorCode.CANCELLED)
     assert await cellar.steps(holding.run) == {}

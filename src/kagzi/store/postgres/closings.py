@@ -66,7 +66,7 @@ def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if _is_cut_short(run, command.after_step):
-        return cancelled(run.run.run_id)
+        return cancelled(run.run.run_id, run.cancel_reason)
     _end_run(run, RunCode.COMPLETED, None, now)
     run.steps[OUTPUT_STEP] = StepState(
         step_id=OUTPUT_STEP,
@@ -90,7 +90,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if _is_cut_short(run, command.after_step):
-        return cancelled(run.run.run_id)
+        return cancelled(run.run.run_id, run.cancel_reason)
     error = command.error
     if run.retry is not None:
         decision = after_failure(run.retry, run.attempt, error, now, dice=dice, deadline_at=run.deadline_at)
@@ -148,7 +148,7 @@ def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, dice:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if run.cancel_requested_at is not None:
-        return cancelled(run.run.run_id)
+        return cancelled(run.run.run_id, run.cancel_reason)
     run.successor_paused = run.pause_requested
     _end_run(run, RunCode.COMPLETED, None, now)
     run.continued_as, run.successor = command.new_run_id, command

@@ -1,7 +1,7 @@
 """Refusals, in words that say what to do."""
 
 from ...core import limits
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import REASON, ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Refused
 from ...core.states import KindCode
 from ...core.times import US_PER_MS
@@ -88,11 +88,16 @@ def too_much_stored(namespace: str, stored: int, limit: int) -> Refused:
     return Refused(detail)
 
 
-def cancelled(run_id: str) -> Refused:
-    """What is new to a run that is to stop."""
+def cancelled(run_id: str, reason: str) -> Refused:
+    """What is new to a run that is to stop. Its worker may hear of the cancellation here first: the reason is told with it."""
     message = f"run {run_id} is to be cancelled: only steps of a cleanup scope begin now"
     detail = ErrorDetail(
-        code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message, subject="run", subject_id=run_id
+        code=ErrorCode.CANCELLED,
+        kind=ErrorKind.CANCELLED,
+        message=message,
+        subject="run",
+        subject_id=run_id,
+        metadata={REASON: reason},
     )
     return Refused(detail)
 

@@ -172,6 +172,7 @@ class RunState(msgspec.Struct, kw_only=True):
     pause_requested: bool = False
     diverged: bool = False
     workflow_id: str = ""
+    cancel_reason: str = ""
     continued_as: str | None = None
     status_text: str | None = None
     progress: float | None = None

@@ -142,6 +142,7 @@ def _run_state(row: Row) -> RunState:
         cascade_due=row["cascade_due"],
         pause_requested=row["pause_requested"],
         workflow_id=row["workflow_id"],
+        cancel_reason=row["cancel_reason"] or "",
         continued_as=row["continued_as"],
     )
 

@@ -53,7 +53,7 @@ def new_result(run: RunState, command: Beginning, now: Timestamp, kind: KindCode
 def may_not_begin(run: RunState, *, cleanup: bool) -> Refused | None:
     """Why a step that is not recorded yet cannot be."""
     if run.cancel_requested_at is not None and not cleanup:
-        return cancelled(run.run.run_id)
+        return cancelled(run.run.run_id, run.cancel_reason)
     return full(run)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ...core.commands import BeatStep, BeginStep, CompleteStep, FailStep
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, decode_detail
+from ...core.errors import REASON, ErrorCode, ErrorDetail, ErrorKind, decode_detail
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Begun, Known, Outcome, Recorded, Refused, RetryScheduled, StepFailed
 from ...core.records import Lease
@@ -62,7 +62,7 @@ def known(wave: Wave, run_id: str, step_id: str) -> Known:
 def check_new_step(wave: Wave, fence: Fence, step_id: str, *, cleanup: bool = True) -> Refused | None:
     """Whether another step may begin, and fits into the run. Counts only where seq says that the limit may be near."""
     if fence.cancelling and not cleanup:
-        return being_cancelled(fence, f"step {step_id!r} may begin only as a part of its cleanup")
+        return being_cancelled(wave, fence, f"step {step_id!r} may begin only as a part of its cleanup")
     if step_id in RESERVED_STEPS:
         return refused(
             ErrorCode.INVALID_ARGUMENT, f"step_id {step_id!r} is reserved.", subject="field", subject_id="step_id"
@@ -85,7 +85,9 @@ def check_new_step(wave: Wave, fence: Fence, step_id: str, *, cleanup: bool = Tr
     )
 
 
-def being_cancelled(fence: Fence, therefore: str) -> Refused:
+def being_cancelled(wave: Wave, fence: Fence, therefore: str) -> Refused:
+    """Its worker may hear of the cancellation here first: the reason is told with it."""
+    row = wave.database.row("cancel_reason_of", (fence.run_id,))
     return Refused(
         ErrorDetail(
             code=ErrorCode.CANCELLED,
@@ -93,6 +95,7 @@ def being_cancelled(fence: Fence, therefore: str) -> Refused:
             message=f"the run is being cancelled: {therefore}.",
             subject="run",
             subject_id=fence.run_id,
+            metadata={REASON: row[0] if row else ""},
         )
     )
 

@@ -133,7 +133,7 @@ def repeat_park(wave: Wave, command: Park, run: RunState) -> Outcome | None:
 
 def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) -> Outcome:
     if _is_cut_short(wave, fence, command.after_step):
-        return being_cancelled(fence, _CUT_SHORT)
+        return being_cancelled(wave, fence, _CUT_SHORT)
     seq = fence.next_result()
     wave.add_end(fence, seq, command.output)
     wave.flush()
@@ -143,7 +143,7 @@ def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) 
 
 def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outcome:
     if _is_cut_short(wave, fence, command.after_step):
-        return being_cancelled(fence, _CUT_SHORT)
+        return being_cancelled(wave, fence, _CUT_SHORT)
     policy = read_retry(run.retry)
     error, seq = command.error, fence.next_result()
     if policy is not None:

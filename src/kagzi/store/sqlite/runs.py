@@ -70,12 +70,14 @@ def _sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
     by_type = 0 < len(where.workflow_types) <= _MOST_MERGED
     if (narrow := _narrow_source(where)) is not None:
         yield narrow
+    elif where.version and not where.workflow_types and not where.has_rare_status:
+        yield "version", {}
     elif where.has_rare_status or (where.statuses and not by_type):
         for status in dict.fromkeys(where.statuses):
             yield "status", {"status": CODE_OF_RUN_STATUS[status]}
     elif by_type:
         for workflow_type in dict.fromkeys(where.workflow_types):
-            yield "type", {"workflow_type": workflow_type}
+            yield "type_version" if where.version else "type", {"workflow_type": workflow_type}
     else:
         yield "created", {}
 

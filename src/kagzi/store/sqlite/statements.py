@@ -27,7 +27,19 @@ NAMESPACE_TABLES = {
 }
 
 _VALUES = re.compile(r"\{values:(\d+)\}")
-_RUN_SOURCES = ("created", "status", "type", "workflow_id", "parent", "label", "schedule", "key", "problem")
+_RUN_SOURCES = (
+    "created",
+    "status",
+    "type",
+    "type_version",
+    "version",
+    "workflow_id",
+    "parent",
+    "label",
+    "schedule",
+    "key",
+    "problem",
+)
 
 
 def _without_comments(text: str) -> str:

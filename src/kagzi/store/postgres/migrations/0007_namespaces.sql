@@ -6,6 +6,9 @@ DROP INDEX runs_trouble;
 CREATE INDEX runs_status ON runs (namespace, status, created_at, run_id) WHERE created_at >= 0;
 DROP INDEX runs_parent;
 CREATE INDEX runs_parent ON runs (parent_run_id, created_at, run_id) WHERE parent_run_id IS NOT NULL;
+-- Few runs of a version among many others are found at once, too.
+CREATE INDEX runs_version ON runs (namespace, version, created_at, run_id) WHERE created_at >= 0;
+CREATE INDEX runs_type_version ON runs (namespace, workflow_type, version, created_at, run_id) WHERE created_at >= 0;
 -- Most runs are in neither of these.
 CREATE INDEX runs_with_key ON runs (namespace, concurrency_key, created_at, run_id)
     WHERE created_at >= 0 AND concurrency_key IS NOT NULL;

@@ -1,6 +1,9 @@
--- Lists by what few runs have, and what is known and allowed of a namespace.
+-- Lists in order by what people ask for, and what is known and allowed of a namespace.
 
--- What lists read, each in list order. Most runs are in neither.
+-- What lists read, each in list order.
+CREATE INDEX runs_by_version ON runs (namespace, version, created_at, run_id);
+CREATE INDEX runs_by_type_version ON runs (namespace, workflow_type, version, created_at, run_id);
+-- Most runs are in neither of these.
 CREATE INDEX runs_with_key ON runs (namespace, concurrency_key, created_at, run_id) WHERE concurrency_key IS NOT NULL;
 CREATE INDEX runs_by_problem ON runs (namespace, created_at, run_id) WHERE problem IS NOT NULL;
 

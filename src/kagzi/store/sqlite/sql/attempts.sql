@@ -48,3 +48,7 @@ VALUES (:run_id, :step_id, :attempt, :begun_seq, :seq, :lease, :nonce, :started_
 -- The row waits for its next attempt.
 UPDATE steps SET status = 1, attempt = attempt + 1, retry_at = :retry_at
 WHERE run_id = :run_id AND step_id = :step_id AND status = 2 AND attempt = :attempt;
+
+-- name: cancel_reason_of
+-- Why a run is to be cancelled.
+SELECT coalesce(cancel_reason, '') FROM runs WHERE run_id = ?;

@@ -65,6 +65,15 @@ runs AS r INDEXED BY runs_by_status WHERE r.namespace = :namespace AND r.status 
 -- One type; several are read one by one and merged.
 runs AS r INDEXED BY runs_by_type WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND {page}
 
+-- name: part_runs_by_version
+-- One version, of whatever type.
+runs AS r INDEXED BY runs_by_version WHERE r.namespace = :namespace AND r.version = :version AND {page}
+
+-- name: part_runs_by_type_version
+-- One version of one type; of several types they are read one by one and merged.
+runs AS r INDEXED BY runs_by_type_version
+WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.version = :version AND {page}
+
 -- name: part_runs_by_workflow_id
 -- All runs an id ever had.
 runs AS r INDEXED BY runs_by_workflow_id WHERE r.namespace = :namespace AND r.workflow_id = :workflow_id AND {page}
