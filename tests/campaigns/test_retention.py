@@ -59,6 +59,8 @@ async def forget(directory: Path, database: str, count: Count) -> dict[str, Any]
 
         site.servers.clear()
         await site.add_server("--retention", f"{kept_s:.0f}s", "--listen", server.grpc)
+        async with site.client() as client:
+            await client.run(flows.load, STEP_S)  # the worker is back
         began = time.monotonic()
         watching = asyncio.create_task(_until_gone(count))
         busy, busy_errors = await loaded(site, watching.done)

@@ -1,5 +1,5 @@
 """Telling the other servers on this store that there is work, that runs ended, or that something came for a run that is held
-there: names only, at once while there is little to tell, and in the long run at most one message per 20 ms."""
+there: names only, at most one message per 5 ms."""
 
 import asyncio
 import logging
@@ -9,8 +9,7 @@ from ..store.protocol import Bus, NullBus, Poke, TypeKey, Wake
 
 logger = logging.getLogger("kagzi.engine")
 
-SPACING_S = 0.02
-_AT_ONCE = 10  # messages after a silence: whoever starts one run after the other need not wait for the spacing
+SPACING_S = 0.005  # see docs/adr/0012
 _NAMES = 1_000  # in one message; beyond it the others just look
 _PUBLISH_TIMEOUT_S = 10.0
 
@@ -49,15 +48,11 @@ class Wakeups:
         self.poke(Poke("", key.namespace, key.workflow_type, "permits"))
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-        paid_until = 0.0
         while True:
             await self._work.wait()
             self._work.clear()
             await self.flush()
-            now = loop.time()
-            paid_until = max(paid_until, now - _AT_ONCE * SPACING_S) + SPACING_S
-            await asyncio.sleep(max(paid_until - now, 0.0))
+            await asyncio.sleep(SPACING_S)
 
     async def flush(self) -> None:
         if not (self._pending or self._ended or self._pokes):
