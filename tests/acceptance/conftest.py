@@ -29,9 +29,11 @@ def setup(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def site(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+    """A module may have SERVER_OPTIONS of its own."""
     database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
     pooler = request.getfixturevalue("pgbouncer").through(database) if setup in POOLED else None
-    options = ("--db-direct", database) if setup == "pgbouncer-and-direct" else ()
+    options: list[str] = ["--db-direct", database] if setup == "pgbouncer-and-direct" else []
+    options += getattr(request.module, "SERVER_OPTIONS", ())
     async with Processes(tmp_path) as processes:
         site = Site(processes, database, tmp_path, *options, pooler=pooler)
         for _ in range(1 if setup in ("sqlite", "postgres") else 2):

@@ -17,6 +17,9 @@ from .site import Site
 MODULE = "tests.acceptance.programs"
 AT_ONCE = 12
 CRASH_PERCENT = "6"
+PATIENCE = "60s"
+# Most workers here die within milliseconds, with all their runs: none of those is to be put aside for it.
+SERVER_OPTIONS = ("--claim-cap", "1000000")
 
 
 async def start_all(client: Kagzi, given_programs: list[programs.Program]) -> list[Run[Any]]:
@@ -25,6 +28,17 @@ async def start_all(client: Kagzi, given_programs: list[programs.Program]) -> li
         for _ in range(programs.signals_in(program)):
             await run.signal(programs.go, "went")
     return runs
+
+
+async def results_of(runs: list[Run[Any]]) -> list[Any]:
+    """Of all of them; if one does not end, what Kagzi itself says about that."""
+    try:
+        return await asyncio.gather(*(run.result(timeout=PATIENCE) for run in runs))
+    except TimeoutError as error:
+        for run in runs:
+            if not (await run.info()).status.ended:
+                error.add_note(f"{run.id}: {await run.explain()}")
+        raise
 
 
 @settings(
@@ -38,7 +52,7 @@ async def test_crashes_change_nothing(site: Site, drawn: list[programs.Program])
     async with site.client() as client:
         steady = await site.worker(module=MODULE)
         runs = await start_all(client, drawn)
-        expected = await asyncio.gather(*(run.result(timeout="60s") for run in runs))
+        expected = await results_of(runs)
         await steady.terminate()
 
         async def crashing() -> Process:
@@ -46,7 +60,7 @@ async def test_crashes_change_nothing(site: Site, drawn: list[programs.Program])
 
         async with replaced([await crashing(), await crashing()], crashing):
             runs = await start_all(client, drawn)
-            results = await asyncio.gather(*(run.result(timeout="60s") for run in runs))
+            results = await results_of(runs)
     assert results == expected
     check_bodies(site)
 
