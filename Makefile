@@ -88,13 +88,29 @@ partitioned: $(VENV)/.installed-dev ## Every verb of the store on PostgreSQL wit
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 lint: $(VENV)/.installed-dev ## Style, types, import contracts, dead code, duplicates
+	@$(MAKE) --no-print-directory --jobs 2 $(LINTERS)
+
+LINTERS := lint-basedpyright lint-mypy lint-duplicates lint-style lint-layers lint-dead-code
+.PHONY: $(LINTERS)
+
+lint-basedpyright: $(VENV)/.installed-dev
+	$(BIN)/basedpyright
+
+lint-mypy: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+lint-duplicates: $(VENV)/.installed-dev
+	$(BIN)/pylint --disable=all --enable=duplicate-code src/kagzi
+
+lint-style: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(PYTHON_DIRS)
 	$(BIN)/ruff format --check $(PYTHON_DIRS)
+
+lint-layers: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
-	$(BIN)/basedpyright
-	$(BIN)/mypy
+
+lint-dead-code: $(VENV)/.installed-dev
 	$(BIN)/python scripts/dead_code.py
-	$(BIN)/pylint --disable=all --enable=duplicate-code src/kagzi
 
 format: $(VENV)/.installed-dev ## Put the code in house style
 	$(BIN)/ruff check --fix $(PYTHON_DIRS)
