@@ -122,6 +122,6 @@ def _ms(span: timedelta | None) -> float | None:
 
 
 def _span(span: timedelta | None) -> str:
-    from ..core.duration import format_duration
+    from .views import span_text
 
-    return "-" if span is None else format_duration(span)
+    return "-" if span is None else span_text(span)

@@ -138,20 +138,21 @@ def age_text(then: str | None, now: datetime) -> str:
     if then is None:
         return ""
     gone = now - datetime.fromisoformat(then)
-    return f"{_short(gone)} ago" if gone >= timedelta(0) else f"in {_short(-gone)}"
+    return f"{span_text(gone)} ago" if gone >= timedelta(0) else f"in {span_text(-gone)}"
 
 
 def took_text(start: str | None, end: str | None) -> str:
     if start is None or end is None:
         return ""
-    return _short(datetime.fromisoformat(end) - datetime.fromisoformat(start))
+    return span_text(datetime.fromisoformat(end) - datetime.fromisoformat(start))
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def _short(span: timedelta) -> str:
+def span_text(span: timedelta) -> str:
+    """`2s`, `5m 3s`, `14ms`: as much as anybody reads."""
     if span >= timedelta(seconds=1):
         span -= timedelta(microseconds=span.microseconds)
     else:

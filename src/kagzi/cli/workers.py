@@ -49,9 +49,13 @@ def list_workers(
     namespace: str | None,
 ) -> int:
     """List workers, newest registration first."""
+    from ..core.times import to_datetime
+    from ..system import SystemClock
+
     found = asyncio.run(_list(status, workflow, limit, address, namespace))
     views = [_view(worker) for worker in found]
-    rows = [_row(worker) for worker in found]
+    now = to_datetime(SystemClock().now())
+    rows = [_row(worker, now) for worker in found]
     put_list(views, rows, jsonl=jsonl, as_json=as_json, empty="No workers. Start one: kagzi worker MODULE")
     return Exit.OK
 
@@ -213,7 +217,9 @@ def _view(worker: WorkerInfo) -> dict[str, Any]:
     }
 
 
-def _row(worker: WorkerInfo) -> dict[str, str]:
+def _row(worker: WorkerInfo, now: datetime) -> dict[str, str]:
+    from .views import age_text
+
     return {
         "worker": worker.id,
         "status": _styled(worker.status),
@@ -221,7 +227,7 @@ def _row(worker: WorkerInfo) -> dict[str, str]:
         "slots": f"{worker.active}/{worker.max_concurrent}",
         "serves": _served(worker),
         "build": worker.build_id,
-        "last seen": _moment(worker.last_seen_at),
+        "last seen": age_text(_moment(worker.last_seen_at), now),
     }
 
 
