@@ -2,10 +2,12 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
+
+Found = TypeVar("Found")
 
 STATUS_COLOURS = {
     "pending": "yellow",
@@ -54,18 +56,24 @@ def put_table(rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def put_list(
-    views: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, str]], *, jsonl: bool, as_json: bool, empty: str
+    found: Sequence[Found],
+    view: Callable[[Found], Mapping[str, Any]],
+    row: Callable[[Found], Mapping[str, str]],
+    *,
+    jsonl: bool,
+    as_json: bool,
+    empty: str,
 ) -> None:
-    """A list as it was asked for: `views` as JSON, or `rows` as a table; `empty` is said when there is nothing."""
+    """A list as it was asked for: each `view` as JSON, or each `row` in a table; `empty` is said when there is nothing."""
     if jsonl:
-        for view in views:
-            put_json(view, lines=True)
+        for each in found:
+            put_json(view(each), lines=True)
     elif as_json:
-        put_json(views)
-    elif not rows:
+        put_json([view(each) for each in found])
+    elif not found:
         say(empty)
     else:
-        put_table(rows)
+        put_table([row(each) for each in found])
 
 
 def put_fields(fields: Mapping[str, str]) -> None:

@@ -13,6 +13,8 @@ from .filters import filter_options, run_filter
 from .options import address_options, json_option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ..v1 import workflow_pb2
 
 
@@ -32,10 +34,14 @@ def list_runs(
     **which: Any,
 ) -> int:
     """List runs, newest first."""
+    from ..core.times import to_datetime
+    from ..system import SystemClock
+
     where = run_filter(**which)
     views, has_more = asyncio.run(_fetch(where, limit, address, namespace))
     empty = "No runs. Start one: kagzi start WORKFLOW INPUT"
-    put_list(views, _rows(views), jsonl=jsonl, as_json=as_json, empty=empty)
+    now = to_datetime(SystemClock().now())
+    put_list(views, lambda view: view, lambda view: _row(view, now), jsonl=jsonl, as_json=as_json, empty=empty)
     if has_more:
         say(f"There are more than {limit}: --limit {limit * 10}")
     return Exit.OK
@@ -57,19 +63,13 @@ async def _fetch(
     return views, False
 
 
-def _rows(views: list[dict[str, Any]]) -> list[dict[str, str]]:
-    from ..core.times import to_datetime
-    from ..system import SystemClock
+def _row(view: dict[str, Any], now: datetime) -> dict[str, str]:
     from .views import age_text
 
-    now = to_datetime(SystemClock().now())
-    return [
-        {
-            "run": view["run_id"],
-            "workflow": view["workflow"],
-            "workflow id": view["workflow_id"],
-            "status": status_text(view["status"]),
-            "created": age_text(view["created_at"], now),
-        }
-        for view in views
-    ]
+    return {
+        "run": view["run_id"],
+        "workflow": view["workflow"],
+        "workflow id": view["workflow_id"],
+        "status": status_text(view["status"]),
+        "created": age_text(view["created_at"], now),
+    }

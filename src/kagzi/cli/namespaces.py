@@ -84,11 +84,10 @@ def list_namespaces(*, jsonl: bool, as_json: bool, address: str | None, namespac
         return [each async for each in asked.list()]
 
     found = asyncio.run(_ask(gather, address, namespace))
-    views = [_view(each) for each in found]
-    rows = [_row(each) for each in found]
     put_list(
-        views,
-        rows,
+        found,
+        _view,
+        _row,
         jsonl=jsonl,
         as_json=as_json,
         empty="No namespaces: one comes into being with its first run or worker.",

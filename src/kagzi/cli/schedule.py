@@ -44,11 +44,10 @@ def list_schedules(
 ) -> int:
     """List schedules, newest first."""
     found = asyncio.run(_list(workflow, limit, address, namespace))
-    views = [schedule_view(each) for each in found]
-    rows = [_row(each) for each in found]
     put_list(
-        views,
-        rows,
+        found,
+        schedule_view,
+        _row,
         jsonl=jsonl,
         as_json=as_json,
         empty='No schedules. Make one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"',
@@ -151,9 +150,8 @@ def runs(*, id: str, limit: int, jsonl: bool, as_json: bool, address: str | None
             return [fire async for fire in schedules.runs(id, limit=limit)]
 
     fires = asyncio.run(ask())
-    views, rows = [fire_view(fire) for fire in fires], [fire_row(fire) for fire in fires]
     empty = f"None of its times has come yet. Start a run now: kagzi schedule trigger {id}"
-    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty=empty)
+    put_list(fires, fire_view, fire_row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 

@@ -37,11 +37,10 @@ def list_versions(
         return [version async for version in versions.list(workflow)]
 
     found = asyncio.run(_ask(gather, address, namespace))
-    views = [_view(version) for version in found]
-    rows = [_row(version) for version in found]
     put_list(
-        views,
-        rows,
+        found,
+        _view,
+        _row,
         jsonl=jsonl,
         as_json=as_json,
         empty="No versions: workers bring them. Start one: kagzi worker MODULE",

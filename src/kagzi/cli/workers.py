@@ -53,10 +53,9 @@ def list_workers(
     from ..system import SystemClock
 
     found = asyncio.run(_list(status, workflow, limit, address, namespace))
-    views = [_view(worker) for worker in found]
     now = to_datetime(SystemClock().now())
-    rows = [_row(worker, now) for worker in found]
-    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty="No workers. Start one: kagzi worker MODULE")
+    empty = "No workers. Start one: kagzi worker MODULE"
+    put_list(found, _view, lambda worker: _row(worker, now), jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 
@@ -101,20 +100,7 @@ def events(
 ) -> int:
     """Show what happened to a worker, or to all of them, latest first."""
     found = asyncio.run(_events(worker, limit, address, namespace))
-    views = [
-        {"worker_id": event.worker_id, "kind": str(event.kind), "at": _moment(event.at), "detail": event.detail}
-        for event in found
-    ]
-    rows = [
-        {
-            "at": view["at"],
-            "worker": view["worker_id"],
-            "event": _styled(view["kind"]),
-            "detail": view["detail"].partition("\n")[0],
-        }
-        for view in views
-    ]
-    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty="Nothing has happened.")
+    put_list(found, _event_view, _event_row, jsonl=jsonl, as_json=as_json, empty="Nothing has happened.")
     return Exit.OK
 
 
@@ -228,6 +214,19 @@ def _row(worker: WorkerInfo, now: datetime) -> dict[str, str]:
         "serves": _served(worker),
         "build": worker.build_id,
         "last seen": age_text(_moment(worker.last_seen_at), now),
+    }
+
+
+def _event_view(event: WorkerEvent) -> dict[str, str]:
+    return {"worker_id": event.worker_id, "kind": str(event.kind), "at": _moment(event.at), "detail": event.detail}
+
+
+def _event_row(event: WorkerEvent) -> dict[str, str]:
+    return {
+        "at": _moment(event.at),
+        "worker": event.worker_id,
+        "event": _styled(str(event.kind)),
+        "detail": event.detail.partition("\n")[0],
     }
 
 

@@ -34,11 +34,10 @@ def list_types(*, jsonl: bool, as_json: bool, address: str | None, namespace: st
         return [each async for each in types.list()]
 
     found = asyncio.run(_ask(gather, address, namespace))
-    views = [_view(each) for each in found]
-    rows = [_row(each) for each in found]
     put_list(
-        views,
-        rows,
+        found,
+        _view,
+        _row,
         jsonl=jsonl,
         as_json=as_json,
         empty="No workflow types: workers bring them. Start one: kagzi worker MODULE",
@@ -119,9 +118,7 @@ def resume(*, workflow: str, as_json: bool, address: str | None, namespace: str 
 def depth(*, workflow: str | None, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
     """Show how many runs wait for a worker, since when, and what holds them back."""
     found = asyncio.run(_ask(lambda types: types.queue_depth(workflow), address, namespace))
-    views = [_queue_view(each) for each in found]
-    rows = [_queue_row(each) for each in found]
-    put_list(views, rows, jsonl=jsonl, as_json=as_json, empty="Nothing waits")
+    put_list(found, _queue_view, _queue_row, jsonl=jsonl, as_json=as_json, empty="Nothing waits")
     return Exit.OK
 
 
