@@ -6,6 +6,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,15 @@ def keep_files_in_memory() -> None:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
+def start_alike() -> None:
+    """However this was started: a shell's background job ignores Ctrl-C and its children inherit that, but tests press it. The C
+    core of gRPC writes lines of its own to stderr unless told not to before it is imported."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
+start_alike()
 keep_files_in_memory()  # before anybody asks for a temporary directory
 
 

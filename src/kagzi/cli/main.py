@@ -102,6 +102,8 @@ def kagzi() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code. No traceback for anything but a bug."""
+    # Before grpc is imported: its C core writes lines of its own to stderr, also about things that were handled.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(arguments))
 
 
