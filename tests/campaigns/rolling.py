@@ -77,13 +77,14 @@ class Rolling:
             self.restarts.append(Restart(what, pid, at, time.monotonic() - at))
 
     async def _restart_server(self, number: int) -> int:
-        assert await self._site.servers[number].terminate() == 0
+        before = self._site.servers[number]
+        assert await before.terminate() == 0, before.report()
         await self._site.restart(number)
         return 0
 
     async def _restart_worker(self, number: int) -> int:
         before = self._workers[number]
-        assert await before.terminate() == 0
+        assert await before.terminate() == 0, before.report()
         self._workers[number] = await self._worker()
         return before.pid
 
