@@ -1,8 +1,46 @@
 """The connections of a store on PostgreSQL, by what they are for. Each noun's verbs are a class on top of this."""
 
-from .connections import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, LinkPool, Target
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from .connections import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, Session, Target
 
 QUERY_CONNECTIONS = 4
+
+
+class LinkPool:
+    """A few links for questions, made as they are needed. Beyond `size` users wait."""
+
+    def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str], *, size: int) -> None:
+        self._free = asyncio.Semaphore(size)
+        self._links = [Link(target, counters, settings) for _ in range(size)]
+        self._idle = list(self._links)
+
+    @asynccontextmanager
+    async def use(self) -> AsyncGenerator[Session]:
+        """See `Link`: for whatever acknowledges something."""
+        async with self._link() as link, link.use() as session:
+            yield session
+
+    @asynccontextmanager
+    async def look(self) -> AsyncGenerator[Session]:
+        """For questions whose answer promises nothing, and for chores that answer nobody."""
+        async with self._link() as link, link.look() as session:
+            yield session
+
+    @asynccontextmanager
+    async def _link(self) -> AsyncGenerator[Link]:
+        async with self._free:
+            link = self._idle.pop()  # the one used last: the others may never be needed
+            try:
+                yield link
+            finally:
+                self._idle.append(link)
+
+    async def close(self) -> None:
+        for link in self._links:
+            await link.close()
 
 
 class Links(Counters):

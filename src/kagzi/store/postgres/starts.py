@@ -112,6 +112,8 @@ async def insert_runs(
         [command.blocked_by or None for command in commands],
         [command.version for command in commands],
     )
+    if row["run_ids"]:
+        session.committed()
     waiting = set(row["waiting"] or ())
     return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
 

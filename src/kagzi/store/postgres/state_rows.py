@@ -113,6 +113,8 @@ async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]
         *columns(signals, _SIGNAL_COLUMNS),
     )
     taken: list[int] = row["groups"] or []
+    if taken:
+        writing.session.committed()
     return set(taken)
 
 

@@ -136,6 +136,8 @@ class Wave:
         numbers: list[int] = row[0] or []
         bases: list[int] = row[1] or []
         taken = dict(zip(numbers, bases, strict=True))
+        if taken:
+            writing.session.committed()
         self._answer(taken, writing.now, writing.outcomes)
         if len(taken) == len(self._groups):
             return []
@@ -155,6 +157,7 @@ class Wave:
         rows = await writing.session.write("lone_step", *lease_terms, *run, step_id, name, timeout_ms or 0, *rest)
         if not rows or not rows[0]["begun"]:
             return self._groups
+        writing.session.committed()
         self._answer({1: rows[0]["base"]}, now, writing.outcomes)
         return []
 

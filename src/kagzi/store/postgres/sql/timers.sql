@@ -60,6 +60,7 @@ WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 -- name: look
 -- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index. How
 -- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.
+-- For whom commits wait may have changed since.
 WITH RECURSIVE beaten AS (
     UPDATE workers AS w
     SET active_count = CASE WHEN w.status = 3 THEN 0 ELSE b.active_count END, total_completed = w.total_completed + b.completed,
@@ -90,4 +91,5 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
     (SELECT array_agg(ARRAY[namespace, worker_id]) FROM beaten WHERE status = 2) AS draining,
     EXISTS (SELECT 1 FROM bulk_operations WHERE finished_at IS NULL) AS bulk,
     (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
-    (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types;
+    (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types,
+    current_setting('synchronous_standby_names') AS standby_names;
