@@ -92,6 +92,11 @@ class Pair:
             await until(enough)
             return int(await primary.fetchval(WAITING))
 
+    async def replayed(self) -> None:
+        """The detached standby shows all that it has: a commit waits for its disk, and what is there is seen a little later."""
+        async with connected(self.standby_url) as standby:
+            await until(lambda: standby.fetchval("SELECT pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn()"))
+
     def restart_in_place(self) -> None:
         """kill -9, and start again from the same files: crash recovery makes visible what was in the log.
 
