@@ -39,7 +39,7 @@ go = Signal("go", int)
 @workflow("campaign-signalled")
 async def signalled(ctx: Context, _nothing: None) -> int:
     """Steps one after another, a signal among them: when one begins, all before it have been acknowledged."""
-    await ctx.step("s0").run(work, 0, 0.0)
+    await ctx.step("s0").run(work, 0, 0.2)
     await ctx.step("s1").run(work, 1, 0.0)
     number = await ctx.wait_for(go)
     await ctx.step("s2").run(work, number, 0.0)

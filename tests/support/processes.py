@@ -152,9 +152,7 @@ class Processes:
         if error is not None:
             error.add_note("\n\n".join(reports))
 
-    async def server(
-        self, database: str, *options: str, program: str = "kagzi", **environment: str
-    ) -> ServerProcess:
+    async def server(self, database: str, *options: str, program: str = "kagzi", **environment: str) -> ServerProcess:
         """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"; `program`: a module that
         does as `kagzi` does."""
         ports = () if "--listen" in options else ("--listen", "127.0.0.1:0")

@@ -124,5 +124,7 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 async def until(condition: Callable[[], Awaitable[object]]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while not await condition():
+        while True:
+            if await condition():
+                return
             await asyncio.sleep(0.02)

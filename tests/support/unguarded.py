@@ -1,6 +1,6 @@
 """`kagzi` with the replication barrier taken out. A test that cannot tell it from the real one proves nothing.
 
-    python -m tests.support.unguarded server --db ...
+python -m tests.support.unguarded server --db ...
 """
 
 from kagzi.cli.main import main

@@ -79,7 +79,9 @@ def _refuse_bad_databases(config: ServerConfig) -> None:
     database = parse_database(config.db)
     if not config.db_direct:
         return
-    if not isinstance(database, PostgresDatabase) or not isinstance(parse_database(config.db_direct), PostgresDatabase):
+    if not isinstance(database, PostgresDatabase) or not isinstance(
+        parse_database(config.db_direct, field="db_direct"), PostgresDatabase
+    ):
         raise InvalidArgument(
             "db_direct is for PostgreSQL behind a pooler: db names the pooler, db_direct the same database without it.",
             field="db_direct",

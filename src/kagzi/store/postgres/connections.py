@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
+from ...core.database_urls import check_database_url
 from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
 from .barrier import Barrier, Connection
 from .statements import STATEMENTS
@@ -95,6 +96,8 @@ class Target:
     """
 
     def __init__(self, url: str) -> None:
+        """Raises InvalidArgument."""
+        check_database_url(url)
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         self.pooled = options.pop("pgbouncer", "").lower() in ("true", "1", "yes")
