@@ -195,14 +195,24 @@ async def test_another_server_does_not_tell_what_a_lost_backend_left_behind(
     await other.close()
 
 
-async def test_looking_needs_no_standby(pair: Pair, url: str, store: PostgresStore) -> None:
+async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do those who write, and lose their connections with it, take it away from those who look."""
+    monkeypatch.setattr(connections, "STATEMENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(barrier, "CROSSING_TIMEOUT_S", 0.5)
+    store = await opened(url)
     [held] = await running(store, 1)
+    await store.signal_run("default", run_id=held.run.run_id, signal=signal("go"), now=NOW)
+    await store.list_runs("default", RunFilter(), None, 10)
     await pair.detach()
+    pauses = [store.pause_run(held.run, "a moment", NOW) for _ in range(8)]
+    assert all(isinstance(each, Unavailable) for each in await asyncio.gather(*pauses, return_exceptions=True))
     found = await store.get_run("default", run_id=held.run.run_id)
     assert found is not None
     assert found.status is RunStatus.RUNNING
     assert len((await store.list_runs("default", RunFilter(), None, 10)).rows) == 1
     assert await store.ends_of([held.run]) == [RunStatus.RUNNING]
+    assert await pair.waiting() <= len(store._questions._links), "backends are left behind"
+    await store.close()
 
 
 # --- commits are never cancelled --------------------------------------------------------------------------------------------

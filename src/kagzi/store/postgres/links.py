@@ -10,7 +10,7 @@ QUERY_CONNECTIONS = 4
 
 
 class LinkPool:
-    """A few links for questions, made as they are needed. Beyond `size` users wait."""
+    """A few links, made as they are needed. Beyond `size` users wait."""
 
     def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str], *, size: int) -> None:
         self._free = asyncio.Semaphore(size)
@@ -44,7 +44,8 @@ class LinkPool:
 
 
 class Links(Counters):
-    """Three kinds: one that only writes batches, one for claims, leases and timers, and a few for questions.
+    """Four kinds: one that only writes batches, one for claims, leases and timers, a few for the other verbs, and a few that
+    only read: while commits wait for a standby that is away, they answer.
 
     A lost one raises Unavailable; the next call connects again.
     """
@@ -55,8 +56,10 @@ class Links(Counters):
         self._hot = Link(self._target, self, HOT_SETTINGS)
         self._duty = Link(self._target, self, HOT_SETTINGS)
         self._questions = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
+        self._readers = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
 
     async def close(self) -> None:
         await self._hot.close()
         await self._duty.close()
         await self._questions.close()
+        await self._readers.close()

@@ -14,11 +14,11 @@ class NamespaceDesk(Links):
     """Keeps `store.protocol.NamespaceVerbs`."""
 
     async def get_namespace(self, namespace: str) -> NamespaceRecord | None:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await namespaces.get_namespace(session, namespace)
 
     async def list_namespaces(self, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await namespaces.list_namespaces(session, cursor, limit)
 
     async def put_namespace(self, record: NamespaceRecord, now: Timestamp, *, new: bool = False) -> bool:

@@ -20,7 +20,7 @@ class StatsDesk(Links):
     async def stats(
         self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, limit: int
     ) -> Sequence[StatsBucket]:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             rows = await session.read("stats", namespace, workflow_type, since, until, limit)
         return [_bucket(row) for row in rows]
 

@@ -99,7 +99,7 @@ class PostgresStore(
                 pass
 
     async def _check_server(self) -> None:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             [row] = await session.read("server_settings")
         if row["version"] < OLDEST_VERSION * 10_000:
             raise SchemaMismatch(
@@ -127,7 +127,7 @@ class PostgresStore(
             return await self._claims.claim(session, wants, nonce, now, until)
 
     async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await claims.history(session, run, lease, after)
 
     async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
@@ -157,26 +157,28 @@ class PostgresStore(
     # --- runs -----------------------------------------------------------------------------------------------------------
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             found = await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
-            if found is not None and found.status.ended:
-                await session.confirm()  # an end is final as soon as somebody has heard of it
+        if found is None or not found.status.ended or not self._target.barrier.needed:
             return found
+        async with self._questions.use() as session:  # an end is final as soon as somebody has heard of it
+            return await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
 
     async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await run_questions.list_runs(session, namespace, where, cursor, limit)
 
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await run_questions.count_runs(session, namespace, where, cap)
 
     async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             found = await run_questions.ends_of(session, runs)
-            if any(isinstance(each, RunEnd) for each in found):
-                await session.confirm()  # as above
+        if not any(isinstance(each, RunEnd) for each in found) or not self._target.barrier.needed:
             return found
+        async with self._questions.use() as session:  # as above
+            return await run_questions.ends_of(session, runs)
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
         async with self._questions.use() as session:
@@ -225,11 +227,11 @@ class PostgresStore(
     async def list_steps(
         self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
     ) -> Rows[StepRecord] | None:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await steps.list_steps(
                 session, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
             )
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await steps.get_step(session, run, step_id)

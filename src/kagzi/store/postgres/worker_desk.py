@@ -45,7 +45,7 @@ class WorkerDesk(Links):
             await workers.note_troubles(session, namespace, worker_id, troubles, now)
 
     async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await workers.get_worker(session, namespace, worker_id)
 
     async def list_workers(
@@ -58,7 +58,7 @@ class WorkerDesk(Links):
         limit: int,
         alive_since: Timestamp = 0,
     ) -> Rows[WorkerRecord]:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await workers.list_workers(
                 session,
                 namespace,
@@ -72,7 +72,7 @@ class WorkerDesk(Links):
     async def list_worker_events(
         self, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
     ) -> Rows[WorkerEvent]:
-        async with self._questions.look() as session:
+        async with self._readers.look() as session:
             return await workers.list_worker_events(session, namespace, worker_id=worker_id, cursor=cursor, limit=limit)
 
     async def forget_workers(self, before: Timestamp, limit: int) -> int:
