@@ -17,6 +17,8 @@ from tests.support.standby import WAITING, Pair, connected, until
 
 from .verbs import NOW, OUTPUT, begin, complete, running, signal, start, write
 
+pytestmark = pytest.mark.xdist_group("standby")  # they share a pair of servers
+
 STATE = "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM steps WHERE kind = 1 AND seq > 0)"
 
 Fault = Callable[[Pair, PostgresStore], Coroutine[Any, Any, None]]
@@ -123,6 +125,20 @@ async def test_a_repeated_command_waits_for_the_standby(
     assert await state(pair.on_standby(url)) == before, "the fault did not hit: the standby has it"
     assert not await answered_alone(pair, write(store, said))
     assert await state(pair.on_standby(url)) == before + 1
+
+
+async def test_a_commit_that_stopped_waiting_is_noticed_by_roles_that_want_no_warnings_and_may_do_little(
+    pair: Pair, url: str
+) -> None:
+    async with connected(url) as stranger:
+        await stranger.execute("SET synchronous_commit = on")
+        await stranger.execute("CREATE ROLE kagzi_plain LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO kagzi_plain")
+        await stranger.execute("ALTER ROLE kagzi_plain SET client_min_messages = error")
+    store = await opened(url.replace("postgres@", "kagzi_plain@"))
+    said = await start_of(store)
+    await lose(pair, store, said, cancel)
+    assert not await answered_alone(pair, write(store, said))
+    await store.close()
 
 
 async def test_without_the_barrier_the_loss_is_seen(

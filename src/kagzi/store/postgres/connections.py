@@ -25,7 +25,12 @@ CLOSE_TIMEOUT_S = 2.0
 Row: TypeAlias = asyncpg.Record
 Rows: TypeAlias = Sequence[Row]
 
-_COMMON_SETTINGS = {"jit": "off", "statement_timeout": "15s", "idle_in_transaction_session_timeout": "30s"}
+_COMMON_SETTINGS = {
+    "jit": "off",
+    "statement_timeout": "15s",
+    "idle_in_transaction_session_timeout": "30s",
+    "client_min_messages": "warning",  # a commit that stopped waiting for its standby says so with a warning
+}
 
 HOT_SETTINGS: Mapping[str, str] = {
     **_COMMON_SETTINGS,
