@@ -1,7 +1,7 @@
 """PostgreSQL is killed while commits wait for its synchronous standby, and started again in place; at the end it is gone and
 the standby takes over. Whatever anybody was told, the standby must have.
 
-Told is: a start and a signal whose call returned, a result that was heard, and a step if the next one has begun.
+Acknowledged is: a start and a signal whose call returned, a result that was heard, and a step if the next one has begun.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _SIGNALLED = "SELECT run_id::text FROM signals"
 _STEPS = "SELECT run_id::text || '/' || step_id FROM steps WHERE kind = 1 AND seq > 0"
 
 
-class Told(NamedTuple):
+class Acknowledged(NamedTuple):
     """What the world outside has been told, or what a server has: sets of names."""
 
     starts: set[str]
@@ -36,8 +36,8 @@ class Told(NamedTuple):
     steps: set[str]
     ends: set[str]
 
-    def __sub__(self, other: "Told") -> "Told":
-        return Told(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+    def __sub__(self, other: "Acknowledged") -> "Acknowledged":
+        return Acknowledged(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
     @property
     def count(self) -> int:
@@ -47,7 +47,7 @@ class Told(NamedTuple):
 class Round(NamedTuple):
     waiting: int  # commits, when PostgreSQL was killed
     unreplicated: int  # things that the restarted server shows and the standby does not have
-    told_alone: Told  # of these, what somebody was told
+    acknowledged_alone: Acknowledged  # of these, what somebody was told
 
 
 class Campaign:
@@ -72,6 +72,7 @@ class Campaign:
         calls = [asyncio.create_task(self._start()) for _ in range(RUNS)]
         calls += [asyncio.create_task(self._signal(run)) for run in ready]
         ends = [asyncio.create_task(self._result(run)) for run in ready]
+        await self._pair.waiting(1, "%INSERT INTO runs%", "%INSERT INTO steps%")
         waiting = await self._pair.waiting(2)
         if len(self.rounds) % 2:
             await self._cancel_one()
@@ -80,7 +81,7 @@ class Campaign:
         await self._pair.replayed()
         on_standby = await self._has(self._pair.on_standby(self._database))
         unreplicated = await self._has(self._database) - on_standby
-        self.rounds.append(Round(waiting, unreplicated.count, self.told() - on_standby))
+        self.rounds.append(Round(waiting, unreplicated.count, self.acknowledged() - on_standby))
         if last:
             for task in (*calls, *ends):
                 task.cancel()
@@ -90,11 +91,11 @@ class Campaign:
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*calls, *ends)
 
-    async def lost(self) -> Told:
+    async def lost(self) -> Acknowledged:
         """The standby is the primary now: what of the things that were told it does not have."""
-        told = self.told()
+        acknowledged = self.acknowledged()
         await self._pair.promote()
-        return told - await self._has(self._pair.on_standby(self._database))
+        return acknowledged - await self._has(self._pair.on_standby(self._database))
 
     async def finish(self, client: Kagzi) -> int:
         """Every run that was acknowledged ends as if nothing had been; answers how many."""
@@ -109,13 +110,13 @@ class Campaign:
             await asyncio.gather(*(finish(run.id) for run in self._started))
         return len(self._started)
 
-    def told(self) -> Told:
-        acknowledged: set[str] = set()
+    def acknowledged(self) -> Acknowledged:
+        steps: set[str] = set()
         for entry in self._ledger.entries():
             number = int(entry.step_id.removeprefix("s"))
             if entry.event == "begin" and number:
-                acknowledged.add(f"{entry.run_id}/s{number - 1}")
-        return Told({run.id for run in self._started}, set(self._signalled), acknowledged, set(self._ended))
+                steps.add(f"{entry.run_id}/s{number - 1}")
+        return Acknowledged({run.id for run in self._started}, set(self._signalled), steps, set(self._ended))
 
     # --- calls ----------------------------------------------------------------------------------------------------------
 
@@ -154,10 +155,10 @@ class Campaign:
         async with connected(self._pair.url) as stranger:
             await stranger.execute(WAITING.replace("count(*)", "pg_cancel_backend(pid)") + " LIMIT 1")
 
-    async def _has(self, database: str) -> Told:
+    async def _has(self, database: str) -> Acknowledged:
         async with connected(database) as stranger:
             found = [await stranger.fetch(each) for each in (_RUNS, _SIGNALLED, _STEPS, _ENDED)]
-        return Told(*({row[0] for row in rows} for rows in found))
+        return Acknowledged(*({row[0] for row in rows} for rows in found))
 
 
 async def _insist(call: Callable[[], Awaitable[T]]) -> T:

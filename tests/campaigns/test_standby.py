@@ -42,9 +42,9 @@ async def test_standby(program: str, tmp_path: Path) -> None:
                     await campaign.round(last=each + 1 == rounds)
                     done = campaign.rounds[-1]
                     print(
-                        f"{part} {each + 1}: waiting {done.waiting}, unreplicated {done.unreplicated}, told {done.told_alone.count}"
+                        f"{part} {each + 1}: waiting {done.waiting}, unreplicated {done.unreplicated}, acknowledged {done.acknowledged_alone.count}"
                     )
-            told = campaign.told()
+            acknowledged = campaign.acknowledged()
             lost = await campaign.lost()
             await server.end()
             finished = 0
@@ -59,15 +59,15 @@ async def test_standby(program: str, tmp_path: Path) -> None:
             "commits_waiting_when_killed": sum(each.waiting for each in campaign.rounds),
             "visible_but_unreplicated": sum(each.unreplicated for each in campaign.rounds),
             "kills_that_hit": sum(each.unreplicated > 0 for each in campaign.rounds),
-            "told": dict(zip(told._fields, map(len, told), strict=True)),
-            "told_before_the_standby_had_it": sum(each.told_alone.count for each in campaign.rounds),
-            "told_and_lost_by_the_promotion": lost.count,
+            "acknowledged": dict(zip(acknowledged._fields, map(len, acknowledged), strict=True)),
+            "acknowledged_before_replicated": sum(each.acknowledged_alone.count for each in campaign.rounds),
+            "acknowledged_and_lost": lost.count,
             "finished_on_the_standby": finished,
         },
     )
     assert all(each.unreplicated for each in campaign.rounds), "a kill showed nothing that the standby did not have"
     if guarded:
         assert not lost.count, lost
-        assert not any(each.told_alone.count for each in campaign.rounds)
+        assert not any(each.acknowledged_alone.count for each in campaign.rounds)
     else:
         assert lost.count, "without the barrier nothing was lost: this campaign would not notice"

@@ -118,12 +118,12 @@ async def answered_or_waiting(pair: Pair, answering: asyncio.Task[Any], waiting:
 async def test_a_repeated_command_waits_for_the_standby(
     pair: Pair, url: str, store: PostgresStore, fault: str, command: str
 ) -> None:
-    said = await COMMANDS[command](store)
+    request = await COMMANDS[command](store)
     before = await state(url)
-    await lose(pair, store, said, FAULTS[fault])
+    await lose(pair, store, request, FAULTS[fault])
     assert await state(url) == before + 1, "the fault did not hit: the commit is not visible"
     assert await state(pair.on_standby(url)) == before, "the fault did not hit: the standby has it"
-    assert not await answered_alone(pair, write(store, said))
+    assert not await answered_alone(pair, write(store, request))
     assert await state(pair.on_standby(url)) == before + 1
 
 
@@ -135,9 +135,9 @@ async def test_a_commit_that_stopped_waiting_is_noticed_by_roles_that_want_no_wa
         await stranger.execute("CREATE ROLE kagzi_plain LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO kagzi_plain")
         await stranger.execute("ALTER ROLE kagzi_plain SET client_min_messages = error")
     store = await opened(url.replace("postgres@", "kagzi_plain@"))
-    said = await start_of(store)
-    await lose(pair, store, said, cancel)
-    assert not await answered_alone(pair, write(store, said))
+    request = await start_of(store)
+    await lose(pair, store, request, cancel)
+    assert not await answered_alone(pair, write(store, request))
     await store.close()
 
 
@@ -145,9 +145,9 @@ async def test_without_the_barrier_the_loss_is_seen(
     pair: Pair, url: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(barrier.Barrier, "needed", False)
-    said = await start_of(store)
-    await lose(pair, store, said, restart)
-    assert await answered_alone(pair, write(store, said))
+    request = await start_of(store)
+    await lose(pair, store, request, restart)
+    assert await answered_alone(pair, write(store, request))
     assert await state(url) > await state(pair.on_standby(url))
 
 
@@ -164,50 +164,50 @@ async def lose(pair: Pair, store: PostgresStore, command: Command, fault: Fault)
 # --- other servers --------------------------------------------------------------------------------------------------------
 
 
-Say = Callable[[PostgresStore], Coroutine[Any, Any, object]]
+Call = Callable[[PostgresStore], Coroutine[Any, Any, object]]
 
 
-def same_start(held: Held) -> tuple[Say, Say]:
-    said = start()
-    return (lambda store: write(store, said)), (lambda other: write(other, said))
+def same_start(held: Held) -> tuple[Call, Call]:
+    request = start()
+    return (lambda store: write(store, request)), (lambda other: write(other, request))
 
 
-def same_signal(held: Held) -> tuple[Say, Say]:
-    given = signal("go")
+def same_signal(held: Held) -> tuple[Call, Call]:
+    go = signal("go")
 
-    def say(store: PostgresStore) -> Coroutine[Any, Any, object]:
-        return store.signal_run("default", run_id=held.run.run_id, signal=given, now=NOW)
+    def send(store: PostgresStore) -> Coroutine[Any, Any, object]:
+        return store.signal_run("default", run_id=held.run.run_id, signal=go, now=NOW)
 
-    return say, say
+    return send, send
 
 
-def end_and_wait(held: Held) -> tuple[Say, Say]:
+def end_and_wait(held: Held) -> tuple[Call, Call]:
     ends = CompleteRun(run=held.run, lease=held.lease, output=OUTPUT)
     return (lambda store: write(store, ends)), (lambda other: other.ends_of([held.run]))
 
 
-def end_and_get(held: Held) -> tuple[Say, Say]:
+def end_and_get(held: Held) -> tuple[Call, Call]:
     return end_and_wait(held)[0], (lambda other: other.get_run("default", run_id=held.run.run_id))
 
 
 @pytest.mark.parametrize("what", [same_start, same_signal, end_and_wait, end_and_get])
 @pytest.mark.parametrize("options", ["", "&pgbouncer=true"], ids=["direct", "pooled"])
 async def test_another_server_does_not_tell_what_a_lost_backend_left_behind(
-    pair: Pair, url: str, store: PostgresStore, options: str, what: Callable[[Held], tuple[Say, Say]]
+    pair: Pair, url: str, store: PostgresStore, options: str, what: Callable[[Held], tuple[Call, Call]]
 ) -> None:
     """Its own connections have lost nothing: that something is not replicated can be known from nothing but a barrier."""
     other = await opened(url + options)
     [held] = await running(store, 1)
-    say, ask = what(held)
+    write_it, read_it = what(held)
     await other.get_run("default", run_id=held.run.run_id)  # every connection that is needed is there
     await write(other, start())
     await pair.detach()
-    saying = asyncio.create_task(say(store))
+    writing = asyncio.create_task(write_it(store))
     await pair.waiting()
     await terminate(pair, store)
     with pytest.raises(Unavailable):
-        await asyncio.wait_for(saying, 60)
-    assert not await answered_alone(pair, ask(other))
+        await asyncio.wait_for(writing, 60)
+    assert not await answered_alone(pair, read_it(other))
     await other.close()
 
 
@@ -242,10 +242,10 @@ async def test_who_gives_up_waiting_does_not_make_the_commit_visible(
     if how == "driver timeout":
         monkeypatch.setattr(connections, "STATEMENT_TIMEOUT_S", 1.0)
     store = await opened(url)
-    said = await COMMANDS[command](store)
+    request = await COMMANDS[command](store)
     before = await state(url)
     await pair.detach()
-    writing = asyncio.create_task(write(store, said))
+    writing = asyncio.create_task(write(store, request))
     await pair.waiting()
     if how == "cancelled task":
         writing.cancel()
@@ -253,7 +253,7 @@ async def test_who_gives_up_waiting_does_not_make_the_commit_visible(
         await asyncio.wait_for(writing, 60)
     assert await pair.waiting() == 1, "the commit no longer waits"
     assert await state(url) == before
-    assert not await answered_alone(pair, write(store, said), waiting=2)
+    assert not await answered_alone(pair, write(store, request), waiting=2)
     assert await state(pair.on_standby(url)) == before + 1
     await store.close()
 
@@ -302,9 +302,9 @@ async def test_a_standby_that_is_named_later_is_waited_for(pair: Pair, url: str)
 async def test_without_a_standby_nothing_is_asked_twice(postgres_url: str) -> None:
     await PostgresMigrator(postgres_url).migrate()
     store = await opened(postgres_url)
-    said = start()
-    await write(store, said)
+    request = start()
+    await write(store, request)
     asked, committed = store.statements, store.transactions
-    await write(store, said)
+    await write(store, request)
     assert (store.statements - asked, store.transactions - committed) == (2, 1)  # as before: insert, then look
     await store.close()

@@ -84,12 +84,12 @@ class Barrier:
         # Acknowledged means kept: a session commits synchronously, whatever its role is set to; more is left alone.
         if opening is not None:
             async with connection.transaction():
-                found = await connection.fetchrow(STATEMENTS["commit_settings"])
+                row = await connection.fetchrow(STATEMENTS["commit_settings"])
         else:
-            found = await connection.fetchrow(STATEMENTS["commit_settings"])
-            if found is not None and found["synchronous_commit"] not in ("on", "remote_apply"):
+            row = await connection.fetchrow(STATEMENTS["commit_settings"])
+            if row is not None and row["synchronous_commit"] not in ("on", "remote_apply"):
                 await connection.execute("SET synchronous_commit = on")
-        self.note_standbys("" if found is None else found["standby_names"])
+        self.note_standbys("" if row is None else row["standby_names"])
         if self.needed:
             await self._cross(connection, opening)
 

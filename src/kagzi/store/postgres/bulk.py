@@ -33,14 +33,14 @@ class BulkDesk(Links):
         return _read_bulk(row)
 
     async def get_bulk(self, namespace: str, operation_id: str) -> BulkOperation | None:
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("get_bulk", operation_id, namespace)
         return _read_bulk(rows[0]) if rows else None
 
     async def list_bulk(self, namespace: str, cursor: Cursor | None, limit: int) -> Rows[BulkOperation]:
         backwards = cursor is not None and cursor.direction == "prev"
         at, last_id = (None, None) if cursor is None else (cursor.at, cursor.id)
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("newer_bulks" if backwards else "older_bulks", namespace, at, last_id, limit + 1)
         found = [_read_bulk(row) for row in rows[:limit]]
         if backwards:

@@ -63,7 +63,7 @@ class PostgresBus:
         self._listening = asyncio.create_task(task, name="kagzi-bus")
 
     async def publish(self, wake: Wake) -> None:
-        async with self._sender.look() as session:
+        async with self._sender.use(confirm=False) as session:
             for payload in _payloads(self._server_id, wake):
                 await session.read("notify", CHANNEL, payload)
 

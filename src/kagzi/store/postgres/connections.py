@@ -184,7 +184,7 @@ class Session:
 
     `opening`: of a pooled connection. Every transaction begins with it, and every statement is in one: outside, the parts of
     a statement could go to different sessions of the server.
-    `acknowledges`: what is read will be told as a fact, so transactions confirm it when they commit.
+    `confirms`: what is read may be acknowledged, so transactions confirm it when they commit.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Session:
         self._opening = opening
         self._barrier = barrier or Barrier()
         self._confirmed = True
-        self.acknowledges = False
+        self.confirms = False
         self._prepared: dict[str, PreparedStatement] = {}
         self._in_transaction = False
 
@@ -248,7 +248,7 @@ class Session:
         self._in_transaction = True
         try:
             yield
-            if self.acknowledges:
+            if self.confirms:
                 await self.confirm()
         except BaseException as error:
             await self._roll_back(error)
@@ -256,7 +256,7 @@ class Session:
         finally:
             self._in_transaction = False
         await self._commit()
-        self._confirmed = self.acknowledges
+        self._confirmed = self.confirms
         self._counters.transactions += 1
 
     async def _read_pooled(self, opening: str, name: str, arguments: Sequence[object]) -> Rows:
@@ -296,23 +296,19 @@ class Link:
         self._opening: asyncio.Task[Session] | None = None
 
     @asynccontextmanager
-    async def use(self) -> AsyncGenerator[Session]:
-        """As `look`; and what was read may be acknowledged: at the end of the block the standby has it, if there is one."""
-        async with self.look() as session:
-            session.acknowledges = True
-            try:
-                yield session
-                await session.confirm()
-            finally:
-                session.acknowledges = False
+    async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
+        """The connection, to oneself. Whatever the driver says of its loss leaves as Unavailable.
 
-    @asynccontextmanager
-    async def look(self) -> AsyncGenerator[Session]:
-        """The connection, to oneself. Whatever the driver says of its loss leaves as Unavailable."""
+        `confirm`: what is read may be acknowledged; at the end of the block the standby has it, if there is one. Without: for
+        questions whose answer promises nothing, and for chores that answer nobody.
+        """
         async with self._turn:
             session = await self._open_session()
+            session.confirms = confirm
             try:
                 yield session
+                if confirm:
+                    await session.confirm()
             except asyncio.CancelledError:
                 # The statement may be anywhere, its commit included: nobody else may run into that.
                 self._drop()

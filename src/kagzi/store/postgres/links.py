@@ -18,23 +18,13 @@ class LinkPool:
         self._idle = list(self._links)
 
     @asynccontextmanager
-    async def use(self) -> AsyncGenerator[Session]:
-        """See `Link`: for whatever acknowledges something."""
-        async with self._link() as link, link.use() as session:
-            yield session
-
-    @asynccontextmanager
-    async def look(self) -> AsyncGenerator[Session]:
-        """For questions whose answer promises nothing, and for chores that answer nobody."""
-        async with self._link() as link, link.look() as session:
-            yield session
-
-    @asynccontextmanager
-    async def _link(self) -> AsyncGenerator[Link]:
+    async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
+        """See `Link`."""
         async with self._free:
             link = self._idle.pop()  # the one used last: the others may never be needed
             try:
-                yield link
+                async with link.use(confirm=confirm) as session:
+                    yield session
             finally:
                 self._idle.append(link)
 

@@ -14,7 +14,7 @@ class QueueDesk(Links):
     """Keeps `store.protocol.QueueVerbs`."""
 
     async def get_type_limits(self, namespace: str, workflow_type: str) -> TypeLimits | None:
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("get_type_limits", namespace, workflow_type)
         return read_limits(rows[0]) if rows else None
 
@@ -40,7 +40,7 @@ class QueueDesk(Links):
         self, namespace: str, cursor: Cursor | None, limit: int, *, workflow_type: str = "", count_cap: int
     ) -> Rows[WorkflowTypeRecord]:
         back = cursor is not None and cursor.direction == "prev"
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read(
                 "list_types_before" if back else "list_types_after",
                 namespace,
@@ -61,7 +61,7 @@ class QueueDesk(Links):
         return Rows(tuple(reversed(found) if back else found), len(rows) > limit)
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("queue_depths", namespace, workflow_type or None, cap)
         return [
             QueueDepth(
@@ -74,7 +74,7 @@ class QueueDesk(Links):
         ]
 
     async def type_pressure(self, namespace: str, workflow_type: str, key: str) -> Pressure | None:
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("type_pressure", namespace, workflow_type, key)
         if not rows:
             return None

@@ -101,7 +101,7 @@ class TransferDesk(Links):
             await session.write("abandon_imports", token, stale_before)
 
     async def _ask(self, statement: str, *given: object) -> Sequence[Row]:
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             return await session.read(statement, *given)
 
 

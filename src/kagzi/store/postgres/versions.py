@@ -17,7 +17,7 @@ class VersionDesk(Links):
     """Keeps `store.protocol.VersionVerbs`."""
 
     async def versions_of(self, namespace: str, workflow_types: Sequence[str]) -> Sequence[VersionMark]:
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("versions_of", namespace, list(workflow_types), limits.VERSIONS)
         return [_mark(row) for row in rows]
 
@@ -41,7 +41,7 @@ class VersionDesk(Links):
     ) -> Rows[VersionRecord]:
         newer = cursor is not None and cursor.direction == "prev"
         place = (None, None) if cursor is None else msgspec.json.decode(cursor.id, type=tuple[str, str])
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read(
                 "list_versions_newer" if newer else "list_versions_older",
                 namespace,

@@ -16,7 +16,7 @@ class WatchDesk(Links):
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
         if not is_uuid(run.run_id):
             return None
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("events_after", run.namespace, run.run_id, after_seq, limit, HISTORY_PAGE_BYTES)
         if not rows:
             return None
@@ -25,7 +25,7 @@ class WatchDesk(Links):
 
     async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         ids = [run.run_id for run in runs if is_uuid(run.run_id)]
-        async with self._readers.look() as session:
+        async with self._readers.use(confirm=False) as session:
             marks = {mark.run: mark for mark in map(_mark, await session.read("marks_of", ids))}
         return [marks.get(run) for run in runs]
 
