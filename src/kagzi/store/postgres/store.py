@@ -99,7 +99,7 @@ class PostgresStore(
                 pass
 
     async def _check_server(self) -> None:
-        async with self._readers.use(confirm=False) as session:
+        async with self._questions.use(confirm=False) as session:
             [row] = await session.read("server_settings")
         if row["version"] < OLDEST_VERSION * 10_000:
             raise SchemaMismatch(
