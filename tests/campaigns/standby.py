@@ -49,7 +49,7 @@ class Round(NamedTuple):
 
 
 class Campaign:
-    """`round` after `round`, the last one with `last=True`, then `lost`, and `finish` with a client of a server on the standby.
+    """`round` after `round`, with `recover` between them; then `stop`, `lost`, and `finish` with a client of a server on the standby.
 
     `window_s`: how long a wrong answer has to show itself. On a quiet machine half a second is enough.
     """
@@ -63,16 +63,18 @@ class Campaign:
         self._started: list[Run[int]] = []
         self._signalled: set[str] = set()
         self._ended: set[str] = set()
+        self._calls: list[asyncio.Task[Run[int]] | asyncio.Task[None]] = []
         self.rounds: list[Round] = []
 
-    async def round(self, *, last: bool = False) -> None:
+    async def round(self) -> None:
+        """Afterwards the standby is detached, and calls are under way: `recover`, or `stop`."""
         ready = await self._start_all()
         await asyncio.gather(*(self._start() for _ in range(RUNS)))  # whose steps are under way
         await self._pair.detach()
         if len(self.rounds) % 3 == 2:  # their completions come first; otherwise the calls do, most of the time
             await self._pair.waiting()
-        calls = [asyncio.create_task(self._start()) for _ in range(RUNS)]
-        calls += [asyncio.create_task(self._signal(run)) for run in ready]
+        starts = [asyncio.create_task(self._start()) for _ in range(RUNS)]
+        signals = [asyncio.create_task(self._signal(run)) for run in ready]
         ends = [asyncio.create_task(self._result(run)) for run in ready]
         waiting = await self._pair.waiting(2)
         if len(self.rounds) % 2:
@@ -83,14 +85,17 @@ class Campaign:
         await self._watch(on_standby)
         unreplicated = await self._has(self._database) - on_standby
         self.rounds.append(Round(waiting, unreplicated.count, self.acknowledged() - on_standby))
-        if last:
-            for task in (*calls, *ends):
-                task.cancel()
-            await asyncio.wait((*calls, *ends))
-            return
+        self._calls = [*starts, *signals, *ends]
+
+    async def recover(self) -> None:
         await self._pair.attach()
         async with asyncio.timeout(PATIENCE_S):
-            await asyncio.gather(*calls, *ends)
+            await asyncio.gather(*self._calls)
+
+    async def stop(self) -> None:
+        for task in self._calls:
+            task.cancel()
+        await asyncio.wait(self._calls)
 
     async def _watch(self, on_standby: Acknowledged) -> None:
         """Returns as soon as something was acknowledged that the standby, which gets nothing now, does not have."""
