@@ -264,7 +264,8 @@ class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The code does not fit the history: PAUSED with this problem; offered again to builds that have not tried it."""
+    """The code does not fit the history, or the store fails on what the run does: PAUSED with this problem; offered again to
+    builds that have not tried it."""
 
     problem: ErrorDetail
     build_id: str = ""

@@ -157,6 +157,13 @@ class Busy(msgspec.Struct, frozen=True, gc=False):
     """The run's row is locked by somebody else. Nothing was changed; try again in a later batch."""
 
 
+class Failed(msgspec.Struct, frozen=True, gc=False):
+    """The store failed on this command in a way that nobody foresaw, or on one before it of the same run. Nothing was changed;
+    try again in a later batch. `reason` is for the log only."""
+
+    reason: str
+
+
 class Refused(msgspec.Struct, frozen=True):
     """Not possible in this state, or not valid. The detail says why and what to do."""
 
@@ -181,5 +188,6 @@ Outcome: TypeAlias = (
     | RunNotFound
     | DeadlinePassed
     | Busy
+    | Failed
     | Refused
 )

@@ -57,6 +57,8 @@ def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
             )
         case outcomes.Busy():
             return ServerUnavailable(f"run {command.run.run_id} is locked by another transaction. Try again.")
+        case outcomes.Failed():
+            return ServerUnavailable(f"the store failed on this operation of run {command.run.run_id}. Try again.")
         case _:
             return None
 

@@ -9,6 +9,7 @@ from ..core.outcomes import (
     Busy,
     ChildStarted,
     DeadlinePassed,
+    Failed,
     Known,
     LeaseLost,
     NotParked,
@@ -192,6 +193,13 @@ def refusal(outcome: Outcome) -> ErrorDetail:
                 code=ErrorCode.UNAVAILABLE,
                 kind=ErrorKind.TRANSIENT,
                 message="the run is locked: try again",
+                subject="run",
+            )
+        case Failed():  # its reason is not for clients
+            return ErrorDetail(
+                code=ErrorCode.UNAVAILABLE,
+                kind=ErrorKind.TRANSIENT,
+                message="the store failed on this operation: try again",
                 subject="run",
             )
         case _:

@@ -14,7 +14,8 @@ import msgspec
 
 from ...core.errors import Unavailable
 from ..protocol import LOOK_AGAIN, Poke, TypeKey, Wake
-from .connections import CLOSE_TIMEOUT_S, HOT_SETTINGS, LOSSES, Counters, Link, Target
+from .connections import CLOSE_TIMEOUT_S, HOT_SETTINGS, Counters, Link, Target
+from .failures import LOSSES
 
 _log = logging.getLogger(__name__)
 
@@ -149,8 +150,12 @@ class PostgresBus:
             )
 
     def _deliver(self, wake: Wake) -> None:
-        if self._on_wake is not None:
+        if self._on_wake is None:
+            return
+        try:
             self._on_wake(wake)
+        except Exception:  # noqa: BLE001  whoever listens must not end by what he hears
+            _log.exception("a wake-up could not be acted upon")
 
 
 def _payloads(server_id: str, wake: Wake) -> Iterator[str]:

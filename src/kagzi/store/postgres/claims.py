@@ -8,7 +8,8 @@ from ...core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload
 from ...core.states import KindCode
 from ...core.times import Timestamp
 from ..protocol import Claimed, TypeKey, Want
-from .connections import CONTENTION, Row, Rows, Session
+from .connections import Row, Rows, Session
+from .failures import CONTENTION
 from .permits import Gate, lock_types
 from .rows import read_claimed_run, read_history_step, read_payload
 

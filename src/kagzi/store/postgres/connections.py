@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
-from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
+from ...core.errors import Contended, KagziError, StoreBroken, Unavailable
+from .failures import LOSSES, Failure, describe, failure_of, fault
 from .statements import STATEMENTS
 
 CONNECT_TIMEOUT_S = 10.0
@@ -46,35 +47,6 @@ QUERY_SETTINGS: Mapping[str, str] = {
     "max_parallel_workers_per_gather": "0",
     "lock_timeout": "2s",
 }
-
-# Not the statement's fault: the server goes away, is full, or was too slow.
-LOSSES = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a call on a connection that breaks at this moment
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-)
-
-
-CONTENTION = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-"""Somebody else is at it: nothing was changed, try again."""
-
-
-def is_loss(error: BaseException) -> bool:
-    """Whether the connection is to blame, and not what was sent over it (which the driver may refuse to encode)."""
-    return isinstance(error, LOSSES) and not isinstance(error, ValueError)
-
-
-def _unexpected(error: BaseException) -> KagziError:
-    if isinstance(error, (ValueError, asyncpg.DataError)):
-        return InvalidArgument(f"PostgreSQL cannot take this text or number: {error}")
-    return InternalError(f"PostgreSQL refused a statement: {type(error).__name__}: {error}")
 
 
 def columns(rows: Sequence[Sequence[object]], width: int) -> Sequence[Sequence[object]]:
@@ -179,6 +151,7 @@ class Session:
         self._opening = opening
         self._prepared: dict[str, PreparedStatement] = {}
         self._in_transaction = False
+        self.suspect = False  # something failed on it for which it may be to blame: nobody is to use it after this
 
     @property
     def lost(self) -> bool:
@@ -252,7 +225,8 @@ class Link:
 
     @asynccontextmanager
     async def use(self) -> AsyncGenerator[Session]:
-        """The connection, to oneself. Whatever the driver says of its loss leaves as Unavailable."""
+        """The connection, to oneself. What the driver raises leaves as Unavailable, or as StatementFailed or InvalidArgument if
+        the statement is to blame."""
         async with self._turn:
             session = await self._open_session()
             try:
@@ -262,10 +236,22 @@ class Link:
                 self._drop()
                 raise
             except (*LOSSES, asyncpg.PostgresError) as error:
-                if not is_loss(error):
-                    raise _unexpected(error) from error
+                raise self._told(error) from error
+            if session.suspect:
                 self._drop()
-                raise self._target.lost(error) from error
+
+    def _told(self, error: BaseException) -> KagziError:
+        match failure_of(error):
+            case Failure.FAULT:
+                return fault(error)
+            case Failure.CONTENDED:
+                return Contended(f"{self._target.place}: somebody else holds a lock: {describe(error)}")
+            case Failure.BROKEN:
+                self._drop()
+                return StoreBroken(f"{self._target.place} failed: {describe(error)}")
+            case Failure.LOST:
+                self._drop()
+                return self._target.lost(error)
 
     async def close(self) -> None:
         async with self._turn:

@@ -11,7 +11,8 @@ from ...core.records import Held, Lease, RunKey, Served
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded, Changed, TypeKey
-from .connections import CONTENTION, Row, Session
+from .connections import Row, Session
+from .failures import CONTENTION
 from .kinship import MovedError, lock_family, tell_parents
 from .rows import write_error
 

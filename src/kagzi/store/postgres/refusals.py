@@ -102,10 +102,6 @@ def cancelled(run_id: str, reason: str) -> Refused:
     return Refused(detail)
 
 
-def internal(message: str) -> Refused:
-    return _refused(ErrorCode.INTERNAL, message, "", "")
-
-
 def kind_name(kind: int) -> str:
     return KindCode(kind).name.lower()
 

@@ -9,7 +9,8 @@ from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE
 from ...core.times import Timestamp
 from ..protocol import Signalled
-from .connections import CONTENTION, Session
+from .connections import Session
+from .failures import CONTENTION
 from .kinship import TOLD, stirred
 from .refusals import precondition_failed, resource_exhausted
 from .rows import write_strings

@@ -15,8 +15,9 @@ from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, Wai
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from .batch import Group, Outcomes, Writing
-from .connections import CONTENTION, Row, Session, columns
+from .connections import Row, Session, columns
 from .doors import Doors
+from .failures import CONTENTION
 from .kinship import MovedError, lock_family, tell_parents
 from .namespace_room import Rooms
 from .refusals import conflict, namespace_disabled, namespace_gone

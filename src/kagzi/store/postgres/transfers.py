@@ -22,7 +22,8 @@ from ...core.transfers import (
     unchanged,
 )
 from ..protocol.transfers import Entrance, Imported
-from .connections import CONTENTION, Row, Session, columns
+from .connections import Row, Session, columns
+from .failures import CONTENTION
 from .kinship import MovedError, tell_parents
 from .links import Links
 from .revivals import catch_up

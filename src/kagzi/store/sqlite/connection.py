@@ -11,7 +11,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
+from ...core.errors import InvalidArgument, KagziError, Unavailable
+from .failures import driver_error
 from .statements import SQL, SQL_MANY
 
 Answer = TypeVar("Answer")
@@ -138,7 +139,7 @@ class Lane:
         self._thread.start()
 
     async def call(self, act: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs) -> Answer:
-        """Do `act` in the thread. Driver errors come out as Unavailable or InternalError. Once queued it is done, even if
+        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done, even if
         the caller is cancelled meanwhile."""
         if self._closed or self._thread is None:
             raise Unavailable("the SQLite store is not open")
@@ -151,7 +152,9 @@ class Lane:
             except sqlite3.Error as error:
                 _tell(loop, _fail, answer, driver_error(error))
             except UnicodeEncodeError as error:
-                _tell(loop, _fail, answer, InvalidArgument(f"text that cannot be stored: {error}"))
+                told = InvalidArgument("the request holds a text that cannot be stored: it is no valid Unicode.")
+                told.__cause__ = error
+                _tell(loop, _fail, answer, told)
             except BaseException as error:  # noqa: BLE001  whatever it is belongs to the caller, not to this thread
                 _tell(loop, _fail, answer, error)
             else:
@@ -197,13 +200,6 @@ def _succeed(answer: asyncio.Future[Any], result: Any) -> None:
 def _fail(answer: asyncio.Future[Any], error: BaseException) -> None:
     if not answer.done():
         answer.set_exception(error)
-
-
-def driver_error(error: sqlite3.Error) -> KagziError:
-    """What a driver's error means to a caller: trouble with the file may pass, anything else is a bug here."""
-    if isinstance(error, (sqlite3.OperationalError, sqlite3.InternalError)) or type(error) is sqlite3.DatabaseError:
-        return Unavailable(f"the SQLite store cannot be used: {error}")
-    return InternalError(f"the SQLite store refused a statement: {type(error).__name__}: {error}")
 
 
 def check_library() -> None:

@@ -33,11 +33,12 @@ from ...core.commands import (
 )
 from ...core.errors import ErrorCode
 from ...core.limits import STEPS_PER_RUN
-from ...core.outcomes import Begun, DeadlinePassed, LeaseLost, Outcome, Recorded, RunClosed, RunNotFound
+from ...core.outcomes import Begun, DeadlinePassed, Failed, LeaseLost, Outcome, Recorded, RunClosed, RunNotFound
 from ...core.states import RunCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
 from . import attempts, children, closing, control, marks, signals, sleeps, successors
+from .failures import describe
 from .fences import Fence
 from .plain_text import RESERVED_STEPS, refuse_unfit, refused, unfit_field
 from .rows import write_mapping
@@ -202,7 +203,11 @@ _PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
 
 def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
     outcomes: list[Outcome] = []
+    failed: dict[str, Failed] = {}  # by run: what follows in a run waits for it, since a hole in its order is worse
     for command in batch:
+        if (before := failed.get(command.run.run_id)) is not None:
+            outcomes.append(before)
+            continue
         wave.database.savepoint()
         try:
             outcome = apply_one(wave, command)
@@ -212,6 +217,8 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
             _forget(wave.writer, command)
             wave = Wave(wave.writer, wave.now, wave.terms)
             outcome = _refuse_culprit(error)
+            if isinstance(outcome, Failed):
+                failed[command.run.run_id] = outcome
         else:
             wave.database.release()
         outcomes.append(outcome)
@@ -221,7 +228,7 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
 def _refuse_culprit(error: Exception) -> Outcome:
     if isinstance(error, (UnicodeError, OverflowError)):
         return refused(ErrorCode.INVALID_ARGUMENT, f"the command holds a value that cannot be stored: {error}")
-    return refused(ErrorCode.INTERNAL, f"the command could not be recorded: {type(error).__name__}: {error}")
+    return Failed(f"SQLite refused it: {describe(error)}")
 
 
 def apply_one(wave: Wave, command: Command) -> Outcome:
