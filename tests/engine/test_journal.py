@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import Command, CompleteStep
+from kagzi.core.commands import Command, CompleteStep, PauseDiverged
 from kagzi.core.errors import ErrorCode, ErrorDetail, ResourceExhausted, Unavailable
-from kagzi.core.outcomes import Busy, Outcome, Recorded, Refused
+from kagzi.core.outcomes import Busy, Failed, LeaseLost, Outcome, Recorded, Refused, RunClosed
 from kagzi.core.records import Lease, Payload, RunKey
-from kagzi.engine import journal as journal_module
+from kagzi.core.states import RunStatus
 from kagzi.engine.journal import Journal
 from kagzi.engine.outages import Outages
+from kagzi.engine.stuck_runs import StuckRuns
 from kagzi.store.protocol import LeaseTerms
+from kagzi.system import SystemIds
 from tests.engine.parties import TIMEOUT_S, Gate, MovableClock
 
 Answers = list[tuple[int, Outcome]]
@@ -59,6 +61,7 @@ def make_journal(notebook: Notebook, **options: Any) -> Journal:
     def terms(now: int) -> LeaseTerms:
         return LeaseTerms(now + 2, now + 1)
 
+    options = {"stuck": StuckRuns(SystemIds(), rounds=3), "tries": 3, **options}
     return Journal(notebook, clock=clock, terms=terms, outages=Outages(clock), **options)
 
 
@@ -154,6 +157,56 @@ async def test_a_batch_that_fails_unforeseen_costs_only_the_culprit(
     assert outcomes[1].error.code is ErrorCode.INTERNAL
     assert "ArithmeticError" not in outcomes[1].error.message  # callers learn nothing of the inside
     assert "ArithmeticError" in caplog.text
+    assert f"incident {outcomes[1].error.metadata['incident']}: " in caplog.text
+    assert (
+        sum(command.run.run_id == "bad" for batch in notebook.batches for command in batch) == 8
+    )  # 4 times, each alone, too
+
+
+async def test_an_operation_that_the_store_failed_on_once_is_recorded_in_order(
+    journal: Journal, notebook: Notebook
+) -> None:
+    failures = 2
+
+    def outcome(command: Command) -> Outcome:
+        nonlocal failures
+        if command.run.run_id == "bad" and failures:
+            failures -= 1
+            return Failed("XX000")
+        return Recorded(1, 1)
+
+    notebook.outcome = outcome
+    operations = [(0, completion("bad", "a")), (1, completion("good")), (2, completion("bad", "b"))]
+    calls = await all_answered(3, lambda sink: journal.submit_many(operations, sink))
+    assert calls == [[(1, Recorded(1, 1))], [(0, Recorded(1, 1)), (2, Recorded(1, 1))]]
+
+
+@pytest.mark.parametrize("pausable", [True, False])
+async def test_a_run_that_the_store_keeps_failing_on_is_paused_with_the_number_of_an_incident(
+    journal: Journal, notebook: Notebook, caplog: pytest.LogCaptureFixture, pausable: bool
+) -> None:
+    def outcome(command: Command) -> Outcome:
+        if isinstance(command, PauseDiverged) and pausable:
+            return RunClosed(2, 2, RunStatus.PAUSED)
+        return Failed("XX000: a page is damaged")
+
+    notebook.outcome = outcome
+    for _ in range(2):  # handed back by its worker and offered again
+        refused = await journal.submit(completion("bad"))
+        assert isinstance(refused, Refused)
+        assert refused.error.code is ErrorCode.INTERNAL
+    last = await journal.submit(completion("bad"))
+    pauses = [command for batch in notebook.batches for command in batch if isinstance(command, PauseDiverged)]
+    pause = pauses[0]
+    number = pause.problem.metadata["incident"]
+    assert number in pause.problem.message
+    assert "XX000" not in pause.problem.message
+    assert f"incident {number}: the store fails on CompleteStep of run bad: XX000: a page is damaged" in caplog.text
+    if pausable:
+        assert last == LeaseLost()  # its worker lets go of it
+    else:
+        assert isinstance(last, Refused)
+        assert last.error.code is ErrorCode.INTERNAL
 
 
 async def test_a_greedy_namespace_gets_its_share_and_no_more(journal: Journal, notebook: Notebook) -> None:
@@ -216,10 +269,7 @@ async def test_a_locked_run_waits_aside_in_order_and_the_others_go_on(journal: J
     assert tokens[1:] == [0, 1, 2, 3, 4, 10]
 
 
-async def test_a_run_that_stays_locked_is_refused_as_unavailable(
-    journal: Journal, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal_module, "BUSY_TRIES", 3)
+async def test_a_run_that_stays_locked_is_refused_as_unavailable(journal: Journal, notebook: Notebook) -> None:
     notebook.outcome = lambda _: Busy()
     outcome = await asyncio.wait_for(journal.submit(completion()), TIMEOUT_S)
     assert isinstance(outcome, Refused)

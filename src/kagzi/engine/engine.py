@@ -38,6 +38,7 @@ from .schedules import Schedules
 from .sessions import Sessions
 from .stats import Stats
 from .steps import Steps
+from .stuck_runs import StuckRuns
 from .supervisor import Supervisor
 from .tasks import Tasks
 from .timers import Timers
@@ -71,7 +72,8 @@ class Engine:
         self.watching = Watching(store)
         self._presence = Presence(settings, alone=isinstance(bus, NullBus))
         self._beats = Beats(clock, self._presence.refresh_s)
-        self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages)
+        stuck = StuckRuns(ids, rounds=settings.claim_cap)
+        self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages, stuck=stuck)
         self._matcher = Matcher(
             store,
             clock=clock,
@@ -287,7 +289,7 @@ class Engine:
     def health(self) -> str | None:
         """None: all is well. Otherwise what is wrong, in words."""
         if self._supervisor.failure is not None:
-            return f"a background task died for good: {self._supervisor.failure}"
+            return "a background task died for good; the server's log says why"
         if not self._running:
             return "the engine is not running"
         if self._stopping is not None:

@@ -1,7 +1,8 @@
 """Group commit. While one batch is being written the next gathers; an idle journal writes at once.
 
-Nothing is answered before it is durable. One refused operation leaves its neighbours alone, one locked run waits aside,
-one greedy namespace gets its share and no more, and an outage of the store is waited out: every operation can be repeated.
+Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on whose
+operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the store is waited
+out: every operation can be repeated.
 """
 
 import asyncio
@@ -11,22 +12,25 @@ from datetime import timedelta
 
 from ..core import limits
 from ..core.commands import Command
-from ..core.errors import InternalError, KagziError, ResourceExhausted, ServerUnavailable, Unavailable
-from ..core.outcomes import Busy, Outcome
+from ..core.errors import KagziError, ResourceExhausted, ServerUnavailable, StoreBroken, Unavailable
+from ..core.outcomes import Busy, Failed, LeaseLost, Outcome, RunClosed
 from ..core.seams import Clock
 from ..store.protocol import LeaseTerms, Store
 from .lanes import Entry, Lane, Sink, weight_bytes
 from .outages import Outages, backoff_s
 from .refusals import refused
+from .stuck_runs import StuckRuns
 
 logger = logging.getLogger("kagzi.engine")
 
 WRITE_TIMEOUT_S = 30.0
 OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cannot be reached
 ROOM_TIMEOUT_S = 60.0
-BUSY_TRIES = 30  # with pauses that grow to half a second: about 12 s
+TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
 
 Effects = Callable[[Sequence[Command], Sequence[Outcome]], None]
+
+_ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tried again
 
 
 class Journal:
@@ -39,19 +43,23 @@ class Journal:
         clock: Clock,
         terms: Callable[[int], LeaseTerms],
         outages: Outages,
+        stuck: StuckRuns,
         outage_limit_s: float = OUTAGE_LIMIT_S,
+        tries: int = TRIES,
     ) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
         self._outages = outages
         self._outage_limit_s = outage_limit_s
+        self._stuck = stuck
+        self._most_tries = tries
         self._lane = Lane()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._committing: list[Entry] = []
-        self._busy_tries: dict[str, int] = {}
+        self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
         self._room: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
         self.effects: Effects = _no_effects
@@ -118,8 +126,8 @@ class Journal:
             batch = self._committing
             outcomes = await self._write(batch)
             self._committing = []
-            if self._busy_tries or Busy in map(type, outcomes):
-                batch, outcomes = self._without_busy(batch, outcomes)
+            if self._tries or not _ASIDE.isdisjoint(map(type, outcomes)):
+                batch, outcomes = self._without_aside(batch, outcomes)
             self._settle(batch, outcomes)
 
     async def stop(self, timeout_s: float) -> None:
@@ -149,6 +157,8 @@ class Journal:
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
                     outcomes = await self._store.write(commands, now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
+                if isinstance(error, StoreBroken) and len(commands) == 1:
+                    return [Failed(str(error))]
                 failures += 1
                 self._outages.seen(error)
                 if loop.time() >= give_up_at:
@@ -162,60 +172,91 @@ class Journal:
                 return outcomes
 
     async def _one_by_one(self, commands: Sequence[Command]) -> list[Outcome]:
-        """A statement that fails in a way the store did not foresee costs only the command that made it fail."""
+        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what follows
+        it in its run."""
         outcomes: list[Outcome] = []
+        failed: dict[str, Failed] = {}
         for command in commands:
+            run_id = command.run.run_id
+            if run_id in failed:
+                outcomes.append(failed[run_id])
+                continue
             now = self._clock.now()
             try:
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
                     outcomes.extend(await self._store.write((command,), now, self._terms(now)))
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
-                outcomes.append(refused(ServerUnavailable("the store cannot be reached. Try again.")))
-            except Exception:
-                logger.exception("the store failed on %s of run %s", type(command).__name__, command.run.run_id)
-                outcomes.append(refused(InternalError("the store failed on this operation; see the server's log.")))
+                return outcomes + [Busy()] * (len(commands) - len(outcomes))
+            except Exception as error:
+                logger.exception("the store failed on %s of run %s", type(command).__name__, run_id)
+                failed[run_id] = Failed(f"{type(error).__name__}: {error}")
+                outcomes.append(failed[run_id])
         return outcomes
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
         """The store has been away for too long: fail the batch, and what queued up behind it."""
         problem = ServerUnavailable(f"the store could not be reached for {self._outage_limit_s:g} s. Try again.")
         queued = self._lane.remove_all()
-        self._busy_tries.clear()
+        self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
         self._fail(queued, problem)
         self._tell_room()
         return [refused(problem)] * len(commands)
 
-    # --- runs whose row is locked ----------------------------------------------------------------------------------------
+    # --- runs that are locked, or on which the store fails ----------------------------------------------------------------
 
-    def _without_busy(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
-        """Set operations of locked runs aside, to be tried again; answers the others."""
+    def _without_aside(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
+        """Set operations of such runs aside, to be tried again; answers the others."""
         done: list[Entry] = []
         done_outcomes: list[Outcome] = []
-        locked: dict[str, list[Entry]] = {}
+        aside: dict[str, list[Entry]] = {}
+        why: dict[str, Outcome] = {}
         for entry, outcome in zip(batch, outcomes, strict=True):
             run_id = entry[0].run.run_id
-            if outcome.__class__ is Busy:
-                locked.setdefault(run_id, []).append(entry)
+            if outcome.__class__ in _ASIDE:
+                aside.setdefault(run_id, []).append(entry)
+                why.setdefault(run_id, outcome)
             else:
                 done.append(entry)
                 done_outcomes.append(outcome)
-                if run_id not in locked:
-                    self._busy_tries.pop(run_id, None)
-        for run_id, entries in locked.items():
-            self._try_later(run_id, entries)
+                if run_id not in aside:
+                    self._tries.pop(run_id, None)
+        for run_id, entries in aside.items():
+            self._try_later(run_id, entries, why[run_id])
         return done, done_outcomes
 
-    def _try_later(self, run_id: str, entries: list[Entry]) -> None:
-        tries = self._busy_tries[run_id] = self._busy_tries.get(run_id, 0) + 1
-        if tries > BUSY_TRIES:
-            del self._busy_tries[run_id]
-            rest = self._lane.remove_run(entries[0][0].run.namespace, run_id)  # a hole in a run's order is worse
-            self._fail(entries + rest, ServerUnavailable(f"run {run_id} is locked by another transaction. Try again."))
+    def _try_later(self, run_id: str, entries: list[Entry], why: Outcome) -> None:
+        tries = self._tries[run_id] = self._tries.get(run_id, 0) + 1
+        if tries > self._most_tries:
+            del self._tries[run_id]
+            entries = entries + self._lane.remove_run(
+                entries[0][0].run.namespace, run_id
+            )  # a hole in its order is worse
+            if isinstance(why, Failed):
+                self._give_up_run(entries, why.reason)
+            else:
+                self._fail(entries, ServerUnavailable(f"run {run_id} is locked by another transaction. Try again."))
             return
+        if isinstance(why, Failed) and tries == 1:
+            what = type(entries[0][0]).__name__
+            logger.warning("the store failed on %s of run %s, which is tried again: %s", what, run_id, why.reason)
         self._lane.set_aside(run_id, entries)
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
+
+    def _give_up_run(self, entries: list[Entry], reason: str) -> None:
+        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker that."""
+        problem, pause = self._stuck.give_up(entries[0][0], reason)
+        if pause is None:
+            self._fail(entries, problem)
+            return
+
+        def paused(answers: list[tuple[int, Outcome]]) -> None:
+            outcome = LeaseLost() if isinstance(answers[0][1], RunClosed) else refused(problem)
+            self._settle(entries, [outcome] * len(entries))
+
+        self._lane.add((pause, weight_bytes(pause), paused, 0))
+        self._work.set()
 
     def _bring_back(self, run_id: str) -> None:
         self._lane.bring_back(run_id)

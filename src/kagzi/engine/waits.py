@@ -182,6 +182,9 @@ class WaitHub:
                     self._to_look.update(dict.fromkeys(runs))
                     failures += 1
                     await asyncio.sleep(backoff_s(failures))
+                except BaseException:
+                    self._to_look.update(dict.fromkeys(runs))  # they are still to be looked up
+                    raise
                 else:
                     failures = 0
 
