@@ -5,7 +5,6 @@ becomes an incident, whose number is told and whose traceback is logged.
 """
 
 import hmac
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
@@ -16,9 +15,8 @@ from ..core import limits
 from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable
 from ..core.seams import Ids
 from ..wire.common import read_namespace
-from ..wire.status import is_incident, is_outage, to_status
-
-LOGGER = logging.getLogger(__name__)
+from ..wire.status import to_status
+from .incidents import Incidents
 
 PROOF_HEADER = "kagzi-secret"
 _NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
@@ -71,7 +69,7 @@ class Gate:
     """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
 
     def __init__(self, *, ids: Ids, secret: str = "", admit: Admit | None = None) -> None:
-        self._ids = ids
+        self._incidents = Incidents(ids)
         self._secret = secret
         self._admit_namespace = admit
         self._open = True
@@ -130,13 +128,7 @@ class Gate:
                 )
 
     async def _refuse(self, name: str, error: Exception, context: Context) -> None:
-        incident = ""
-        if is_incident(error):
-            incident = self._ids.token()
-            LOGGER.error("incident %s in %s", incident, name, exc_info=error)
-        elif is_outage(error):
-            LOGGER.warning("%s could not be answered: %s", name, error)
-        status = to_status(error, incident=incident)
+        status = to_status(self._incidents.told(name, error))
         await context.abort(status.code, status.details, status.metadata)
 
 

@@ -12,9 +12,10 @@ from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_duration_ms, read_namespace, read_payload, write_error
 from ..wire.enums import RUN_STATUS_TO_WIRE
 from ..wire.runs import read_filter, read_signal, read_start, read_where, write_outcome, write_run, write_started
-from ..wire.status import detail_of, told_of
+from ..wire.status import detail_of
 from .bulk_service import BulkService
 from .gate import Context
+from .incidents import Incidents
 from .pages import read_page, write_page
 from .patience import Patience
 from .transfer_service import TransferService
@@ -25,7 +26,9 @@ from .watch_stream import WatchStream
 class WorkflowService(BulkService, TransferService):
     """`url_of` gives the address of a run's page."""
 
-    def __init__(self, engine: Engine, *, url_of: Callable[[RunKey], str], patience: Patience) -> None:
+    def __init__(
+        self, engine: Engine, *, url_of: Callable[[RunKey], str], patience: Patience, incidents: Incidents
+    ) -> None:
         self._runs = engine.runs
         self._control = engine.control
         self._bulk = engine.bulk
@@ -35,6 +38,7 @@ class WorkflowService(BulkService, TransferService):
         self._admit = engine.namespaces.admit
         self._url_of = url_of
         self._patience = patience
+        self._incidents = incidents
 
     async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Context) -> pb.StartWorkflowResponse:
         start = read_start(request)
@@ -176,7 +180,7 @@ class WorkflowService(BulkService, TransferService):
 
     def _item(self, outcome: Started | Existing | KagziError, namespace: str) -> pb.StartBatchResponse.Item:
         if isinstance(outcome, KagziError):
-            return pb.StartBatchResponse.Item(error=write_error(detail_of(told_of(outcome))))
+            return pb.StartBatchResponse.Item(error=write_error(detail_of(self._incidents.told("StartBatch", outcome))))
         return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
 
 
