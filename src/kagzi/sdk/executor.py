@@ -159,6 +159,9 @@ class Refusal:
     def pause(self, reason: str) -> None:
         """It is on its way back."""
 
+    def server_failed(self, reason: str) -> None:
+        """It is on its way back."""
+
     def news(self) -> None:
         """Whoever takes it next finds it in the history."""
 

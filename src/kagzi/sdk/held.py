@@ -183,6 +183,9 @@ class HeldRuns:
             self._tell_of_cancel(sent.port, error.message)
             return True
         self.outbox.drop(sent.port)
+        if error.code == common_pb2.ERROR_CODE_INTERNAL and sent.port.execution is not None:
+            sent.port.execution.server_failed(error.message)
+            return True
         if error.code in _HOPELESS:
             sent.port.send(_ignore).fail_run.error.MergeFrom(error)
         self._part_with(sent.port, error.message)

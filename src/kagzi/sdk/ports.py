@@ -64,6 +64,10 @@ class Execution(Protocol):
         operation."""
         ...
 
+    def server_failed(self, reason: str) -> None:
+        """The server could not record an operation, through no fault of the run: hand it back with a release operation."""
+        ...
+
     def news(self) -> None:
         """Something has come for one of the run's waits (a signal, a child's end): ask for it with park(stay)."""
         ...

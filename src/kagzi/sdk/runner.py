@@ -31,7 +31,7 @@ from .scopes import Scope
 from .services import Services
 from .states import State
 from .suspend import Suspended
-from .timed_waits import TimedWaits
+from .timed_waits import TimedWaits, is_open
 from .volatile import Beats, Status
 from .workflow import Workflow
 
@@ -256,7 +256,7 @@ class Run:
             kind = detail.WhichOneof("kind")
             if kind == "refused" and self.taken_away(detail.refused):
                 return
-            if kind in ("refused", "retry") or (kind == "timer" and _is_open(detail.timer)):
+            if kind in ("refused", "retry") or (kind == "timer" and is_open(detail.timer)):
                 if not future.done():
                     self.quiet.disturb()
                     future.set_result(answer)
@@ -270,10 +270,16 @@ class Run:
         self.delivery.give(answer.seq, answer.at_us, future, answer)
 
     def taken_away(self, refused: common.ErrorDetail) -> bool:
-        if refused.code in _ABANDON_CODES:
+        if refused.code == common.ERROR_CODE_INTERNAL:
+            self.server_failed(refused.message)
+        elif refused.code in _ABANDON_CODES:
             self.abandon(refused.message)
-            return True
-        return False
+        else:
+            return False
+        return True
+
+    def server_failed(self, reason: str) -> None:
+        unwinding.hand_back(self, reason)
 
     def refused(self, refused: common.ErrorDetail) -> BaseException:
         """What a ctx call raises whose operation was refused."""
@@ -384,11 +390,6 @@ class Run:
         self.parking.stop_looking()
         self.port.close()
         self.services.closed(self)
-
-
-def _is_open(timer: pb.TimerSet) -> bool:
-    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
-    return timer.remaining_us > 0 or not timer.wake_at_us
 
 
 def _release(holders: "list[asyncio.Future[None]]") -> None:

@@ -210,3 +210,8 @@ def _disarm(wait: TimedWait) -> None:
     if wait.timer is not None:
         wait.timer.cancel()
         wait.timer = None
+
+
+def is_open(timer: pb.TimerSet) -> bool:
+    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
+    return timer.remaining_us > 0 or not timer.wake_at_us

@@ -10,6 +10,7 @@ from ..core.errors import InternalError, InvalidArgument, KagziError, ResourceEx
 from ..v1 import common_pb2 as common
 from .joins import foreign_tasks
 from .ports import Answer
+from .states import State
 from .suspend import Suspended
 
 if TYPE_CHECKING:
@@ -84,6 +85,16 @@ async def stop(tasks: "set[asyncio.Future[Any]]", *, first_look_s: float = 0.0) 
 
 def send_release(run: "Run", reason: str) -> None:
     run.port.send(partial(_released, run)).release.reason = reason
+
+
+def hand_back(run: "Run", reason: str) -> None:
+    """The server could not record something, which is no fault of the run: give it back, so that it is tried again. Also if its
+    end could not be recorded."""
+    logger.error("run %s is handed back, since the server could not record what it does: %s", run.run_id, reason)
+    if run.state is State.ENDED:
+        send_release(run, reason)
+    else:
+        run.release(reason)
 
 
 def _released(run: "Run", answer: Answer) -> None:

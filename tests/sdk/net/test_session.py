@@ -196,6 +196,19 @@ async def test_an_announcement_that_can_never_be_accepted_fails_the_run(server: 
     assert execution.abandoned == ["50,000 steps"]
 
 
+async def test_an_announcement_that_the_server_failed_on_hands_the_run_back(server: FakeServer, worker: Worker) -> None:
+    stream = await welcomed(worker, server)
+    stream.say(tasks=[task()])
+    (execution,) = await worker.executor.accepted(1)
+    execution.port.announce().begin_step.step_id = "s"
+    (operation,) = await stream.operations(1)
+    refused = common_pb2.ErrorDetail(code=common_pb2.ERROR_CODE_INTERNAL, message="incident 4711")
+    stream.say(answers=[pb.OperationAnswer(id=operation.id, refused=refused)])
+    (release,) = await stream.operations(1)
+    assert release.WhichOneof("kind") == "release"
+    assert (execution.server_failures, execution.abandoned) == (["incident 4711"], [])
+
+
 async def test_what_the_server_could_not_record_now_is_sent_again(server: FakeServer, worker: Worker) -> None:
     stream = await welcomed(worker, server)
     stream.say(tasks=[task()])

@@ -107,9 +107,7 @@ class FakePort:
             self._commits += 1
             cut = self._cut_after is not None and self._commits >= self._cut_after
             if on_answer is None and isinstance(outcome, Refused):
-                assert outcome.error.code is ErrorCode.CANCELLED, outcome
-                assert self.execution is not None
-                self.execution.cancel(outcome.error.message)
+                self._announcement_refused(outcome.error)
             if on_answer is not None and not (cut and self._lose_last_answer):
                 answers.append((on_answer, self._answer(outcome)))
             if cut:
@@ -117,6 +115,15 @@ class FakePort:
         for on_answer, answer in answers:
             if not self.closed.is_set():
                 on_answer(answer)
+
+    def _announcement_refused(self, error: ErrorDetail) -> None:
+        assert self.execution is not None
+        if error.code is ErrorCode.INTERNAL:
+            self._queue.clear()
+            self.execution.server_failed(error.message)
+        else:
+            assert error.code is ErrorCode.CANCELLED, error
+            self.execution.cancel(error.message)
 
     def _apply(self, operation: pb.Operation) -> Outcome | None:
         """None: the worker is cut off just before or just after it."""
