@@ -9,12 +9,14 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.commands import Command, CompleteStep
 from kagzi.core.errors import ErrorCode, ErrorDetail, ResourceExhausted, Unavailable
+from kagzi.core.limits import Settings
 from kagzi.core.outcomes import Busy, Outcome, Recorded, Refused
 from kagzi.core.records import Lease, Payload, RunKey
 from kagzi.engine import journal as journal_module
 from kagzi.engine.journal import Journal
 from kagzi.engine.outages import Outages
-from kagzi.store.protocol import LeaseTerms
+from kagzi.engine.store_clock import StoreClock
+from kagzi.store.protocol import Horizon, LeaseTerms
 from tests.engine.parties import TIMEOUT_S, Gate, MovableClock
 
 Answers = list[tuple[int, Outcome]]
@@ -28,6 +30,9 @@ class Notebook:
         self.gate: Gate | None = None
         self.failures: list[Exception] = []
         self.outcome: Callable[[Command], Outcome] = lambda _: Recorded(1, 1)
+
+    async def look(self, beats: Sequence[object], now: int) -> Horizon:
+        return Horizon(now, None, ())
 
     async def write(self, batch: Sequence[Command], now: int, terms: LeaseTerms) -> Sequence[Outcome]:
         assert terms.until > terms.renew_before > now
@@ -59,7 +64,8 @@ def make_journal(notebook: Notebook, **options: Any) -> Journal:
     def terms(now: int) -> LeaseTerms:
         return LeaseTerms(now + 2, now + 1)
 
-    return Journal(notebook, clock=clock, terms=terms, outages=Outages(clock), **options)
+    store_clock = StoreClock(notebook, clock=clock, settings=Settings(), alone=True, on_step=lambda: None)  # type: ignore[arg-type]
+    return Journal(notebook, clock=clock, store_clock=store_clock, terms=terms, outages=Outages(clock), **options)
 
 
 def completion(run: str = "run", step: str = "step", namespace: str = "default", size: int = 0) -> CompleteStep:

@@ -38,6 +38,7 @@ from .schedules import Schedules
 from .sessions import Sessions
 from .stats import Stats
 from .steps import Steps
+from .store_clock import StoreClock
 from .supervisor import Supervisor
 from .tasks import Tasks
 from .timers import Timers
@@ -64,17 +65,25 @@ class Engine:
         self._bus = bus
         self._supervisor = Supervisor()
         self._outages = Outages(clock)
-        self._leases = Leases(store, clock=clock, settings=settings, outages=self._outages)
+        self._store_clock = StoreClock(
+            store, clock=clock, settings=settings, alone=isinstance(bus, NullBus), on_step=self._clock_stepped
+        )
+        self._leases = Leases(
+            store, clock=clock, store_clock=self._store_clock, settings=settings, outages=self._outages
+        )
         self._holders = Holders()
         self._wakeups = Wakeups(bus)
         self._waits = WaitHub(store)
         self.watching = Watching(store)
         self._presence = Presence(settings, alone=isinstance(bus, NullBus))
         self._beats = Beats(clock, self._presence.refresh_s)
-        self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages)
+        self._journal = Journal(
+            store, clock=clock, store_clock=self._store_clock, terms=self._leases.terms, outages=self._outages
+        )
         self._matcher = Matcher(
             store,
             clock=clock,
+            store_clock=self._store_clock,
             ids=ids,
             leases=self._leases,
             outages=self._outages,
@@ -84,6 +93,7 @@ class Engine:
         self._timers = Timers(
             store,
             clock=clock,
+            store_clock=self._store_clock,
             dice=dice,
             settings=settings,
             leases=self._leases,
@@ -222,6 +232,7 @@ class Engine:
         self._schedule_clock = ScheduleClock(
             store,
             clock=clock,
+            store_clock=self._store_clock,
             ids=ids,
             settings=settings,
             versions=self.versions,
@@ -244,6 +255,7 @@ class Engine:
     async def start(self) -> None:
         if self._running:
             return
+        await self._store_clock.start()
         self._leases.start()
         await self._bus.open(self._on_wake)
         self._running = True
@@ -316,6 +328,11 @@ class Engine:
             self._timers.look_soon()
             self._waits.look_everywhere()
             self.sessions.look_again()
+
+    def _clock_stepped(self) -> None:
+        self._leases.clock_stepped()
+        self._timers.clock_stepped()
+        self._schedule_clock.clock_stepped()
 
     def _woken(self, woken: Sequence[TypeKey]) -> None:
         self._matcher.mark_all(woken, announce=True)

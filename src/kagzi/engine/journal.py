@@ -18,6 +18,7 @@ from ..store.protocol import LeaseTerms, Store
 from .lanes import Entry, Lane, Sink, weight_bytes
 from .outages import Outages, backoff_s
 from .refusals import refused
+from .store_clock import StoreClock
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -37,12 +38,14 @@ class Journal:
         store: Store,
         *,
         clock: Clock,
+        store_clock: StoreClock,
         terms: Callable[[int], LeaseTerms],
         outages: Outages,
         outage_limit_s: float = OUTAGE_LIMIT_S,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._terms = terms
         self._outages = outages
         self._outage_limit_s = outage_limit_s
@@ -144,8 +147,9 @@ class Journal:
         give_up_at = loop.time() + self._outage_limit_s
         failures = 0
         while True:
-            now = self._clock.now()
             try:
+                await self._store_clock.confirm()
+                now = self._clock.now()
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
                     outcomes = await self._store.write(commands, now, self._terms(now))
             except (Unavailable, TimeoutError) as error:

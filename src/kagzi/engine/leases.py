@@ -11,6 +11,7 @@ from ..core.seams import Clock
 from ..core.times import US_PER_MS, Timestamp
 from ..store.protocol import LeaseTerms, Overdue, Renewal, Store, TypeKey
 from .outages import Outages, backoff_s
+from .store_clock import StoreClock
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -22,9 +23,12 @@ _CALL_TIMEOUT_S = 30.0
 class Leases:
     """`on_woken` hears of the types of runs that were handed back, `on_overdue` of steps that run for too long."""
 
-    def __init__(self, store: Store, *, clock: Clock, settings: Settings, outages: Outages) -> None:
+    def __init__(
+        self, store: Store, *, clock: Clock, store_clock: StoreClock, settings: Settings, outages: Outages
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._outages = outages
         self._lease_us = settings.lease_ms * US_PER_MS
         self._grace_us = settings.reconnect_grace_ms * US_PER_MS
@@ -37,6 +41,13 @@ class Leases:
 
     def start(self) -> None:
         self._started_at = self._clock.now()
+
+    def clock_stepped(self) -> None:
+        """What was said in the old time is void: leases are not ended for one ttl, and after it they are."""
+        now = self._clock.now()
+        self._started_at = now
+        self._granted_until = min(self._granted_until, now + self._lease_us)
+        self._outages.clock_stepped()
 
     def until(self, now: Timestamp) -> Timestamp:
         """When a lease given or renewed now ends."""
@@ -60,8 +71,9 @@ class Leases:
 
     async def renew(self, held: Sequence[Held]) -> Renewal:
         """In one statement. If the store is away nothing is lost: no lease is ended for one ttl after that."""
-        now = self._clock.now()
         try:
+            await self._store_clock.confirm()
+            now = self._clock.now()
             async with asyncio.timeout(_CALL_TIMEOUT_S):
                 renewal = await self._store.renew(held, now, self.until(now), grace_us=self._grace_us)
         except (Unavailable, TimeoutError) as error:

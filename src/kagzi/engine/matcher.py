@@ -21,6 +21,7 @@ from .grants import Grant, born, distribute, in_turn, share_out
 from .held_back import HeldBack
 from .leases import Leases
 from .outages import Outages, backoff_s
+from .store_clock import StoreClock
 from .takers import Taker
 
 logger = logging.getLogger("kagzi.engine")
@@ -45,6 +46,7 @@ class Matcher:
         store: Store,
         *,
         clock: Clock,
+        store_clock: StoreClock,
         ids: Ids,
         leases: Leases,
         outages: Outages,
@@ -53,6 +55,7 @@ class Matcher:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._ids = ids
         self._leases = leases
         self._outages = outages
@@ -263,6 +266,7 @@ class Matcher:
             grant.left = grant.count
         self._at_rest.clear()
         try:
+            await self._store_clock.confirm()
             now = self._clock.now()
             async with asyncio.timeout(_CLAIM_TIMEOUT_S):
                 claimed = await self._store.claim(wants, self._ids.nonce(), now, self._leases.until(now))

@@ -22,6 +22,9 @@ class Outages:
             logger.warning("the store cannot be reached, trying on: %s", error)
         self.reason = "the store cannot be reached; the server's log says why"
 
+    def clock_stepped(self) -> None:
+        self.last_failure_at = min(self.last_failure_at, self._clock.now())
+
     def over(self) -> None:
         if self.reason is not None:
             logger.warning("the store can be reached again")

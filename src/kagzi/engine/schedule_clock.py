@@ -22,6 +22,7 @@ from .news import News
 from .occasions import Decided, decide
 from .outages import Outages, backoff_s
 from .refusals import refused
+from .store_clock import StoreClock
 from .versions import Versions
 
 logger = logging.getLogger("kagzi.engine")
@@ -43,6 +44,7 @@ class ScheduleClock:
         store: Store,
         *,
         clock: Clock,
+        store_clock: StoreClock,
         ids: Ids,
         settings: Settings,
         versions: Versions,
@@ -52,6 +54,7 @@ class ScheduleClock:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._ids = ids
         self._late_us = settings.schedule_late_ms * US_PER_MS
         self._cleanup_us = settings.cleanup_ms * US_PER_MS
@@ -68,6 +71,9 @@ class ScheduleClock:
             self._next = due_at
             self._changed.set()
 
+    def clock_stepped(self) -> None:
+        self._changed.set()
+
     async def run(self) -> None:
         failures = 0
         while True:
@@ -75,8 +81,12 @@ class ScheduleClock:
             if self._next is None or self._next > now:
                 await self._wait(now)
                 continue
-            self._next = None
             try:
+                await self._store_clock.confirm()
+                now = self._clock.now()
+                if self._next > now:
+                    continue
+                self._next = None
                 await self._tick(now)
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
