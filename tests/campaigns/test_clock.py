@@ -15,7 +15,7 @@ from tests.support.processes import Processes
 from tests.support.shifted_time import ShiftedClock
 
 from .figures import Figures, number
-from .load import Load
+from .load import Done, Load
 
 FLOWS = "tests.acceptance.clock_flows"
 PER_SECOND = number("PER_SECOND", 10)
@@ -46,9 +46,7 @@ async def test_clocks_are_set_under_load(setup: str, request: pytest.FixtureRequ
                 await until_status(run, RunStatus.SLEEPING)
             jumps, _, _ = await asyncio.gather(_jump(clock, SECONDS), load.run(PER_SECOND, SECONDS), naps.run(SECONDS))
             assert [await run.status() for run in long] == [RunStatus.SLEEPING] * 2
-            leases = [
-                await site.claims_of(client.get(done.run_id)) for done in load.done[:: max(len(load.done) // 50, 1)]
-            ]
+            leases = [await _leases(site, client, done) for done in load.done[:: max(len(load.done) // 50, 1)]]
             takeover_s = await _take_over(site, client)
     figures.put(
         setup,
@@ -93,6 +91,12 @@ class Naps:
             run = await self._client.start(nap, NAP_S)
             await run.result(timeout="60s")
             self.late_s.append(round(time.monotonic() - began - NAP_S, 3))
+
+
+async def _leases(site: Site, client: Kagzi, done: Done) -> int:
+    run = client.get(done.run_id)
+    assert await run.status() is RunStatus.COMPLETED
+    return await site.claims_of(run)
 
 
 async def _take_over(site: Site, client: Kagzi) -> float:
