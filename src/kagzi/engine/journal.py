@@ -60,6 +60,10 @@ class Journal:
 
     async def submit(self, command: Command) -> Outcome:
         """What it came to. Raises ResourceExhausted if the queue is full, Unavailable if the journal is closed."""
+        return await self.enqueue(command)
+
+    def enqueue(self, command: Command) -> asyncio.Future[Outcome]:
+        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the queue."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def answer(answers: list[tuple[int, Outcome]]) -> None:
@@ -67,7 +71,7 @@ class Journal:
                 future.set_result(answers[0][1])
 
         self.submit_many(((0, command),), answer)
-        return await future
+        return future
 
     def submit_many(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
         """Queue operations, in order. `sink` is called once per commit with the (token, outcome) pairs it brought.

@@ -7,7 +7,8 @@ during a claim is not mistaken for what that claim has emptied.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 
 from ..core.commands import Assignment, StartRun
 from ..core.errors import Unavailable
@@ -183,6 +184,18 @@ class Matcher:
         now = self._clock.now()
         return Assignment(best.worker_id, best_version, self._ids.nonce(), self._leases.until(now))
 
+    @contextmanager
+    def assigning(self) -> Generator[None]:
+        """Around `assign` and the queueing of the starts. Slots reserved inside are given back if it raises; if it does not, the
+        journal has the starts and settles every one of them. Nothing may be awaited inside: there a caller could hang up."""
+        before = len(self._assigned)  # in the order in which they came
+        try:
+            yield
+        except BaseException:
+            for run_id in list(self._assigned)[before:]:
+                self.unassign(run_id)
+            raise
+
     def unassign(self, run_id: str) -> None:
         """Nothing came of the start."""
         taker = self._assigned.pop(run_id, None)
@@ -246,23 +259,24 @@ class Matcher:
         return ready
 
     async def _claim(self, grants: list[Grant]) -> None:
-        generations = {grant.key: self._pending[grant.key].generation for grant in grants}
-        wants = [
-            Want(
-                grant.key.namespace,
-                grant.key.workflow_type,
-                grant.taker.versions[grant.key.workflow_type],
-                grant.taker.worker_id,
-                grant.count,
-            )
-            for grant in grants
-        ]
-        for key in generations:
-            self._pending[key] = self._pending.pop(key)  # asked for last
+        """Whatever happens in here, slots that no run came for are given back."""
         for grant in grants:
             grant.left = grant.count
         self._at_rest.clear()
         try:
+            generations = {grant.key: self._pending[grant.key].generation for grant in grants}
+            wants = [
+                Want(
+                    grant.key.namespace,
+                    grant.key.workflow_type,
+                    grant.taker.versions[grant.key.workflow_type],
+                    grant.taker.worker_id,
+                    grant.count,
+                )
+                for grant in grants
+            ]
+            for key in generations:
+                self._pending[key] = self._pending.pop(key)  # asked for last
             now = self._clock.now()
             async with asyncio.timeout(_CLAIM_TIMEOUT_S):
                 claimed = await self._store.claim(wants, self._ids.nonce(), now, self._leases.until(now))
