@@ -153,21 +153,30 @@ class SessionStream:
         self._said_goodbye = False
 
     async def serve(self) -> None:
-        session = await self._open()
+        hello = await self._hello()
+        session = await self._open(hello.hello)
+        # Runs are given to it from here on: whatever happens now, it is closed.
         try:
+            await self._welcome(session)
+            await self._handle(session, hello)
             await first_of(self._read(session), self._outlet.mailbox.deliver(self._context.write))
         finally:
             # A task of its own: a stream that was cut is cancelled, and what it held must be cut all the same.
             await asyncio.shield(asyncio.ensure_future(self._close(session)))
 
-    async def _open(self) -> Session:
+    async def _hello(self) -> pb.SessionRequest:
         request = read_message(await self._context.read(), pb.SessionRequest)
         if not request.HasField("hello"):
             raise InvalidArgument("the first message of a session must be hello.", field="hello")
-        worker = read_register(request.hello.register)
+        return request
+
+    async def _open(self, hello: pb.SessionHello) -> Session:
+        worker = read_register(hello.register)
         self._namespace = worker.namespace
-        held = [read_held(held, worker.namespace) for held in request.hello.held]
-        session = await self._sessions.open(worker, held, self._outlet)
+        held = [read_held(held, worker.namespace) for held in hello.held]
+        return await self._sessions.open(worker, held, self._outlet)
+
+    async def _welcome(self, session: Session) -> None:
         welcome = pb.SessionWelcome(
             worker_id=session.worker_id,
             lease_ms=self._settings.lease_ms,
@@ -177,8 +186,6 @@ class SessionStream:
             lost=[write_held(held) for held in session.lost],
         )
         await self._context.write(pb.SessionResponse(welcome=welcome).SerializeToString())
-        await self._handle(session, request)
-        return session
 
     async def _read(self, session: Session) -> None:
         """Reads to the last message; from then on the writer decides when it is over, within reason."""
