@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Protocol
 
 from ..core import outcomes
 from ..core.commands import Command
@@ -16,6 +16,7 @@ from ..core.states import WorkerStatus
 from ..core.workers import Trouble
 from ..store.protocol import Renewal
 from .beats import Beats
+from .deferred import DeferredOperations, Operation
 from .holders import Holders, Holding
 from .journal import Journal
 from .leases import Leases
@@ -55,6 +56,8 @@ class Keeper(Protocol):
 
     def broke(self, session: "Session") -> None: ...
 
+    def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]": ...
+
 
 class Session(Taker):
     """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
@@ -74,6 +77,9 @@ class Session(Taker):
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._sink = self._settled
+        self._deferred = DeferredOperations(
+            resolve=self._resolved, queue=self._queue_deferred, answer=self._settled, in_background=keeper.in_background
+        )
         self.held: dict[str, Holding] = {}
         self.lost: tuple[Held, ...] = ()
         self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
@@ -124,7 +130,8 @@ class Session(Taker):
     # --- what the worker says ---------------------------------------------------------------------------------------------------
 
     async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
-        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full.
+        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full. What
+        needs a look-up first, and what its run says after that, is queued when it is known: nothing else waits for it.
 
         Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
         """
@@ -137,9 +144,14 @@ class Session(Taker):
             if run.run_id not in held and (run.namespace != namespace or not is_uuid(run.run_id)):
                 answers.append((operation_id, outcomes.RunNotFound()))
                 continue
+            if run.run_id in self._deferred or (
+                command.__class__ in STARTING and not self._keeper.pinning.is_known(command)
+            ):
+                self._defer((operation_id, command))
+                continue
             try:
                 if command.__class__ in STARTING:
-                    command = await self._keeper.pinning.pin(command)  # noqa: PLW2901  the same, with its version
+                    command = self._keeper.pinning.pin_known(command)  # noqa: PLW2901  the same, with its version
                 accepted.append((operation_id, check(command)))
             except (InvalidArgument, PreconditionFailed) as error:
                 answers.append((operation_id, refused(error)))
@@ -150,6 +162,23 @@ class Session(Taker):
             self._keeper.journal.submit_many(accepted, self._sink)
             self._in_flight += len(accepted)
             self._quiet.clear()
+        await self._deferred.drained()
+
+    def _defer(self, operation: Operation) -> None:
+        self._in_flight += 1
+        self._quiet.clear()
+        self._deferred.add(operation)
+
+    async def _resolved(self, command: Command) -> Command:
+        return self._keeper.operations.check(await self._keeper.pinning.pin(command))
+
+    async def _queue_deferred(self, operation: Operation) -> bool:
+        """Not when the session is over: its worker has repeated it elsewhere, and gone on from there."""
+        await self._keeper.journal.room(self.namespace)
+        if self.closed:
+            return False
+        self._keeper.journal.submit_many((operation,), self._sink)
+        return True
 
     async def heartbeat(self, held: Sequence[Held]) -> None:
         """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices."""

@@ -58,7 +58,7 @@ class Sessions:
         self.pinning = pinning
         self._timers = timers
         self._sessions: dict[tuple[str, str], Session] = {}
-        self._renewals: set[asyncio.Task[object]] = set()
+        self._background: set[asyncio.Task[object]] = set()
         self._partings: set[asyncio.TimerHandle] = set()
         self._look_again_at = 0.0
         self._stopping = False
@@ -112,17 +112,19 @@ class Sessions:
     def _renew_again(self, session: Session) -> None:
         held = [holding.held for holding in session.held.values()]
         if held and not session.closed:
-            self._in_background(self.leases.renew(held))
+            self.in_background(self.leases.renew(held))
 
-    def _in_background(self, renewing: Coroutine[Any, Any, object]) -> None:
-        task = asyncio.get_running_loop().create_task(renewing)
-        self._renewals.add(task)
-        task.add_done_callback(self._renewed)
+    def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
+        """Off the path of any stream. It ends with the server."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+        return task
 
-    def _renewed(self, task: "asyncio.Task[object]") -> None:
-        self._renewals.discard(task)
+    def _done(self, task: "asyncio.Task[object]") -> None:
+        self._background.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            logger.error("leases could not be renewed", exc_info=task.exception())
+            logger.error("work for a session failed (%s)", task.get_coro(), exc_info=task.exception())
 
     def end(self, session: Session) -> list[Holding]:
         """The session takes nothing more. Answers what it held."""
@@ -160,7 +162,7 @@ class Sessions:
         def look() -> None:
             self._partings.discard(timer)
             if (session.namespace, session.worker_id) not in self._sessions:
-                self._in_background(self._lose(session, since))
+                self.in_background(self._lose(session, since))
 
         timer = asyncio.get_running_loop().call_later(self.settings.lease_ms / 1_000, look)
         self._partings.add(timer)
@@ -211,7 +213,7 @@ class Sessions:
                 case _:  # cancelled, and why; or taken away altogether: the store knows
                     ask.setdefault(session, []).append(holding.held)
         for session, held in ask.items():
-            self._in_background(session.look_after(held))
+            self.in_background(session.look_after(held))
 
     def told_to_drain(self, namespace: str, worker_id: str) -> None:
         """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
@@ -244,7 +246,7 @@ class Sessions:
         """Hand back what has not arrived; the rest stays leased, so that its workers can go on elsewhere."""
         for timer in self._partings:
             timer.cancel()
-        for task in tuple(self._renewals):
+        for task in tuple(self._background):
             task.cancel()
         holdings = [holding for session in list(self._sessions.values()) for holding in self.end(session)]
         await self.hand_back(holdings)
