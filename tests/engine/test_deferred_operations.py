@@ -16,7 +16,11 @@ from tests.engine.parties import TIMEOUT_S, Gate, RecordingOutlet, TroubledStore
 
 def child(run: ClaimedRun, step: str, **fields: Any) -> StartChild:
     kid = StartRun(
-        run=RunKey("default", ""), workflow_id=f"{run.run.run_id}/{step}", workflow_type="child", request_id="", input=None
+        run=RunKey("default", ""),
+        workflow_id=f"{run.run.run_id}/{step}",
+        workflow_type="child",
+        request_id="",
+        input=None,
     )
     return StartChild(run=run.run, lease=run.lease, step_id=step, name=step, start=kid, **fields)
 

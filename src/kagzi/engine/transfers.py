@@ -9,6 +9,7 @@ import msgspec
 from ..core import limits
 from ..core.errors import AlreadyExists, InvalidArgument, PreconditionFailed, ResourceExhausted, Unavailable
 from ..core.limits import Settings
+from ..core.lines import LineBuffer
 from ..core.outcomes import Refused
 from ..core.records import RunFilter, RunKey
 from ..core.seams import Clock, Ids
@@ -287,21 +288,18 @@ class _Incoming:
 
 async def _lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Lines, however they were cut. Empty ones are passed over. Raises InvalidArgument for one that is too long."""
-    rest = bytearray()
+    buffer = LineBuffer()
     async for chunk in chunks:
-        rest += chunk
-        while (end := rest.find(b"\n")) >= 0:
-            line = bytes(rest[:end]).strip()
-            del rest[: end + 1]
-            if line:
-                yield line
-        if len(rest) > limits.TRANSFER_LINE_BYTES:
+        for line in buffer.add(chunk):
+            if stripped := line.strip():
+                yield stripped
+        if len(buffer) > limits.TRANSFER_LINE_BYTES:
             raise InvalidArgument(
                 f"a line has more than {limits.TRANSFER_LINE_BYTES} bytes, the limit. Import files that `kagzi export` made.",
                 field="json",
             )
-    if rest.strip():
-        yield bytes(rest).strip()
+    if stripped := buffer.last().strip():
+        yield stripped
 
 
 async def _paged(
