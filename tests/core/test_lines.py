@@ -1,5 +1,6 @@
 """Lines out of pieces: the same however they are cut, and every byte looked at once."""
 
+import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import SupportsIndex
 
@@ -16,7 +17,7 @@ from kagzi.sdk.transfers import lines_of
 def test_the_same_lines_however_they_are_cut(data: bytes, cuts: list[int]) -> None:
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     buffer = LineBuffer()
-    lines = [line for start, end in zip(places, places[1:], strict=False) for line in buffer.add(data[start:end])]
+    lines = [line for start, end in itertools.pairwise(places) for line in buffer.add(data[start:end])]
     assert b"".join(lines) + buffer.last() == data
     assert all(line.count(b"\n") == 1 and line.endswith(b"\n") for line in lines)
     assert b"\n" not in buffer.last()
