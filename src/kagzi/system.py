@@ -5,7 +5,7 @@ import secrets
 import time
 import uuid
 
-from .core.ids import uuid7
+from .core.ids import RUN_RANDOM_BITS, uuid7_of
 from .core.times import Timestamp
 
 
@@ -24,8 +24,15 @@ class SystemClock:
 
 
 class SystemIds:
-    def run_id(self, now: Timestamp) -> str:
-        return uuid7(now, secrets.randbits(62))
+    def __init__(self) -> None:
+        self._last = (0, 0)
+
+    def run_id(self, now: Timestamp, namespace: str) -> str:
+        """Those of one moment count on, so that a batch never draws one twice."""
+        last_at, last = self._last
+        number = last + 1 if last_at == now else secrets.randbits(RUN_RANDOM_BITS)
+        self._last = (now, number)
+        return uuid7_of(namespace, now, number)
 
     def token(self) -> str:
         return str(uuid.uuid4())

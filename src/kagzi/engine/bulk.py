@@ -62,7 +62,7 @@ class Bulk:
             )
         now = self._clock.now()
         operation = BulkOperation(
-            operation_id=(operation_id := self._ids.run_id(now)),
+            operation_id=(operation_id := self._ids.run_id(now, namespace)),
             namespace=namespace,
             action=action,
             where=meant(action, where),

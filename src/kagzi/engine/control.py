@@ -128,7 +128,7 @@ class Control:
         ):
             checks.optional_name(value, field)
         now = self._clock.now()
-        new_run_id = self._ids.run_id(now)
+        new_run_id = self._ids.run_id(now, namespace)
         fork = Fork(
             source=source,
             from_step=from_step,

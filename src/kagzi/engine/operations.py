@@ -157,7 +157,7 @@ class Operations:
         now = self._clock.now()
         start = command.start
         checks.child_start(start, now, self._payload_bytes)
-        run_id = self._ids.run_id(now)
+        run_id = self._ids.run_id(now, command.run.namespace)
         start = msgspec.structs.replace(
             start,
             run=RunKey(command.run.namespace, run_id),
@@ -196,7 +196,7 @@ class Operations:
     def _continue_as_new(self, command: ContinueAsNew) -> ContinueAsNew:
         self._payload(command.input, "input")
         checks.optional_name(command.version or "", "version")
-        return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now()))
+        return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now(), command.run.namespace))
 
     def _pause_diverged(self, command: PauseDiverged) -> PauseDiverged:
         checks.text(command.build_id, "build_id", limits.NAME_BYTES)

@@ -143,7 +143,7 @@ class Runs:
         return request if version == request.version else msgspec.structs.replace(request, version=version)
 
     def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
-        run_id = self._ids.run_id(now)
+        run_id = self._ids.run_id(now, request.namespace)
         start_at = start_time(request, now)
         assignment = None
         if start_at is None:

@@ -196,7 +196,7 @@ class ScheduleClock:
     ) -> Occasion:
         spec = record.spec
         start = StartRun(
-            run=RunKey(record.namespace, self._ids.run_id(now)),
+            run=RunKey(record.namespace, self._ids.run_id(now, record.namespace)),
             workflow_id=run_name(record.schedule_id, nominal),
             workflow_type=spec.workflow_type,
             request_id=request_of(record.schedule_id, request or str(nominal)),

@@ -112,7 +112,7 @@ class Sessions:
     def _renew_again(self, session: Session) -> None:
         held = [holding.held for holding in session.held.values()]
         if held and not session.closed:
-            self.in_background(self.leases.renew(held))
+            _ = self.in_background(self.leases.renew(held))
 
     def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
         """Off the path of any stream. It ends with the server."""
@@ -162,7 +162,7 @@ class Sessions:
         def look() -> None:
             self._partings.discard(timer)
             if (session.namespace, session.worker_id) not in self._sessions:
-                self.in_background(self._lose(session, since))
+                _ = self.in_background(self._lose(session, since))
 
         timer = asyncio.get_running_loop().call_later(self.settings.lease_ms / 1_000, look)
         self._partings.add(timer)
@@ -213,7 +213,7 @@ class Sessions:
                 case _:  # cancelled, and why; or taken away altogether: the store knows
                     ask.setdefault(session, []).append(holding.held)
         for session, held in ask.items():
-            self.in_background(session.look_after(held))
+            _ = self.in_background(session.look_after(held))
 
     def told_to_drain(self, namespace: str, worker_id: str) -> None:
         """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""

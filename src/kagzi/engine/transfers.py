@@ -8,10 +8,12 @@ import msgspec
 
 from ..core import limits
 from ..core.errors import AlreadyExists, InvalidArgument, PreconditionFailed, ResourceExhausted, Unavailable
+from ..core.ids import is_of, made_of
 from ..core.limits import Settings
 from ..core.lines import LineBuffer
 from ..core.outcomes import Refused
 from ..core.records import RunFilter, RunKey
+from ..core.renaming import Rename, renamed, runs_named
 from ..core.seams import Clock, Ids
 from ..core.states import OPEN, RunStatus
 from ..core.times import US_PER_S, Timestamp
@@ -133,9 +135,13 @@ class Transfers:
 
     async def import_run(self, namespace: str, chunks: AsyncIterator[bytes]) -> ImportAnswer:
         """One run. Raises InvalidArgument, AlreadyExists (its id with other content, or its workflow_id is active),
-        ResourceExhausted, PreconditionFailed, Unavailable; nothing is left of it then."""
+        ResourceExhausted, PreconditionFailed, Unavailable; nothing is left of it then.
+
+        Every id in it becomes one of this namespace (core/ids): what it names is here or nowhere, and whether its id is taken in
+        another namespace is neither asked nor told.
+        """
         await self._namespaces.check(namespace)
-        incoming = _Incoming(chunks, self._payload_bytes)
+        incoming = _Incoming(chunks, self._payload_bytes, _Renaming(self._store, namespace))
         image = await incoming.run()
         run = RunKey(namespace, image.run_id)
         await self._refuse_full(namespace, image)
@@ -154,7 +160,7 @@ class Transfers:
 
     async def _bring_in(self, run: RunKey, token: str, image: RunImage, incoming: "_Incoming") -> ImportAnswer:
         async for parts in incoming.batches():
-            staged = await self._store.stage_import(run.run_id, token, parts, self._clock.now())
+            staged = await self._store.stage_import(run, token, parts, self._clock.now())
             if staged is None:
                 raise Unavailable(f"the import of run {run.run_id} took too long between two pieces. Try again.")
             if staged != len(parts):
@@ -225,11 +231,39 @@ class Transfers:
         return now, now - int(STALE_S * US_PER_S)
 
 
+class _Renaming:
+    """Ids of runs as they are in one namespace. Those that its own runs have already stay as they are: there were ids before
+    namespaces had marks."""
+
+    def __init__(self, store: Store, namespace: str) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._keeps_all = False
+
+    async def run(self, image: RunImage) -> RunImage:
+        """If the run is here under the very id that the line has, it is only compared, word for word."""
+        rename = await self._for([image])
+        self._keeps_all = rename(image.run_id) == image.run_id and not is_of(self._namespace, image.run_id)
+        return image if self._keeps_all else renamed(image, rename)
+
+    async def parts(self, parts: Sequence[Part]) -> Sequence[Part]:
+        if self._keeps_all:
+            return parts
+        rename = await self._for(parts)
+        return [renamed(part, rename) for part in parts]
+
+    async def _for(self, items: Sequence[RunImage | Part]) -> Rename:
+        foreign = sorted({each for item in items for each in runs_named(item) if not is_of(self._namespace, each)})
+        known = frozenset(await self._store.known_runs(self._namespace, foreign)) if foreign else frozenset[str]()
+        return lambda run_id: run_id if run_id in known else made_of(self._namespace, run_id)
+
+
 class _Incoming:
     """The lines of a run as they come in: checked, counted, and not more of them in memory than needed."""
 
-    def __init__(self, chunks: AsyncIterator[bytes], payload_bytes: int) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], payload_bytes: int, renaming: _Renaming) -> None:
         self._lines = _lines_of(chunks)
+        self._renaming = renaming
         self._checker = Checker(payload_bytes)
         self.number = 0
         self.digest = Digest()
@@ -242,6 +276,7 @@ class _Incoming:
             )
         with on_line(self.number):
             self._checker.run(item)
+        item = await self._renaming.run(item)
         self.digest.add(item)
         return item
 
@@ -257,11 +292,10 @@ class _Incoming:
             if _ORDER.index(type(item)) < place:
                 raise self._refused("is out of order: steps, attempts, signals and links come in this order.")
             place = _ORDER.index(type(item))
-            self.digest.add(item)
             batch.append(item)
             size += self._size
             if len(batch) >= limits.TRANSFER_ROWS or size >= limits.TRANSFER_BYTES:
-                yield batch
+                yield await self._taken_in(batch)
                 batch, size = [], 0
         with on_line(self.number):
             self._checker.end(item)
@@ -269,7 +303,13 @@ class _Incoming:
             self.number += 1
             raise self._refused("comes after the end of the run.")
         if batch:
-            yield batch
+            yield await self._taken_in(batch)
+
+    async def _taken_in(self, batch: Sequence[Part]) -> Sequence[Part]:
+        parts = await self._renaming.parts(batch)
+        for part in parts:
+            self.digest.add(part)
+        return parts
 
     async def _next(self) -> RunImage | Part | End:
         data = await anext(self._lines, None)

@@ -81,7 +81,7 @@ def _first_start(run: RunState, kin: Kin, command: StartChild, now: Timestamp) -
     if found is not None:
         step = new_step(run, command, now, KindCode.CHILD)
         step.child_run_id = found.run_id
-        kin.links.append((found.run_id, run.run.run_id, command.step_id))
+        kin.links.append((found.run_id, run.run.run_id, command.step_id, run.run.namespace))
         kin.recorded[run.run.run_id, command.step_id] = found
         return ChildStarted(step.begun_seq, now, found.run_id, created=False, status=RUN_STATUS_OF_CODE[found.status])
     if refused := kin.refuse_start(start, now):

@@ -45,17 +45,18 @@ async def _retry(session: Session, row: Row, from_step: str, request_id: str, no
     step_id, after = (
         (places[0]["step_id"], places[0]["seq"] or places[0]["begun_seq"]) if places else ("", failed["seq"])
     )
-    [forgotten] = await session.read("forget_steps", run_id, step_id, after, failed["seq"] + 1, NEVER)
+    run = RunKey(row["namespace"], run_id)
+    [forgotten] = await session.read("forget_steps", run_id, step_id, after, failed["seq"] + 1, NEVER, run.namespace)
     await session.read("reopen_run", run_id, now, request_id, forgotten["moved"])
-    await catch_up(session, run_id, now)
+    await catch_up(session, run, now)
     return Changed(RunStatus.PENDING, row["workflow_type"], changed=True)
 
 
-async def catch_up(session: Session, run_id: str, now: Timestamp) -> None:
+async def catch_up(session: Session, run: RunKey, now: Timestamp) -> None:
     """Children that ended before this run waited for them give it their results now."""
     ended: list[End] = [
         (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
-        for child in await session.read("ended_children", run_id)
+        for child in await session.read("ended_children", run.run_id, run.namespace)
     ]
     await tell_parents(session, ended, now)
 
@@ -80,10 +81,11 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Exist
     outputs = [(step_id, given.data, write_strings(given.metadata)) for step_id, given in fork.outputs.items()]
     new: str = command.run.run_id
     await session.read("copy_results", source, new, before, *columns(outputs, 3), NEVER)
-    links = [(row["child_run_id"], new, row["step_id"]) for row in await session.read("open_children", new)]
+    waiting = await session.read("open_children", new)
+    links = [(row["child_run_id"], new, row["step_id"], command.run.namespace) for row in waiting]
     if links:
         await session.read("link_children", *zip(*links, strict=True))
-        await catch_up(session, new, now)
+        await catch_up(session, command.run, now)
     return Started(new, command.workflow_id, RunStatus.PENDING, now)
 
 

@@ -129,7 +129,7 @@ class Kin(msgspec.Struct, kw_only=True):
     limit: int | None = None  # of open runs
     room: int | None = None  # how many may be started
     born: list[StartChild] = msgspec.field(default_factory=list[StartChild])
-    links: list[tuple[str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str]])
+    links: list[tuple[str, str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str, str]])
 
     doors: Doors | None = None  # of types that refuse runs, or send others away, when they are full
 

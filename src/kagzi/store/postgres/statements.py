@@ -7,7 +7,7 @@ from ..sql_files import expand, load_statements
 
 PACKAGE = __package__ or "kagzi.store.postgres"
 
-# Whatever belongs to a namespace and not to one of its runs, in the order in which it goes. A test knows all tables.
+# Whatever belongs to a namespace and does not go with one of its runs, in the order in which it goes. A test knows all tables.
 NAMESPACE_TABLES = (
     "workers",
     "worker_events",
@@ -18,6 +18,7 @@ NAMESPACE_TABLES = (
     "schedules",
     "schedule_fires",
     "run_stats",
+    "child_links",
 )
 
 _ORDERS = ("older", "newer")

@@ -64,7 +64,7 @@ class TransferDesk(Links):
         return [read_signal_image(row) for row in await self._ask("export_signals", run.run_id, after_number, limit)]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        rows = await self._ask("export_links", run.run_id, after_step_id, limit)
+        rows = await self._ask("export_links", run.run_id, after_step_id, limit, run.namespace)
         return [LinkImage(step_id=row["step_id"], child_run_id=row["child_run_id"]) for row in rows]
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
@@ -76,11 +76,14 @@ class TransferDesk(Links):
             return "exists"
         return "open" if found["mine"] else "busy"
 
-    async def stage_import(self, run_id: str, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+    async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
+        return [row["run_id"] for row in await self._ask("known_runs", list(run_ids), namespace)]
+
+    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
         async with self._questions.use() as session, session.transaction():
-            if not await session.read("keep_import", run_id, token, now):
+            if not await session.read("keep_import", run.run_id, token, now):
                 return None
-            return await _stage(session, run_id, parts)
+            return await _stage(session, run, parts)
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
@@ -116,7 +119,7 @@ class _TakenError(Exception):
         self.refusal = Refused(detail)
 
 
-async def _stage(session: Session, run_id: str, parts: Sequence[Part]) -> int:
+async def _stage(session: Session, run: RunKey, parts: Sequence[Part]) -> int:
     steps = [step_row(part) for part in parts if isinstance(part, StepImage)]
     attempts = [attempt_row(part) for part in parts if isinstance(part, AttemptImage)]
     signals = [signal_row(part) for part in parts if isinstance(part, SignalImage)]
@@ -126,10 +129,11 @@ async def _stage(session: Session, run_id: str, parts: Sequence[Part]) -> int:
         ("stage_steps", steps, _STEP_COLUMNS),
         ("stage_attempts", attempts, _ATTEMPT_COLUMNS),
         ("stage_signals", signals, _SIGNAL_COLUMNS),
-        ("stage_links", links, 2),
     ):
         if rows:
-            staged += len(await session.read(statement, run_id, *columns(rows, width)))
+            staged += len(await session.read(statement, run.run_id, *columns(rows, width)))
+    if links:
+        staged += len(await session.read("stage_links", run.run_id, *columns(links, 2), run.namespace))
     return staged
 
 
@@ -161,8 +165,8 @@ async def _join(session: Session, run: RunKey, image: RunImage, given: dict[str,
             ends = [(run.run_id, RunCode(CODE_OF_RUN_STATUS[image.status]), image.error)]
             stirred = await tell_parents(session, ends, now)
         return Imported(image.status, stirred=stirred)
-    await session.read("watch_children", run.run_id)
-    await catch_up(session, run.run_id, now)
+    await session.read("watch_children", run.run_id, run.namespace)
+    await catch_up(session, run, now)
     [row] = await session.read("import_state", run.run_id)
     status = RunStatus.PENDING if row["status"] == RunCode.PENDING else image.status
     return Imported(status, wake_at=given["due_at"])

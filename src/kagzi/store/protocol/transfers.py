@@ -50,7 +50,11 @@ class TransferVerbs(Protocol):
         """What was left behind by an import that was given up, or has not moved since `stale_before`, is cleared away."""
         ...
 
-    async def stage_import(self, run_id: str, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+    async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
+        """Which of these are runs of the namespace."""
+        ...
+
+    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
         """Put a piece of its history there; answers how many of them were new. None: this import was given up."""
         ...
 

@@ -44,8 +44,8 @@ def start_child(wave: Wave, command: StartChild, fence: Fence) -> Outcome:
     if taken is not None:
         if not command.attach or taken[2] != start.workflow_type or taken[0] == fence.run_id:
             return _conflict(wave, command, fence, taken[0], taken[2])
-        wave.database.run("watch_run", (taken[0],))
-        wave.database.run("link_child", (taken[0], fence.run_id, command.step_id))
+        wave.database.run("watch_run", (taken[0], fence.namespace))
+        wave.database.run("link_child", (fence.namespace, taken[0], fence.run_id, command.step_id))
         wave.fences.forget(taken[0])
         return _wait_for(wave, command, fence, taken[0], taken[3])
     started = create_child(wave, start)

@@ -10,7 +10,7 @@ from ..protocol import Changed, Fork, LeaseTerms
 from .connection import Row
 from .ends import give_result
 from .plain_text import refused, require_plain
-from .rows import read_error, read_mapping, read_payload, read_retry, write_json, write_mapping
+from .rows import read_error, read_mapping, read_payload, read_retry, run_fields, write_json, write_mapping
 from .starts import start_one
 from .wave import Wave, Writer
 
@@ -76,7 +76,7 @@ def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
 
 def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
     """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
-    lost: list[Row] = writer.database.rows("lost_children", (run.run_id,))
+    lost: list[Row] = writer.database.rows("lost_children", run_fields(run))
     forgotten = {row[0]: row[1] for row in lost}
     reopened: list[str] = []
     step = writer.database.row("step_state", (run.run_id, step_id)) if step_id else None
@@ -103,7 +103,7 @@ def _take_back(
     writer.database.run("reopen_steps", given | {"step_ids": write_json(reopened)})
     children = [child for child in forgotten.values() if child is not None]
     if children:
-        writer.database.run("disown_children", {"run_id": run.run_id, "children": write_json(children)})
+        writer.database.run("disown_children", run_fields(run) | {"children": write_json(children)})
         writer.database.run("cascade_due", (run.run_id,))
     if unbound:
         _bind_again(writer, run, now)
@@ -123,7 +123,7 @@ def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
 
 def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
     """Children that ended while nobody listened for this run."""
-    for child_run_id, step_id in writer.database.rows("ended_children", (run.run_id,)):
+    for child_run_id, step_id in writer.database.rows("ended_children", run_fields(run)):
         give_result(writer, run, step_id, child_run_id, now)
 
 
@@ -189,7 +189,7 @@ def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
         writer.database.run("replace_output", {"run_id": run.run_id, "step_id": step_id} | output)
     writer.database.run("mark_fork", (fork.source.run_id, before, run.run_id))
     for step_id, child_run_id in writer.database.rows("open_children", (run.run_id,)):
-        writer.database.run("watch_run", (child_run_id,))
-        writer.database.run("link_child", (child_run_id, run.run_id, step_id))
+        writer.database.run("watch_run", (child_run_id, run.namespace))
+        writer.database.run("link_child", (run.namespace, child_run_id, run.run_id, step_id))
         writer.fences.forget(child_run_id)
     _hear_of_children(writer, run, now)

@@ -56,13 +56,13 @@ SELECT run_id::text AS run_id FROM runs WHERE cascade_due ORDER BY run_id LIMIT 
 -- Open children that go with their parent: it has ended, or was to be cancelled after they were started, or a race it decided
 -- was lost by the step they belong to.
 WITH p AS MATERIALIZED (
-    SELECT run_id, finished_at, cancel_requested_at FROM runs WHERE run_id = ANY ($1::uuid[])
+    SELECT run_id, namespace, finished_at, cancel_requested_at FROM runs WHERE run_id = ANY ($1::uuid[])
 ), c AS MATERIALIZED (
     SELECT p.run_id AS parent, p.finished_at IS NOT NULL OR p.cancel_requested_at >= c.created_at AS goes, c.run_id,
         c.parent_step_id
     FROM p CROSS JOIN LATERAL (
         SELECT run_id, parent_step_id, created_at FROM runs
-        WHERE parent_run_id = p.run_id AND on_close = 1 AND finished_at IS NULL AND cancel_requested_at IS NULL OFFSET 0
+        WHERE parent_run_id = p.run_id AND namespace IS NOT DISTINCT FROM p.namespace AND on_close = 1 AND finished_at IS NULL AND cancel_requested_at IS NULL OFFSET 0
     ) AS c
 )
 SELECT c.run_id::text AS run_id FROM c

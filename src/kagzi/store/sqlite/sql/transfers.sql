@@ -31,13 +31,18 @@ WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?;
 -- name: export_links
 -- Found by the steps that wait: nothing else knows both ends.
 SELECT s.step_id, s.child_run_id FROM steps AS s
-JOIN child_links AS l ON l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id AND l.parent_step_id = s.step_id
-WHERE s.run_id = ? AND s.step_id > ? AND s.kind = 4 AND s.status + 0 = 2 AND s.child_run_id IS NOT NULL
-ORDER BY s.step_id LIMIT ?;
+JOIN child_links AS l ON l.namespace = :namespace AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
+    AND l.parent_step_id = s.step_id
+WHERE s.run_id = :run_id AND s.step_id > :step_id AND s.kind = 4 AND s.status + 0 = 2 AND s.child_run_id IS NOT NULL
+ORDER BY s.step_id LIMIT :limit;
 
 -- name: any_run
 -- Ids are taken in all namespaces at once.
 SELECT 1 FROM runs WHERE run_id = ?;
+
+-- name: known_runs
+-- Of these, those of one namespace.
+SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND +namespace = ?;
 
 -- name: import_under_way
 -- Whose it is.
@@ -91,7 +96,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: stage_links
 -- As above.
-INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id) VALUES {values:3} ON CONFLICT DO NOTHING;
+INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id) VALUES {values:4} ON CONFLICT DO NOTHING;
 
 -- name: open_blocker
 -- Whether there is something to wait behind.
@@ -116,8 +121,8 @@ INSERT INTO run_labels (namespace, key, value, created_at, run_id) VALUES (?, ?,
 
 -- name: watch_children
 -- Runs that steps of this one wait for tell it of their end.
-UPDATE runs SET watched = 1 WHERE finished_at IS NULL AND run_id IN (
-    SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 4)
+UPDATE runs SET watched = 1 WHERE +namespace = :namespace AND finished_at IS NULL AND run_id IN (
+    SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND kind = 4)
 RETURNING run_id;
 
 -- name: abandon_imports
