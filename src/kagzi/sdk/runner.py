@@ -27,6 +27,7 @@ from .ledger import Ledger
 from .parking import Parking
 from .ports import Answer, RunPort
 from .quiet import QuietWatch
+from .replay_gate import ReplayGate
 from .scopes import Scope
 from .services import Services
 from .states import State
@@ -68,7 +69,7 @@ class Run:
         self.closed_steps: set[str] = set()  # given up, by a race or because a branch failed
         self.replaying = self.ledger.unreached > 0
         self.now_us: int | None = task.created_at_us  # None: the time of the last result is not known yet
-        self.unhindered = not self.replaying
+        self.unhindered = not (self.replaying or self.ledger.outstanding)
         self.accepted_at = loop.time()
         self.root = Scope(self, "")
         self.interruption = Interruption(self)
@@ -76,6 +77,7 @@ class Run:
         self.arrivals = Arrivals(self)
         self.delivery = Delivery(self)
         self.parking = Parking(self)
+        self.gate = ReplayGate(self)
         self.status = Status(self)
         self._beats: Beats | None = None
         self.has_beats = False
@@ -86,7 +88,6 @@ class Run:
         self.barrier = False
         self.ahead = ""  # the step whose result is used already and not yet acknowledged
         self._held: list[asyncio.Future[None]] = []
-        self._gated: list[asyncio.Future[None]] = []
         self._paused: list[asyncio.Future[None]] = []
 
     def begin(self, main: "Callable[[Run], Any]") -> None:
@@ -110,7 +111,7 @@ class Run:
     def _task_done(self, task: "asyncio.Future[Any]") -> None:
         self.tasks.discard(task)
         self.loose.discard(task)
-        if self.waits.by_id and self.state is State.RUNNING:
+        if (self.waits.by_id or self.gate.holds) and self.state is State.RUNNING:
             self.quiet.start()  # perhaps it was the last one that did something
 
     def server_now_us(self) -> int:
@@ -122,7 +123,8 @@ class Run:
     def hinder(self) -> None:
         """To be called after anything that `may_act` looks at has changed."""
         interrupted = self.interruption.cancelling or self.interruption.pausing
-        self.unhindered = self.state is State.RUNNING and not (self.barrier or self.replaying or interrupted)
+        behind = self.barrier or self.replaying or self.ledger.outstanding > 0
+        self.unhindered = self.state is State.RUNNING and not (behind or interrupted)
 
     @property
     def beats(self) -> Beats:
@@ -134,16 +136,16 @@ class Run:
     def cancelling(self) -> bool:
         return self.interruption.cancelling
 
-    async def may_act(self) -> None:
-        """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never."""
+    async def may_act(self, first: str = "") -> None:
+        """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
+        `first`: the id under which something would be recorded for the first time; see ReplayGate."""
         while not self.unhindered:
             if self.state not in (State.RUNNING, State.PARKING):
                 raise await self._suspended()
             if self.barrier:
                 await self._hold(self._held)
             elif self.replaying and len(self.tasks) > 1:
-                self.quiet.start()
-                await self._hold(self._gated)
+                await self.gate.hold(first)
             elif self.cancelling and not in_cleanup():
                 raise self.interruption.cancelled()
             elif self.interruption.pausing:
@@ -151,8 +153,12 @@ class Run:
                 await self._hold(self._paused)
             elif self.replaying:
                 self.caught_up()
-            else:
+            elif not first or self.gate.is_open:
                 return
+            elif len(self.tasks) > 1:
+                await self.gate.hold(first)
+            else:
+                raise self.gate.diverged_alone(first)
 
     async def _hold(self, holders: "list[asyncio.Future[None]]") -> None:
         future: asyncio.Future[None] = self.loop.create_future()
@@ -224,16 +230,12 @@ class Run:
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
         """What is recorded under this id. A kind that does not fit pauses the run."""
         try:
-            return self.ledger.take(step_id, kind)
+            step = self.ledger.take(step_id, kind)
         except Diverged as error:
             raise self.diverge(divergence.other_kind(self, error, step_id)) from error
-
-    def check_order(self, step_id: str, scope: Scope) -> None:
-        """To be called before the first execution of a step, if the ledger is not empty."""
-        if self.ledger.unreached > 0 and not self.cancelling:
-            recorded = self.ledger.result_in(scope.prefix)
-            if recorded is not None:
-                raise self.diverge(divergence.out_of_order(self, step_id, recorded))
+        if step is not None and not self.ledger.outstanding:
+            self.gate.reached_all()
+        return step
 
     def diverge(self, error: Diverged) -> Suspended:
         """The code does not fit the history: unwind the run and pause it. To be raised."""
@@ -334,11 +336,10 @@ class Run:
             self.quiet.start()
         elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
             return
-        elif self._gated:
-            self.caught_up()
-            _release(self._gated)
-            self.quiet.start()
+        elif self.gate.holds:
+            self.gate.on_idle()
         else:
+            self.gate.send_deferred()
             self.parking.consider()
 
     # --- from outside ---------------------------------------------------------------------------------------------------
@@ -373,6 +374,7 @@ class Run:
         self.state = State.UNWINDING
         self.unhindered = False
         self.delivery.clear()
+        self.gate.stop()
         self.waits.disarm()
         self.unwound = unwinding.Unwinding(self, after)
         Variables().run(self.unwound.start)

@@ -92,6 +92,10 @@ class TimedWaits:
         run = self._run
         if run.state is not State.RUNNING or run.cancelling or step_id in run.closed_steps:
             return
+        run.gate.defer(partial(self._send_given_up, step_id, attempt))
+
+    def _send_given_up(self, step_id: str, attempt: int) -> None:
+        run = self._run
         begin = run.port.announce().begin_step
         begin.step_id = step_id
         begin.attempt = attempt

@@ -63,9 +63,7 @@ async def may_begin(run: Run, step_id: str) -> None:
     """Returns when something that this run has not recorded yet may begin."""
     run.count_step()
     if not run.unhindered:
-        await run.may_act()
-    if not run.ledger.is_empty:
-        run.check_order(step_id, scope_of(run))
+        await run.may_act(step_id)
 
 
 async def execute_wait_for(run: Run, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any) -> Any:

@@ -1,0 +1,188 @@
+"""Holds first executions back until a replayed run has reached everything that is recorded of it.
+
+Results are delivered in the order in which they were recorded, and a run's operations reach the server in the order in which its code
+made them. So code that fits has, when it was given all recorded results and is idle, made every call that is recorded. A call that is
+not recorded, made while recorded ones are missing, is therefore one that the earlier code did not make there: the code has diverged.
+It is noticed here, before a body runs and before anything is recorded.
+
+Two things may still bring the code to a recorded call: a wait for something outside Kagzi, and a timer around a wait
+(asyncio.timeout). While there is one, first executions wait for it. See docs/adr/0016.
+"""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import divergence
+from .joins import foreign_tasks, whereabouts
+
+if TYPE_CHECKING:
+    from .runner import Run
+
+logger = logging.getLogger("kagzi.worker")
+
+_FIRST_LOOK_S = 0.01
+_LOOK_MAX_S = 1.0
+_LOOKS_UNTIL_WARNING = 7  # about a second
+
+
+class Held(NamedTuple):
+    """A call that waits until it may go on. `first`: the id under which it would record something for the first time."""
+
+    future: "asyncio.Future[None]"
+    task: "asyncio.Task[Any] | None"
+    first: str
+
+
+class ReplayGate:
+    __slots__ = ("_deferred", "_held", "_look_s", "_looks", "_run", "_timer")
+
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self._held: list[Held] = []
+        self._deferred: list[Callable[[], None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._looks = 0
+        self._look_s = _FIRST_LOOK_S
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something may be recorded for the first time. A run that is being cancelled does not come to all its calls."""
+        return not self._run.ledger.outstanding or self._run.cancelling
+
+    async def hold(self, first: str) -> None:
+        """Returns when the call may look again whether it can go on."""
+        run = self._run
+        future: asyncio.Future[None] = run.loop.create_future()
+        self._held.append(Held(future, asyncio.current_task(), first))
+        run.quiet.start()
+        await run.wait(future)
+
+    def defer(self, send: Callable[[], None]) -> None:
+        """Send a note that nobody waits for; if the gate is shut, when it opens. It is dropped if the code turns out to diverge."""
+        if self.is_open:
+            send()
+        else:
+            self._deferred.append(send)
+
+    def send_deferred(self) -> None:
+        deferred, self._deferred = self._deferred, []
+        for send in deferred:
+            send()
+
+    def reached_all(self) -> None:
+        """The code has asked for everything that is recorded."""
+        self.send_deferred()
+        self._run.hinder()
+        if self._held:
+            self._run.quiet.start()
+
+    def on_idle(self) -> None:
+        """To be called when the run is idle, there is nothing to deliver, and something is held."""
+        run = self._run
+        run.caught_up()
+        self._held = [held for held in self._held if not held.future.done()]
+        first = next((held for held in self._held if held.first), None)
+        if self.is_open or first is None:
+            self._release(self._held)
+            return
+        reason = self._reason_to_wait()
+        if reason is None:
+            self.stop()
+            run.diverge(divergence.out_of_order(run, first.first, divergence.call_of(run, first.task)))
+            return
+        self._release([held for held in self._held if not held.first])
+        self._wait_for(reason, first)
+
+    def diverged_alone(self, first: str) -> BaseException:
+        """The run's only task is about to do something for the first time, and recorded calls are missing. To be raised."""
+        return self._run.diverge(divergence.out_of_order(self._run, first, divergence.where(self._run)))
+
+    def stop(self) -> None:
+        self._deferred.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _release(self, released: Iterable[Held]) -> None:
+        released = list(released)
+        self._held = [held for held in self._held if held not in released]
+        for held in released:
+            if not held.future.done():
+                held.future.set_result(None)
+        if released:
+            self._run.quiet.start()
+
+    # --- what may still bring the code to a recorded call -----------------------------------------------------------------
+
+    def _reason_to_wait(self) -> str | None:
+        """None if nothing is going on that could. A step that was begun before counts: a timer may have ended it."""
+        run = self._run
+        if run.in_step or run.in_flight:
+            return "a step to end"
+        foreign = foreign_tasks(run.tasks, run.in_step, run.open)
+        if foreign:
+            return f"something outside Kagzi at {whereabouts(foreign[0])}"
+        latest = run.loop.time() + self._age_s()
+        for task in run.tasks:
+            if any(when <= latest for when in _timers_of(task)):
+                return f"the timer at {whereabouts(task)}"
+        return None
+
+    def _age_s(self) -> float:
+        """How old the run was when it was claimed; a fork has the age of its history. No longer timer has gone off in it."""
+        task = self._run.task
+        results = [step.at_us for step in self._run.ledger.first_outstanding() if step.seq]
+        return (task.claimed_at_us - min([task.created_at_us, *results])) / 1_000_000
+
+    def _wait_for(self, reason: str, first: Held) -> None:
+        run = self._run
+        self._looks += 1
+        if self._looks == _LOOKS_UNTIL_WARNING:
+            logger.warning(
+                "run %s: step %r is held back, because the recorded %s is not reached yet; the run waits for %s.",
+                run.run_id,
+                first.first,
+                ", ".join(repr(step.step_id) for step in run.ledger.first_outstanding()),
+                reason,
+            )
+        if self._timer is None:
+            self._timer = run.loop.call_later(self._look_s, self._look_again)
+            self._look_s = min(2 * self._look_s, _LOOK_MAX_S)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        if self._held:
+            self._run.quiet.start()
+
+
+def _timers_of(task: "asyncio.Future[Any]") -> Iterator[float]:
+    """When the timers go off that a suspended task is within: asyncio.timeout() and asyncio.wait_for(), in the loop's time.
+
+    asyncio keeps no list of them. A suspended coroutine refers to what it is to leave, and that is visible to the garbage collector.
+    """
+    awaitable: Any = task.get_coro() if isinstance(task, asyncio.Task) else None
+    while awaitable is not None:
+        for each in gc.get_referents(awaitable):
+            subject = getattr(each, "__self__", each)
+            when: float | None = None
+            if isinstance(subject, asyncio.Timeout):
+                when = subject.when()
+            elif type(subject).__name__ == "TimerHandle" and not subject.cancelled():
+                when = subject.when()
+            if when is not None:
+                yield when
+        awaitable = next(
+            (
+                inner
+                for name in ("cr_await", "gi_yieldfrom", "ag_await")
+                if (inner := getattr(awaitable, name, None)) is not None
+            ),
+            None,
+        )
