@@ -13,7 +13,7 @@ from kagzi.sdk.context import Context
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.workflow import workflow
 
-from .fake import FakeServer, fake_server
+from .fake import FakePort, FakeServer, fake_server
 
 KEPT = pytest.mark.parametrize("kept", [0, 10], ids=["unwound", "kept"])
 
