@@ -64,7 +64,7 @@ class Delivery:
     async def reach(self, step: pb.HistoryStep) -> None:
         """Returns when it is this recorded result's turn; never for a step that was closed by a race."""
         if step.status == ABANDONED:
-            await self._run.wait(self._run.loop.create_future())
+            await self._run.gate.wait_in_vain(step)
         try:
             await self.turn(step.seq, step.at_us)
         finally:

@@ -50,6 +50,15 @@ def out_of_order(run: "Run", step_id: str, call: str) -> Diverged:
     )
 
 
+def waits_in_vain(run: "Run", recorded: pb.HistoryStep, call: str) -> Diverged:
+    """The run can only wait, and this is what it waits for."""
+    return Diverged(
+        f"the code at {call} waits for {_kind(recorded)} {recorded.step_id!r}, but this run gave that up when it was executed before: "
+        f"nothing will come for it. {_REMEDY}",
+        metadata={"step_id": recorded.step_id},
+    )
+
+
 def _name(step_id: str) -> str:
     """Without scope and occurrence."""
     return step_id.rpartition("/")[2].partition("#")[0]

@@ -13,8 +13,10 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..v1 import worker_pb2 as pb
 from . import divergence
 from .joins import foreign_tasks, whereabouts
 
@@ -26,6 +28,11 @@ logger = logging.getLogger("kagzi.worker")
 _FIRST_LOOK_S = 0.01
 _LOOK_MAX_S = 1.0
 _LOOKS_UNTIL_WARNING = 7  # about a second
+_REFERENTS_MAX = 100
+_ENDS_OF_SEARCH = (
+    *(type, ModuleType, FunctionType, CodeType, str, bytes, int, float),
+    *(asyncio.AbstractEventLoop, asyncio.Future),
+)
 
 
 class Held(NamedTuple):
@@ -37,19 +44,21 @@ class Held(NamedTuple):
 
 
 class ReplayGate:
-    __slots__ = ("_deferred", "_held", "_look_s", "_looks", "_run", "_timer")
+    __slots__ = ("_deferred", "_held", "_in_vain", "_look_s", "_looks", "_run", "_timer")
 
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._held: list[Held] = []
+        self._in_vain: dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]] = {}
         self._deferred: list[Callable[[], None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._looks = 0
         self._look_s = _FIRST_LOOK_S
 
     @property
-    def holds(self) -> bool:
-        return bool(self._held)
+    def is_watching(self) -> bool:
+        """Whether it matters to this gate that the run becomes idle."""
+        return bool(self._held or self._in_vain)
 
     @property
     def is_open(self) -> bool:
@@ -71,20 +80,47 @@ class ReplayGate:
         else:
             self._deferred.append(send)
 
-    def send_deferred(self) -> None:
+    async def wait_in_vain(self, step: pb.HistoryStep) -> None:
+        """Never returns: the step was given up. Whoever waits for it is cancelled, as it was when the run was executed before."""
+        run = self._run
+        future: asyncio.Future[None] = run.loop.create_future()
+        self._in_vain[future] = (step, asyncio.current_task())
+        run.quiet.start()
+        try:
+            await run.wait(future)
+        finally:
+            del self._in_vain[future]
+
+    def _send_deferred(self) -> None:
         deferred, self._deferred = self._deferred, []
         for send in deferred:
             send()
 
     def reached_all(self) -> None:
         """The code has asked for everything that is recorded."""
-        self.send_deferred()
+        self._send_deferred()
         self._run.hinder()
         if self._held:
             self._run.quiet.start()
 
-    def on_idle(self) -> None:
-        """To be called when the run is idle, there is nothing to deliver, and something is held."""
+    def on_idle(self) -> bool:
+        """To be called when the run is idle and there is nothing to deliver. False if it can only wait: perhaps it can park."""
+        if self._held:
+            self._look_at_held()
+            return True
+        self._send_deferred()
+        return self._is_stuck()
+
+    def _is_stuck(self) -> bool:
+        """Whether the run waits for what was given up, and for nothing else: it would do so for ever."""
+        run = self._run
+        if not self._in_vain or run.cancelling or run.waits.by_id or run.in_step or self._reason_to_wait() is not None:
+            return False
+        step, task = next(iter(self._in_vain.values()))
+        run.diverge(divergence.waits_in_vain(run, step, divergence.call_of(run, task)))
+        return True
+
+    def _look_at_held(self) -> None:
         run = self._run
         run.caught_up()
         self._held = [held for held in self._held if not held.future.done()]
@@ -122,10 +158,10 @@ class ReplayGate:
     # --- what may still bring the code to a recorded call -----------------------------------------------------------------
 
     def _reason_to_wait(self) -> str | None:
-        """None if nothing is going on that could. A step that was begun before counts: a timer may have ended it."""
+        """None if nothing is going on that could."""
         run = self._run
-        if run.in_step or run.in_flight:
-            return "a step to end"
+        if run.in_flight:
+            return "the server's answer"
         foreign = foreign_tasks(run.tasks, run.in_step, run.open)
         if foreign:
             return f"something outside Kagzi at {whereabouts(foreign[0])}"
@@ -165,19 +201,14 @@ class ReplayGate:
 def _timers_of(task: "asyncio.Future[Any]") -> Iterator[float]:
     """When the timers go off that a suspended task is within: asyncio.timeout() and asyncio.wait_for(), in the loop's time.
 
-    asyncio keeps no list of them. A suspended coroutine refers to what it is to leave, and that is visible to the garbage collector.
+    asyncio keeps no list of them. A suspended coroutine refers to the context managers that it is to leave, and they to their
+    timers; that is visible to the garbage collector. Others (anyio, async_timeout) are found in the same way.
     """
     awaitable: Any = task.get_coro() if isinstance(task, asyncio.Task) else None
     while awaitable is not None:
         for each in gc.get_referents(awaitable):
-            subject = getattr(each, "__self__", each)
-            when: float | None = None
-            if isinstance(subject, asyncio.Timeout):
-                when = subject.when()
-            elif type(subject).__name__ == "TimerHandle" and not subject.cancelled():
-                when = subject.when()
-            if when is not None:
-                yield when
+            if _is_timer(each) or getattr(each, "__name__", "") in ("__aexit__", "__exit__"):
+                yield from _timers_in(each)
         awaitable = next(
             (
                 inner
@@ -186,3 +217,23 @@ def _timers_of(task: "asyncio.Future[Any]") -> Iterator[float]:
             ),
             None,
         )
+
+
+def _timers_in(manager: Any) -> Iterator[float]:
+    """What a context manager refers to, and that, and so on."""
+    seen: set[int] = set()
+    found = [manager]
+    while found and len(seen) < _REFERENTS_MAX:
+        each = found.pop(0)
+        if id(each) in seen or isinstance(each, _ENDS_OF_SEARCH):
+            continue
+        seen.add(id(each))
+        if not _is_timer(each):
+            found.extend(gc.get_referents(each))
+        elif not each.cancelled():
+            yield each.when()
+
+
+def _is_timer(each: Any) -> bool:
+    """Other loops have a class of their own."""
+    return type(each).__name__ == "TimerHandle"

@@ -111,7 +111,7 @@ class Run:
     def _task_done(self, task: "asyncio.Future[Any]") -> None:
         self.tasks.discard(task)
         self.loose.discard(task)
-        if (self.waits.by_id or self.gate.holds) and self.state is State.RUNNING:
+        if (self.waits.by_id or self.gate.is_watching) and self.state is State.RUNNING:
             self.quiet.start()  # perhaps it was the last one that did something
 
     def server_now_us(self) -> int:
@@ -139,12 +139,14 @@ class Run:
     async def may_act(self, first: str = "") -> None:
         """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
         `first`: the id under which something would be recorded for the first time; see ReplayGate."""
+        waited = False
         while not self.unhindered:
             if self.state not in (State.RUNNING, State.PARKING):
                 raise await self._suspended()
             if self.barrier:
                 await self._hold(self._held)
-            elif self.replaying and len(self.tasks) > 1:
+            elif len(self.tasks) > 1 and (self.replaying or (not self.gate.is_open and (first or not waited))):
+                waited = True
                 await self.gate.hold(first)
             elif self.cancelling and not in_cleanup():
                 raise self.interruption.cancelled()
@@ -155,8 +157,6 @@ class Run:
                 self.caught_up()
             elif not first or self.gate.is_open:
                 return
-            elif len(self.tasks) > 1:
-                await self.gate.hold(first)
             else:
                 raise self.gate.diverged_alone(first)
 
@@ -336,10 +336,7 @@ class Run:
             self.quiet.start()
         elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
             return
-        elif self.gate.holds:
-            self.gate.on_idle()
-        else:
-            self.gate.send_deferred()
+        elif not self.gate.on_idle():
             self.parking.consider()
 
     # --- from outside ---------------------------------------------------------------------------------------------------
