@@ -55,9 +55,8 @@ class ChangingStage(Stage):
 
     def before_body(self, body: Body) -> None:
         super().before_body(body)
-        if body.run_id == self.root.run_id and self._at_crash:
-            if logical_name(body.step_id) in self._done:
-                self.again.append(body)
+        if body.run_id == self.root.run_id and logical_name(body.step_id) in self._done:
+            self.again.append(body)
 
     def on_pause(self) -> None:
         """Nothing was recorded by the code that does not fit, and no body ran but those which were under way at the crash."""
