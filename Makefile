@@ -52,8 +52,8 @@ unit: $(VENV)/.installed-dev ## Only the test suite (ARGS="tests/core -k retry",
 interleavings: $(VENV)/.installed-dev ## Park against signal, child end and timer 10,000 times on every store (minutes)
 	KAGZI_TEST_INTERLEAVINGS=10000 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/store/conformance/test_interleavings.py $(ARGS)
 
-properties: $(VENV)/.installed-dev ## Random programs with a crash and a cancellation at every moment: 2,000, and 100 on each store (an hour)
-	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/acceptance/test_every_boundary.py $(ARGS)
+properties: $(VENV)/.installed-dev ## Random programs with a crash, a cancellation or a change of code at any moment: 2,000, and 100 on each store (an hour)
+	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/sdk/run/test_changing_programs.py tests/acceptance/test_every_boundary.py $(ARGS)
 
 campaign: $(VENV)/.installed-dev ## The promises with real processes on every set-up, one server on PostgreSQL included (minutes)
 	KAGZI_TEST_CAMPAIGN=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup tests/acceptance $(ARGS)

@@ -44,6 +44,7 @@ class ChildHandle(Generic[O_co]):
         run_id: str,
         workflow: Workflow[Any, O_co],
         end: Any,
+        *,
         recorded: pb.HistoryStep | None,
     ) -> None:
         self.run_id = run_id
@@ -129,7 +130,7 @@ async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.Histo
     end.add_done_callback(lambda _: run.open_steps.pop(step_id, None))
     if step is not None and step.seq and _is_conflict(step):
         _value(run, step, options.workflow)
-    return ChildHandle(run, step_id, child_run_id, options.workflow, end, step)
+    return ChildHandle(run, step_id, child_run_id, options.workflow, end, recorded=step)
 
 
 def _recorded_end(run: Run, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":

@@ -24,9 +24,7 @@ logger = logging.getLogger("kagzi.worker")
 
 _SDK_DIRECTORY = PurePath(__file__).parent
 _ASYNCIO_DIRECTORY = PurePath(asyncio.__file__).parent
-_MOVED = (
-    "If this is the recorded {!r}, its call was moved: in another task, gather, branch or order it is another step, {!r}. "
-)
+_MOVED = "If this is the recorded {!r}, its call was moved: in another task, gather, branch or order it is another step, {!r}. "
 _REMEDY = (
     'Keep the recorded calls as they were and put new ones behind `if ctx.changed("id")`, or deploy the code that fits.'
 )

@@ -315,7 +315,12 @@ async def test_a_server_that_will_not_park_the_run_is_not_asked_again_at_once() 
             """A retry that is due and of which this worker does not know."""
             if what == "after sleep":
                 run.steps["stray"] = HistoryStep(
-                    step_id="stray", kind=StepKind.FUNCTION, status=StepStatus.PENDING, begun_seq=1, attempt=2, retry_at=1
+                    step_id="stray",
+                    kind=StepKind.FUNCTION,
+                    status=StepStatus.PENDING,
+                    begun_seq=1,
+                    attempt=2,
+                    retry_at=1,
                 )
 
         server.moment = stray
