@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..v1 import worker_pb2 as pb
 from .joins import foreign_tasks, whereabouts
@@ -43,7 +43,11 @@ class Parking:
             return
         foreign = foreign_tasks(run.tasks, run.in_step, run.open)
         if foreign:
-            self._stay_for(foreign)
+            self._stay_for(f"something outside Kagzi at {whereabouts(foreign[0])}")
+            return
+        source = run.outside.describe()
+        if source:
+            self._stay_for(source)
             return
         run.state = State.PARKING
         run.raise_barrier()
@@ -51,17 +55,17 @@ class Parking:
         run.status.flush()
         run.arrivals.fill(run.port.send(self._answered).park, stay=False)
 
-    def _stay_for(self, foreign: "list[asyncio.Future[Any]]") -> None:
+    def _stay_for(self, what: str) -> None:
         """Something that is not Kagzi's holds the run in its slot: say so once, and look again from time to time."""
         run = self._run
         if not run.workflow.warned_of_foreign_wait:
             run.workflow.warned_of_foreign_wait = True
             logger.warning(
-                "workflow %r (run %s) could sleep, but waits for something outside Kagzi at %s, and so keeps its place on this "
-                "worker. Put that wait into a step, or use ctx.sleep.",
+                "workflow %r (run %s) could sleep, but waits for %s, and so keeps its place on this worker. Put that wait into a "
+                "step, or use ctx.sleep or the timeout of ctx.wait_for.",
                 run.workflow.name,
                 run.run_id,
-                whereabouts(foreign[0]),
+                what,
             )
         self._look_in(_LOOK_S)
 

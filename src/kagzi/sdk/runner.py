@@ -24,6 +24,7 @@ from .current import place
 from .delivery import Delivery
 from .interruption import Interruption, in_cleanup
 from .ledger import Ledger
+from .outside_sources import OutsideSources
 from .parking import Parking
 from .ports import Answer, RunPort
 from .quiet import QuietWatch
@@ -77,6 +78,7 @@ class Run:
         self.delivery = Delivery(self)
         self.parking = Parking(self)
         self.status = Status(self)
+        self.outside = OutsideSources(loop)
         self._beats: Beats | None = None
         self.has_beats = False
         self.quiet = QuietWatch(loop, self.loose, self._on_quiet)
@@ -106,6 +108,9 @@ class Run:
         self.tasks.add(task)
         self.loose.add(task)
         task.add_done_callback(self._task_done)
+
+    def started(self, source: "asyncio.TimerHandle | asyncio.Future[Any]") -> None:
+        self.outside.add(source)
 
     def _task_done(self, task: "asyncio.Future[Any]") -> None:
         self.tasks.discard(task)

@@ -44,7 +44,7 @@ class Unwinding:
         for task in outside:
             if task is not current:
                 task.cancel()
-        self._keeper = run.loop.create_task(self._end(), name=f"kagzi-unwind-{run.run_id}")
+        self._keeper = run.loop.create_task(self._end(set(run.tasks)), name=f"kagzi-unwind-{run.run_id}")
 
     def then(self, after: Callable[[], None]) -> None:
         """Do this when all have ended, instead of what was planned; at once if they have."""
@@ -52,8 +52,7 @@ class Unwinding:
         if self._finished:
             after()
 
-    async def _end(self) -> None:
-        tasks = set(self._run.tasks)
+    async def _end(self, tasks: "set[asyncio.Future[Any]]") -> None:
         left = await stop(tasks, first_look_s=_FIRST_LOOK_S)
         for task in left:
             logger.error(
