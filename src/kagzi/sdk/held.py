@@ -1,11 +1,14 @@
 """The runs a worker holds, and what the server says about them."""
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
 from ..v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
+from .lease_clock import LeaseClock
 from .outbox import Outbox, OutPort, Sent
 from .ports import Answer, Executor, OnAnswer
 
@@ -31,12 +34,23 @@ class Port(OutPort):
         lease = task.lease
         proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
         super().__init__(held.outbox, task.run_id, (lease.counter, lease.nonce), proof)
+        self._accepted_at = held.clock.now()
+        self._asked_at = -math.inf
         self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
         self._held = held
 
     def fetch_history(self, after: int) -> Awaitable[Sequence[pb.HistoryStep]]:
         counter, nonce = self.lease
         return self._held.fetch_history(self.run_id, common_pb2.Lease(counter=counter, nonce=nonce), after)
+
+    def lease_is_over(self) -> bool:
+        return self._held.clock.is_over(self._accepted_at, self._asked_at)
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        return partial(self._lease_kept, self._held.clock.now())
+
+    def _lease_kept(self, asked_at: float) -> None:
+        self._asked_at = asked_at
 
     def close(self) -> None:
         self._held.forget(self)
@@ -47,6 +61,7 @@ class HeldRuns:
 
     def __init__(self, outbox: Outbox, executor: Executor, fetch_history: FetchHistory) -> None:
         self.outbox = outbox
+        self.clock = LeaseClock()
         self.fetch_history = fetch_history
         self.completed = 0
         self.failed = 0

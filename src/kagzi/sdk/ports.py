@@ -39,6 +39,14 @@ class RunPort(Protocol):
         this loop pass, together with whatever other runs produced. `on_answer` is called once, on the loop."""
         ...
 
+    def lease_is_over(self) -> bool:
+        """Whether the lease may have ended, by this worker's own clock: nothing may begin before the server was asked."""
+        ...
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        """To be called when an operation leaves whose answer tells. What is answered is to be called if it was accepted."""
+        ...
+
     def fetch_history(self, after: int) -> Awaitable[Sequence[pb.HistoryStep]]:
         """The rest of a history that did not fit into the task. Raises LeaseLost, Unavailable (after retries)."""
         ...

@@ -23,6 +23,7 @@ from .arrivals import Arrivals
 from .current import place
 from .delivery import Delivery
 from .interruption import Interruption, in_cleanup
+from .lease_clock import LeaseCheck
 from .ledger import Ledger
 from .outside_sources import OutsideSources
 from .parking import Parking
@@ -32,7 +33,7 @@ from .scopes import Scope
 from .services import Services
 from .states import State
 from .suspend import Suspended
-from .timed_waits import TimedWaits
+from .timed_waits import TimedWaits, is_open
 from .volatile import Beats, Status
 from .workflow import Workflow
 
@@ -78,7 +79,9 @@ class Run:
         self.delivery = Delivery(self)
         self.parking = Parking(self)
         self.status = Status(self)
+        self.lease = LeaseCheck(self)
         self.outside = OutsideSources(loop)
+        self.started = self.outside.add
         self._beats: Beats | None = None
         self.has_beats = False
         self.quiet = QuietWatch(loop, self.loose, self._on_quiet)
@@ -109,9 +112,6 @@ class Run:
         self.loose.add(task)
         task.add_done_callback(self._task_done)
 
-    def started(self, source: "asyncio.TimerHandle | asyncio.Future[Any]") -> None:
-        self.outside.add(source)
-
     def _task_done(self, task: "asyncio.Future[Any]") -> None:
         self.tasks.discard(task)
         self.loose.discard(task)
@@ -141,11 +141,13 @@ class Run:
 
     async def may_act(self) -> None:
         """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never."""
-        while not self.unhindered:
+        while not self.unhindered or self.port.lease_is_over():
             if self.state not in (State.RUNNING, State.PARKING):
                 raise await self._suspended()
             if self.barrier:
                 await self._hold(self._held)
+            elif self.port.lease_is_over():
+                await self.lease.confirm()
             elif self.replaying and len(self.tasks) > 1:
                 self.quiet.start()
                 await self._hold(self._gated)
@@ -261,7 +263,7 @@ class Run:
             kind = detail.WhichOneof("kind")
             if kind == "refused" and self.taken_away(detail.refused):
                 return
-            if kind in ("refused", "retry") or (kind == "timer" and _is_open(detail.timer)):
+            if kind in ("refused", "retry") or (kind == "timer" and is_open(detail.timer)):
                 if not future.done():
                     self.quiet.disturb()
                     future.set_result(answer)
@@ -389,11 +391,6 @@ class Run:
         self.parking.stop_looking()
         self.port.close()
         self.services.closed(self)
-
-
-def _is_open(timer: pb.TimerSet) -> bool:
-    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
-    return timer.remaining_us > 0 or not timer.wake_at_us
 
 
 def _release(holders: "list[asyncio.Future[None]]") -> None:

@@ -6,6 +6,7 @@ at a time; whatever the runs produce meanwhile is the next message.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 
 import grpc.aio
@@ -55,6 +56,7 @@ class Session:
         self._outbox = Outbox(self._wake.set, self._start_hold)
         self.held = HeldRuns(self._outbox, executor, self._fetch_history)
         self._received: list[bytes] = []
+        self._hello_at = 0.0
         self._heartbeat_due = False
         self._heartbeat_s = 0.0
         self._heartbeat_timer: asyncio.TimerHandle | None = None
@@ -200,6 +202,7 @@ class Session:
         self._received.clear()
         self._server_stops = False
         self._drain_due = self._draining
+        self._hello_at = self.held.clock.now()
         held = [pb.HeldRun.FromString(proof) for proof in self.held.proofs()]
         return pb.SessionRequest(hello=pb.SessionHello(register=self._register, held=held)).SerializeToString()
 
@@ -223,6 +226,7 @@ class Session:
         parts = [field(RECEIVED_TAG, proof) for proof in self._received]
         self._received.clear()
         if self._heartbeat_due:
+            self.held.clock.renewed(self.held.clock.now())
             parts.extend(field(HEARTBEAT_TAG, proof) for proof in self.held.proofs())
         if self._heartbeat_due or self._drain_due or self._goodbye_due or self._trouble_due:
             update = pb.SessionUpdate(
@@ -266,6 +270,8 @@ class Session:
 
     def _take_welcome(self, welcome: pb.SessionWelcome) -> None:
         self._is_open = True
+        self.held.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
+        self.held.clock.renewed(self._hello_at)
         self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000
         self.held.lose(welcome.lost)
         self._on_welcome(welcome)

@@ -52,7 +52,7 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
         else:
             attempt = await _take_up(run, body, step)
         while True:
-            if not run.unhindered:
+            if not run.unhindered or run.port.lease_is_over():
                 await run.may_act()
             await_begin = _begin(run, body, attempt, is_new=step is None)
             if await_begin is not None:
@@ -169,6 +169,8 @@ async def _begin_durably(run: Run, body: StepBody, attempt: int) -> None:
         raise run.refused(answer.detail.refused)
     if run.state is not State.RUNNING or run.cancelling:  # a pause comes too late: it has begun
         await run.may_act()
+    if run.port.lease_is_over():
+        await run.lease.confirm()
 
 
 def _begun(run: Run, future: "asyncio.Future[Answer]", answer: Answer) -> None:

@@ -206,6 +206,11 @@ class TimedWaits:
             self._arm(wait)
 
 
+def is_open(timer: pb.TimerSet) -> bool:
+    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
+    return timer.remaining_us > 0 or not timer.wake_at_us
+
+
 def _disarm(wait: TimedWait) -> None:
     if wait.timer is not None:
         wait.timer.cancel()
