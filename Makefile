@@ -53,7 +53,7 @@ interleavings: $(VENV)/.installed-dev ## Park against signal, child end and time
 	KAGZI_TEST_INTERLEAVINGS=10000 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/store/conformance/test_interleavings.py $(ARGS)
 
 properties: $(VENV)/.installed-dev ## Random programs with a crash and a cancellation at every moment: 2,000, and 100 on each store (an hour)
-	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/acceptance/test_every_boundary.py $(ARGS)
+	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/sdk/run/test_parking_property.py tests/acceptance/test_every_boundary.py $(ARGS)
 
 campaign: $(VENV)/.installed-dev ## The promises with real processes on every set-up, one server on PostgreSQL included (minutes)
 	KAGZI_TEST_CAMPAIGN=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup tests/acceptance $(ARGS)

@@ -10,7 +10,7 @@ import gc
 import sys
 from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 AnyFuture = asyncio.Future[Any]
 
@@ -43,5 +43,7 @@ def _attribute(awaitable: object, names: tuple[str, ...]) -> Any:
 
 def _wrapped(awaitable: object) -> object:
     """What an awaitable without a frame passes on to."""
-    inner = gc.get_referents(awaitable)
-    return next((each for each in inner if isinstance(each, (AsyncGenerator, Coroutine, Generator))), None)
+    for each in gc.get_referents(awaitable):
+        if isinstance(each, (AsyncGenerator, Coroutine, Generator)):
+            return cast("object", each)
+    return None

@@ -85,9 +85,8 @@ def _shielded(future: AnyFuture) -> AnyFuture | None:
     for callback, _ in callbacks:
         if getattr(callback, "__qualname__", "") == "shield.<locals>._outer_done_callback":
             code, cells = getattr(callback, "__code__", None), getattr(callback, "__closure__", None) or ()
-            variables = dict(zip(getattr(code, "co_freevars", ()), cells, strict=False))
-            inner = variables.get("inner")
-            return None if inner is None else inner.cell_contents
+            names: Sequence[str] = getattr(code, "co_freevars", ())
+            return next((cell.cell_contents for name, cell in zip(names, cells, strict=False) if name == "inner"), None)
     return None
 
 
@@ -133,8 +132,8 @@ def _joins(frame: FrameType, tasks: Collection[AnyFuture], own: Collection[AnyFu
             awaited = cast("Collection[AnyFuture]", variables.get("fs", ()))
             return all(future.done() or _is_inside(future, tasks, own) for future in awaited)
         case "wait_for":
-            inner = variables.get("fut")
-            return isinstance(inner, asyncio.Future) and _is_inside(cast("AnyFuture", inner), tasks, own)
+            inner: Any = variables.get("fut")
+            return isinstance(inner, asyncio.Future) and _is_inside(inner, tasks, own)
         case "sleep":
             return variables.get("delay") == math.inf
         case _:

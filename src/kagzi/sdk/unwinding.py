@@ -36,6 +36,8 @@ class Unwinding:
     def start(self) -> None:
         run = self._run
         outside = foreign_tasks(run.tasks, (), run.open)
+        for task in run.tasks:
+            task.add_done_callback(_look_at)
         for future in list(run.open):
             if not future.done():
                 future.set_exception(Suspended())
@@ -64,6 +66,12 @@ class Unwinding:
         self._after()
 
 
+def _look_at(task: "asyncio.Future[Any]") -> None:
+    """It ended because it had to: nobody else will ask how, and the loop must not complain of that."""
+    if not task.cancelled():
+        task.exception()
+
+
 async def stop(tasks: "set[asyncio.Future[Any]]", *, first_look_s: float = 0.0) -> "set[asyncio.Future[Any]]":
     """Wait for the tasks to end, cancelling those that do not do so by themselves. Returns those that will not."""
     if tasks and first_look_s:
@@ -76,8 +84,7 @@ async def stop(tasks: "set[asyncio.Future[Any]]", *, first_look_s: float = 0.0) 
             task.cancel()
         _, pending = await asyncio.wait(pending, timeout=GRACE_S / 10)
     for task in tasks - pending:
-        if not task.cancelled():
-            task.exception()  # looked at: it ended because it had to
+        _look_at(task)
     return pending
 
 

@@ -117,7 +117,13 @@ async def test_a_worker_that_was_not_stopped_asks_nobody() -> None:
         worker = Stopped(server, for_s=LEASE_S / 2)
         jump.append(worker.jump)
         run = await server.run(flow)
-        assert run.log == ["BeginStep first", "CompleteStep first", "BeginStep last", "CompleteStep last", "CompleteRun"]
+        assert run.log == [
+            "BeginStep first",
+            "CompleteStep first",
+            "BeginStep last",
+            "CompleteStep last",
+            "CompleteRun",
+        ]
 
 
 async def test_a_try_that_was_waited_for_does_not_begin() -> None:

@@ -56,7 +56,7 @@ async def stays_to_its_end(program: Program, log: pytest.LogCaptureFixture) -> N
 
 async def until_told(server: FakeServer, log: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while "keeps its place on this worker" not in log.text:  # noqa: ASYNC110  logs have no signals
+        while "keeps its place on this worker" not in log.text:
             assert not server.broken, server.broken
             await asyncio.sleep(0.005)
 
