@@ -11,7 +11,7 @@ import asyncio
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from types import FrameType
-from typing import Any, cast
+from typing import cast
 
 from .await_chain import AnyFuture, frames_of
 from .holders import is_held_by
@@ -132,8 +132,8 @@ def _joins(frame: FrameType, tasks: Collection[AnyFuture], own: Collection[AnyFu
             awaited = cast("Collection[AnyFuture]", variables.get("fs", ()))
             return all(future.done() or _is_inside(future, tasks, own) for future in awaited)
         case "wait_for":
-            inner: Any = variables.get("fut")
-            return isinstance(inner, asyncio.Future) and _is_inside(inner, tasks, own)
+            inner = cast("AnyFuture | None", variables.get("fut"))
+            return inner is not None and _is_inside(inner, tasks, own)
         case "sleep":
             return variables.get("delay") == math.inf
         case _:
