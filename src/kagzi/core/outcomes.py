@@ -89,10 +89,12 @@ class Parked(msgspec.Struct, frozen=True, gc=False):
 
 class NotParked(msgspec.Struct, frozen=True):
     """The lease stays. `results` were recorded (due sleeps) or had been recorded beyond known_seq; it may be empty when only
-    a retry has come due."""
+    a retry has come due. They are in the order of their seqs. `more`: the page is full; ask again with known_seq set to the
+    last one of it."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
+    more: bool = False
 
 
 class RunClosed(msgspec.Struct, frozen=True, gc=False):
@@ -157,6 +159,10 @@ class Busy(msgspec.Struct, frozen=True, gc=False):
     """The run's row is locked by somebody else. Nothing was changed; try again in a later batch."""
 
 
+class Deferred(msgspec.Struct, frozen=True, gc=False):
+    """The answers of this batch are large enough without it. Nothing was changed; it comes first in the next batch."""
+
+
 class Refused(msgspec.Struct, frozen=True):
     """Not possible in this state, or not valid. The detail says why and what to do."""
 
@@ -181,5 +187,6 @@ Outcome: TypeAlias = (
     | RunNotFound
     | DeadlinePassed
     | Busy
+    | Deferred
     | Refused
 )

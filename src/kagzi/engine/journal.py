@@ -12,7 +12,7 @@ from datetime import timedelta
 from ..core import limits
 from ..core.commands import Command
 from ..core.errors import InternalError, KagziError, ResourceExhausted, ServerUnavailable, Unavailable
-from ..core.outcomes import Busy, Outcome
+from ..core.outcomes import Busy, Deferred, Outcome
 from ..core.seams import Clock
 from ..store.protocol import LeaseTerms, Store
 from .lanes import Entry, Lane, Sink, weight_bytes
@@ -40,13 +40,14 @@ class Journal:
         terms: Callable[[int], LeaseTerms],
         outages: Outages,
         outage_limit_s: float = OUTAGE_LIMIT_S,
+        total_bytes: int = limits.JOURNAL_TOTAL_BYTES,
     ) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
         self._outages = outages
         self._outage_limit_s = outage_limit_s
-        self._lane = Lane()
+        self._lane = Lane(total_bytes=total_bytes)
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -100,6 +101,15 @@ class Journal:
         except TimeoutError:
             raise _queue_full(namespace) from None
 
+    def hold_back(self, sink: Sink) -> None:
+        """Its answers are not read: write nothing more of what is to be answered there until `let_go`."""
+        if not self._closed:
+            self._lane.hold_back(sink)
+
+    def let_go(self, sink: Sink) -> None:
+        self._lane.let_go(sink)
+        self._work.set()
+
     # --- the loop --------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -118,13 +128,18 @@ class Journal:
             batch = self._committing
             outcomes = await self._write(batch)
             self._committing = []
-            if self._busy_tries or Busy in map(type, outcomes):
+            kinds = set(map(type, outcomes))
+            if self._busy_tries or Busy in kinds:
                 batch, outcomes = self._without_busy(batch, outcomes)
+            if Deferred in kinds:
+                batch, outcomes = self._without_deferred(batch, outcomes)
             self._settle(batch, outcomes)
 
     async def stop(self, timeout_s: float) -> None:
         """Take nothing more, write what is there, then fail what could not be written."""
         self._closed = True
+        self._lane.let_all_go()
+        self._work.set()
         self._tell_room()
         try:
             async with asyncio.timeout(timeout_s):
@@ -207,6 +222,13 @@ class Journal:
             self._try_later(run_id, entries)
         return done, done_outcomes
 
+    def _without_deferred(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
+        """What would have made the answers of this batch too large comes first in the next; answers the others."""
+        marked = [(entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)]
+        self._lane.put_back([entry for entry, _, deferred in marked if deferred])
+        done = [(entry, outcome) for entry, outcome, deferred in marked if not deferred]
+        return [entry for entry, _ in done], [outcome for _, outcome in done]
+
     def _try_later(self, run_id: str, entries: list[Entry]) -> None:
         tries = self._busy_tries[run_id] = self._busy_tries.get(run_id, 0) + 1
         if tries > BUSY_TRIES:
@@ -256,8 +278,9 @@ class Journal:
 
 def _queue_full(namespace: str) -> ResourceExhausted:
     return ResourceExhausted(
-        f"namespace {namespace} has {limits.JOURNAL_QUEUE_OPERATIONS} operations or "
-        f"{limits.JOURNAL_QUEUE_BYTES} bytes waiting to be written, which is the limit. Send more slowly.",
+        f"namespace {namespace} has {limits.JOURNAL_QUEUE_OPERATIONS} operations or {limits.JOURNAL_QUEUE_BYTES} bytes waiting "
+        f"to be written, which is the limit; or all namespaces together have as much as the server keeps (journal_total_bytes) and "
+        f"this one {limits.JOURNAL_SHARE_BYTES} bytes. Send more slowly.",
         subject="namespace",
         subject_id=namespace,
         metadata={"limit": str(limits.JOURNAL_QUEUE_OPERATIONS)},

@@ -55,7 +55,7 @@ def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
                 subject="run",
                 subject_id=command.run.run_id,
             )
-        case outcomes.Busy():
+        case outcomes.Busy() | outcomes.Deferred():
             return ServerUnavailable(f"run {command.run.run_id} is locked by another transaction. Try again.")
         case _:
             return None

@@ -175,7 +175,8 @@ class WorkerService:
         outcome = await self._tasks.submit(command)
         if isinstance(outcome, Parked):
             return pb.ParkResponse(parked=True)
-        return pb.ParkResponse(results=[write_history_step(step) for step in expect(outcome, NotParked).results])
+        page = expect(outcome, NotParked)
+        return pb.ParkResponse(results=[write_history_step(step) for step in page.results], more=page.more)
 
     async def Release(self, request: pb.ReleaseRequest, context: Context) -> pb.ReleaseResponse:
         command = ReleaseRun(run=read_run_key(request), lease=read_lease_of(request), reason=request.reason)

@@ -1,5 +1,7 @@
 """What ends a worker's hold of a run: parking, ending, handing back. Pure but for the dice."""
 
+from itertools import takewhile
+
 from ...core.commands import (
     CancelRun,
     CompleteRun,
@@ -11,9 +13,10 @@ from ...core.commands import (
     WorkerCommand,
 )
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
+from ...core.outcomes import Deferred, NotParked, Outcome, Parked, RunClosed
 from ...core.retry import RetryAt, after_failure
 from ...core.seams import Dice
+from ...core.sizes import results_page
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
 from ...core.times import Timestamp, to_datetime
 from .fence import refusal_of
@@ -37,11 +40,16 @@ def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
         run.leave(RunCode.PAUSED)
         return Parked(now, None)
     waits = [step for step in run.steps.values() if step.due_at is not None and _is_named(step, command)]
+    news = [step for step in run.steps.values() if _is_news(step, command.known_seq)]
+    if news and min(news, key=_seq_of).withheld:
+        return Deferred()
     come = _resolve_due(run, waits, now)
     results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
     if results or command.stay:
         results.sort(key=_seq_of)
-        return NotParked(now, tuple(step.as_history() for step in results))
+        given = list(takewhile(_is_given, results))  # what was withheld comes with another page
+        page, more = results_page(step.as_history() for step in given)
+        return NotParked(now, page, more or len(given) < len(results))
     return _sleep(run, waits, now)
 
 
@@ -227,6 +235,10 @@ def _ended_before(run: RunState, command: WorkerCommand) -> Outcome | None:
 def _closed(run: RunState, at: Timestamp) -> RunClosed:
     status = RUN_STATUS_OF_CODE[run.status]
     return RunClosed(run.seq, at, status, continued_as=run.continued_as, has_children=run.has_children)
+
+
+def _is_given(step: StepState) -> bool:
+    return not step.withheld
 
 
 def _seq_of(step: StepState) -> int:

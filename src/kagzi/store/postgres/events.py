@@ -5,7 +5,7 @@ import msgspec
 from ...core.commands import BeatStep, DecideRace, RecordPatch, SetStatus, StartChild, WaitSignal
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.limits import STATUS_TEXT_BYTES
-from ...core.outcomes import ChildStarted, Known, Outcome, Recorded, Refused, SignalBound, StepFailed, TimerSet
+from ...core.outcomes import ChildStarted, Deferred, Known, Outcome, Recorded, Refused, SignalBound, StepFailed, TimerSet
 from ...core.records import Payload
 from ...core.seams import Dice
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
@@ -37,6 +37,8 @@ def _first_wait(run: RunState, command: WaitSignal, now: Timestamp) -> Outcome:
         return refused
     for signal in run.signals:
         if signal.name == command.signal_name and not signal.step_id:
+            if signal.payload is None:
+                return Deferred()
             signal.step_id = command.step_id
             step = new_result(run, command, now, KindCode.SIGNAL)
             step.output = signal.payload

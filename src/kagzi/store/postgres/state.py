@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from ...core.commands import ContinueAsNew, StartChild, StartRun
+from ...core.commands import BeginStep, ContinueAsNew, DecideRace, FailStep, StartChild, StartRun, WaitSignal
 from ...core.errors import ErrorDetail
 from ...core.outcomes import Refused
 from ...core.records import HistoryStep, Lease, Payload, RunKey
@@ -17,6 +17,9 @@ from .refusals import namespace_full
 OUTPUT_STEP: Final = "$output"
 NEVER: Final = 2**63 - 1
 """The due time of a wait that only an event ends: open waits are found by having one."""
+
+TOLD = (BeginStep, FailStep, WaitSignal, StartChild, DecideRace)
+"""May be answered with what the step they name holds."""
 
 _EVENT_KINDS = (KindCode.SIGNAL, KindCode.CHILD)
 
@@ -48,6 +51,7 @@ class StepState(msgspec.Struct, kw_only=True):
     error: ErrorDetail | None = None
     child_run_id: str | None = None
     details: Payload | None = None
+    withheld: bool = False  # what it holds was not read: the answers of this batch are large enough without it
     changed: bool = False
 
     @property
@@ -108,7 +112,7 @@ class SignalState(msgspec.Struct, kw_only=True):
 
     number: int
     name: str
-    payload: Payload
+    payload: Payload | None  # None: withheld, as in StepState
     step_id: str = ""
 
 
@@ -188,6 +192,7 @@ class RunState(msgspec.Struct, kw_only=True):
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
     new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
     changed: bool = False
+    deferred: bool = False  # a command of it has to wait for the next batch, and so has all that follows
 
     @property
     def ended(self) -> bool:

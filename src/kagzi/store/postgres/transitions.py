@@ -32,6 +32,7 @@ from ...core.commands import (
 from ...core.errors import ErrorDetail, ErrorKind
 from ...core.outcomes import (
     Begun,
+    Deferred,
     Known,
     Outcome,
     Recorded,
@@ -48,7 +49,7 @@ from ...core.times import Timestamp
 from . import closings, events
 from .fence import refusal_of
 from .refusals import precondition_failed
-from .state import AttemptState, RunState, StepState
+from .state import TOLD, AttemptState, RunState, StepState
 from .step_rules import (
     current_attempt,
     end_step,
@@ -63,7 +64,21 @@ from .step_rules import (
 
 def decide(run: RunState | None, command: Command, now: Timestamp, dice: Dice) -> Outcome:
     """Change `run` as the command says, or leave it alone; either way the outcome tells. None: there is no such run."""
-    return RunNotFound() if run is None else _RULES[type(command)](run, command, now, dice)
+    if run is None:
+        return RunNotFound()
+    if run.deferred or _is_withheld(run, command):
+        run.deferred = True
+        return Deferred()
+    outcome = _RULES[type(command)](run, command, now, dice)
+    run.deferred = outcome.__class__ is Deferred
+    return outcome
+
+
+def _is_withheld(run: RunState, command: Command) -> bool:
+    if not isinstance(command, TOLD):
+        return False
+    step = run.steps.get(command.step_id)
+    return step is not None and step.withheld
 
 
 # --- functions ----------------------------------------------------------------------------------------------------------

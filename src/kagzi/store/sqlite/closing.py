@@ -1,27 +1,31 @@
 """How a worker lets go of a run: park, complete, fail, cancel, release; and what their repeats are answered with."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from ...core.commands import CancelRun, CompleteRun, FailRun, Park, ReleaseRun, WorkerCommand
 from ...core.errors import ErrorCode
+from ...core.limits import MESSAGE_SOFT_BYTES
 from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
-from ...core.records import Lease
+from ...core.records import HistoryStep, Lease
 from ...core.retry import RetryAt, after_failure
+from ...core.sizes import STEP_BYTES, results_page
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
-from .attempts import being_cancelled, find_step
+from .attempts import being_cancelled, find_step, known
 from .ends import tell_end
 from .fences import NEVER, Fence
 from .plain_text import refused
-from .rows import read_history_step, read_retry, write_error, write_json
+from .rows import read_retry, write_error, write_json
 from .sleeps import end_wait
 from .wave import Wave
 
 _decode_timed = msgspec.json.Decoder(tuple[int, int]).decode
 
 
+_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
 _CUT_SHORT = "the step that this end follows from was not allowed to begin"
 
 
@@ -68,8 +72,7 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     if waits and waits[0][0] <= now and _end_due_waits(wave, fence, names):
         known_seq = min(known_seq, seq_before)  # it cannot know of these
     if _last_result(wave, fence) > known_seq:
-        rows = wave.database.rows("results_after", (fence.run_id, known_seq))
-        return NotParked(now, tuple(map(read_history_step, rows)))
+        return NotParked(now, *results_page(_results_after(wave, fence.run_id, known_seq)))
     if command.stay:
         wave.touched[fence.run_id] = fence
         return NotParked(now, ())
@@ -90,6 +93,12 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     wave.let_go(fence)
     wave.database.run("park_run", given)
     return Parked(now, wake_at)
+
+
+def _results_after(wave: Wave, run_id: str, known_seq: int) -> Iterator[HistoryStep]:
+    """Each is read when it is asked for: the order is found without the payloads."""
+    for (step_id,) in wave.database.rows("results_after", (run_id, known_seq, _PAGE_STEPS)):
+        yield known(wave, run_id, step_id).step
 
 
 def _waits(wave: Wave, run_id: str, names: str | None) -> list[tuple[Timestamp, WaitCode]]:

@@ -32,8 +32,9 @@ from ...core.commands import (
     WaitSignal,
 )
 from ...core.errors import ErrorCode
-from ...core.limits import STEPS_PER_RUN
-from ...core.outcomes import Begun, DeadlinePassed, LeaseLost, Outcome, Recorded, RunClosed, RunNotFound
+from ...core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
+from ...core.outcomes import Begun, DeadlinePassed, Deferred, LeaseLost, Outcome, Recorded, RunClosed, RunNotFound
+from ...core.sizes import outcome_bytes
 from ...core.states import RunCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
@@ -44,7 +45,9 @@ from .rows import write_mapping
 from .starts import plan_start, start_one
 from .wave import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
 
-LEASE_LOST, RUN_NOT_FOUND, DEADLINE_PASSED = LeaseLost(), RunNotFound(), DeadlinePassed()
+LEASE_LOST, RUN_NOT_FOUND, DEADLINE_PASSED, DEFERRED = LeaseLost(), RunNotFound(), DeadlinePassed(), Deferred()
+
+_ANSWERED_WITH_PAYLOADS = (Park, WaitSignal, BeginStep)
 
 _COMPLETED = int(StepCode.COMPLETED)
 
@@ -102,10 +105,13 @@ def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
     fences, now = wave.fences, wave.now
     fences.load(wave.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
     outcomes: list[Outcome] = []
+    answers = AnswerBudget()
     for command in batch:
         outcome: Outcome | None = None
         if isinstance(command, StartRun):
             outcome = plan_start(wave, command)
+        elif answers.follows_deferred(command):
+            outcome = DEFERRED
         else:
             fence = fences.get(command.run.run_id)
             if fence is not None and fence.admits(command.lease) and fence.namespace == command.run.namespace:
@@ -117,10 +123,31 @@ def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
         if outcome is None:
             if isinstance(command, StartRun) or wave.concerns(command.run.run_id):
                 wave.flush()
-            outcome = apply_one(wave, command)
+            outcome = answers.spend(command, wave)
         outcomes.append(outcome)
     wave.flush()
     return outcomes
+
+
+class AnswerBudget:
+    """How much one batch reads in order to answer it. What asks for more is deferred, with all that its run says after it."""
+
+    def __init__(self) -> None:
+        self._left = BATCH_ANSWER_BYTES
+        self._deferred: set[str] = set()
+
+    def follows_deferred(self, command: Command) -> bool:
+        return bool(self._deferred) and command.run.run_id in self._deferred
+
+    def spend(self, command: Command, wave: Wave) -> Outcome:
+        """Apply the command, unless its answer may be large and the budget is spent."""
+        if self._left <= 0 and isinstance(command, _ANSWERED_WITH_PAYLOADS):
+            self._deferred.add(command.run.run_id)
+        if self.follows_deferred(command):
+            return DEFERRED
+        outcome = apply_one(wave, command)
+        self._left -= outcome_bytes(outcome)
+        return outcome
 
 
 def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
@@ -202,10 +229,11 @@ _PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
 
 def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
     outcomes: list[Outcome] = []
+    answers = AnswerBudget()
     for command in batch:
         wave.database.savepoint()
         try:
-            outcome = apply_one(wave, command)
+            outcome = answers.spend(command, wave)
             wave.flush()
         except (NotAsPlanned, *_ONE_COMMANDS_FAULT) as error:
             wave.database.rollback_to_savepoint()
