@@ -23,6 +23,7 @@ POLL_TASKS = 100
 BATCH_OPERATIONS = 200  # begin and completion of a step are two, and one row
 BATCH_BYTES = 4 * MIB
 BATCH_ANSWER_BYTES = 4 * MIB  # of recorded payloads that one batch reads to answer; what asks for more is done in the next one
+CLAIM_BYTES = 4 * MIB  # that a claim reads, if its runs are about as large as those of the last one
 START_BATCH_ITEMS = 1_000
 BULK_RUNS = 100  # of an operation on many runs, done and counted at a time
 TRANSFER_LINE_BYTES = 12 * MIB  # of a run that is exported or imported: a step with its input, output and details

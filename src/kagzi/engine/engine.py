@@ -71,7 +71,13 @@ class Engine:
         self.watching = Watching(store)
         self._presence = Presence(settings, alone=isinstance(bus, NullBus))
         self._beats = Beats(clock, self._presence.refresh_s)
-        self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages)
+        self._journal = Journal(
+            store,
+            clock=clock,
+            terms=self._leases.terms,
+            outages=self._outages,
+            total_bytes=settings.journal_total_bytes,
+        )
         self._matcher = Matcher(
             store,
             clock=clock,

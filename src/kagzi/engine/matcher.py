@@ -9,11 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
+from ..core import limits
 from ..core.commands import Assignment, StartRun
 from ..core.errors import Unavailable
 from ..core.outcomes import Existing, Started
 from ..core.records import ClaimedRun, Held
 from ..core.seams import Clock, Ids
+from ..core.sizes import task_bytes
 from ..core.states import RunStatus
 from ..core.versions import compare_versions
 from ..store.protocol import Store, TypeKey, Want
@@ -64,6 +66,7 @@ class Matcher:
         self._assigned: dict[str, Taker] = {}
         self._looks: list[asyncio.Future[None]] = []
         self._generation = 0
+        self._claim_runs = CLAIM_RUNS
         self._work = asyncio.Event()
         self._at_rest = asyncio.Event()
         self._at_rest.set()
@@ -231,7 +234,7 @@ class Matcher:
     def _plan(self) -> list[Grant]:
         """Reserve free slots of those who are ready for what is pending, in turn."""
         ready = [(key, self._ready(key)) for key in in_turn(self._pending)]
-        return share_out([(key, takers) for key, takers in ready if takers], CLAIM_RUNS)
+        return share_out([(key, takers) for key, takers in ready if takers], self._claim_runs)
 
     def _ready(self, key: TypeKey) -> list[Taker]:
         """Takers of the type with free slots and hope of a run, most slots first."""
@@ -267,6 +270,7 @@ class Matcher:
             async with asyncio.timeout(_CLAIM_TIMEOUT_S):
                 claimed = await self._store.claim(wants, self._ids.nonce(), now, self._leases.until(now))
             self._outages.over()
+            self._note_sizes(claimed.runs)
             parcels, strays = distribute(grants, claimed.runs)
             for taker, runs in parcels.items():
                 self._hand_over(taker, runs)
@@ -280,6 +284,12 @@ class Matcher:
                     grant.taker.give_back(grant.left)
         self._note_emptied(grants, generations)
         self._held_back.learn(generations, claimed)
+
+    def _note_sizes(self, claimed: Sequence[ClaimedRun]) -> None:
+        """A claim reads input and history of each run: with large ones the next claim is for fewer."""
+        if claimed:
+            size = sum(map(task_bytes, claimed))
+            self._claim_runs = min(CLAIM_RUNS, max(1, limits.CLAIM_BYTES * len(claimed) // size))
 
     def _note_emptied(self, grants: list[Grant], generations: dict[TypeKey, int]) -> None:
         """A claim that came back short has emptied its type, unless somebody marked it meanwhile."""

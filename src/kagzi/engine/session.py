@@ -73,7 +73,8 @@ class Session(Taker):
         self._in_flight = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._sink = self._settled
+        self.sink = self._settled
+        self._reading = True
         self.held: dict[str, Holding] = {}
         self.lost: tuple[Held, ...] = ()
         self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
@@ -83,7 +84,7 @@ class Session(Taker):
     # --- a taker of runs ------------------------------------------------------------------------------------------------------
 
     def offerable(self) -> int:
-        if self.closed or self.draining or self.is_late():
+        if self.closed or self.draining or not self._reading or self.is_late():
             return 0
         return self._max_concurrent - len(self.held) - self._reserved
 
@@ -94,6 +95,18 @@ class Session(Taker):
             return False
         self._was_late = self._loop.time() - self._heard_at > self._late_after_s
         return self._was_late
+
+    def set_reading(self, reading: bool) -> None:  # noqa: FBT001  the one thing it is about
+        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that would have
+        to be answered."""
+        if self.closed or reading == self._reading:
+            return
+        self._reading = reading
+        if reading:
+            self._keeper.journal.let_go(self.sink)
+            self._keeper.matcher.slot_free()
+        else:
+            self._keeper.journal.hold_back(self.sink)
 
     def reserve(self, count: int) -> None:
         self._reserved += count
@@ -147,7 +160,7 @@ class Session(Taker):
             self._answer(answers)
         if accepted:
             await self._keeper.journal.room(namespace)
-            self._keeper.journal.submit_many(accepted, self._sink)
+            self._keeper.journal.submit_many(accepted, self.sink)
             self._in_flight += len(accepted)
             self._quiet.clear()
 

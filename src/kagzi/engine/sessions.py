@@ -127,6 +127,7 @@ class Sessions:
     def end(self, session: Session) -> list[Holding]:
         """The session takes nothing more. Answers what it held."""
         session.closed = True
+        self.journal.let_go(session.sink)
         if session.second_renewal is not None:
             session.second_renewal.cancel()
         self.matcher.remove(session)

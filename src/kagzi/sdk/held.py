@@ -135,6 +135,11 @@ class HeldRuns:
         for answer in response.answers:
             self._answer(answer)
 
+    def refuse(self, answers: Iterable[pb.OperationAnswer]) -> None:
+        """Operations that are refused here, since no server would take them."""
+        for answer in answers:
+            self._answer(answer)
+
     def _mixed_answers(self, response: pb.SessionResponse) -> None:
         """The two lists interleave by seq; that keeps each run's order. A refusal has no seq and comes last."""
         ordered: list[tuple[int, int, int, pb.OperationAnswer | None]] = [

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from .joins import foreign_tasks, whereabouts
 from .ports import Answer, RunPort
@@ -88,9 +89,14 @@ class Parking:
         if kind == "parked":
             self._leave(answer.detail.parked.wake_at_us, answer.at_us)
         elif kind == "not_parked":
-            self._go_on(answer.detail.not_parked.results)
-        elif kind == "refused" and not run.taken_away(answer.detail.refused):
-            logger.error("run %s could not be parked: %s", run.run_id, answer.detail.refused.message)
+            run.arrivals.gather(answer.detail.not_parked, self._go_on, self._refused)
+        elif kind == "refused":
+            self._refused(answer.detail.refused)
+
+    def _refused(self, refusal: common.ErrorDetail) -> None:
+        run = self._run
+        if not run.taken_away(refusal):
+            logger.error("run %s could not be parked: %s", run.run_id, refusal.message)
             run.unwind(partial(send_release, run, "could not be parked"))
 
     def _leave(self, wake_at_us: int, at_us: int) -> None:
@@ -109,6 +115,8 @@ class Parking:
 
     def _go_on(self, results: Iterable[pb.HistoryStep]) -> None:
         run = self._run
+        if run.state is not State.PARKING:
+            return
         run.state = State.RUNNING
         run.lift_barrier()
         if self.when_answered is not None:
@@ -123,7 +131,7 @@ class Parking:
             self._pause_s = min(2 * self._pause_s, _LOOK_MAX_S)
         run.waits.arm()
         run.interruption.raise_if_due()
-        run.quiet.start()
+        run.arrivals.ask_if_due()
 
     def can_resume(self, task: pb.Task) -> bool:
         """Whether the kept coroutine is where this claim's history says the run is."""

@@ -32,6 +32,7 @@ from .gate import Context, read_message
 from .patience import Patience
 from .session import SessionStream
 from .sleeping import sleep
+from .unread import Unread
 from .waiting import start_child, wait_signal
 
 _MS_PER_S = 1_000
@@ -46,6 +47,7 @@ class WorkerService:
         self._settings = settings
         self._patience = patience
         self._version = version
+        self._unread = Unread(settings.unread_total_bytes)
 
     # --- lifecycle -----------------------------------------------------------------------------------------------------
 
@@ -198,8 +200,12 @@ class WorkerService:
             clock=self._clock,
             settings=self._settings,
             version=self._version,
+            unread=self._unread,
         )
-        await stream.serve()
+        try:
+            await stream.serve()
+        finally:
+            stream.close()
 
     async def GetHistory(self, context: Context) -> None:
         request = read_message(await context.read(), pb.GetHistoryRequest)

@@ -109,13 +109,13 @@ def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
     (first,) = woken.outbox.take()
     complete(a, "s2")
     (second,) = woken.outbox.take()
-    assert woken.outbox.unanswered() == [first, second]
+    assert [message.data for message in woken.outbox.unanswered()] == [first, second]
     assert woken.outbox.answered(1) is not None
     assert woken.outbox.answered(3) is not None
-    assert woken.outbox.unanswered() == [first]
+    assert [message.data for message in woken.outbox.unanswered()] == [first]
     assert woken.outbox.answered(2) is not None
     assert woken.outbox.answered(2) is None  # a repeated answer
-    assert woken.outbox.unanswered() == []
+    assert [message.data for message in woken.outbox.unanswered()] == []
 
 
 def test_what_concerns_a_lost_run_only_is_not_sent_again() -> None:
@@ -129,7 +129,7 @@ def test_what_concerns_a_lost_run_only_is_not_sent_again() -> None:
     woken.outbox.drop(a)
     a.is_open = False
     assert woken.outbox.take() == []
-    assert woken.outbox.unanswered() == [only_b]
+    assert [message.data for message in woken.outbox.unanswered()] == [only_b]
     assert only_a != only_b
 
 
