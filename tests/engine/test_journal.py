@@ -9,7 +9,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.commands import Command, CompleteStep
 from kagzi.core.errors import ErrorCode, ErrorDetail, ResourceExhausted, Unavailable
-from kagzi.core.outcomes import Busy, Outcome, Recorded, Refused
+from kagzi.core.outcomes import Busy, Deferred, Outcome, Recorded, Refused
 from kagzi.core.records import Lease, Payload, RunKey
 from kagzi.engine import journal as journal_module
 from kagzi.engine.journal import Journal
@@ -281,6 +281,78 @@ async def test_a_full_queue_refuses_callers_and_holds_sessions_back(
     notebook.gate.open()
     await asyncio.wait_for(held_back, TIMEOUT_S)
     await first
+
+
+async def test_what_the_store_defers_comes_first_in_the_next_batch_and_in_order(
+    journal: Journal, notebook: Notebook
+) -> None:
+    """As often as it takes: each batch gets on by at least one, so that nothing is counted."""
+    left = [100]
+
+    def one_a_batch(command: Command) -> Outcome:
+        left[0] -= 1
+        return Recorded(left[0], 1) if command is notebook.batches[-1][0] else Deferred()
+
+    notebook.outcome = one_a_batch
+    commands = [completion("run", f"step-{n}") for n in range(50)]
+
+    def submit(sink: Callable[[Answers], None]) -> None:
+        journal.submit_many(list(enumerate(commands)), sink)
+
+    answers = [answer for commit in await all_answered(50, submit) for answer in commit]
+    assert [token for token, _ in answers] == list(range(50))
+    assert [batch[0] for batch in notebook.batches] == commands
+
+
+async def test_what_is_held_back_waits_while_others_go_on(journal: Journal, notebook: Notebook) -> None:
+    heard: Answers = []
+    all_heard = asyncio.Event()
+
+    def deaf(answers: Answers) -> None:
+        heard.extend(answers)
+        if len(heard) == 4:
+            all_heard.set()
+
+    journal.hold_back(deaf)
+    journal.submit_many([(n, completion("of-the-deaf", f"step-{n}")) for n in range(3)], deaf)
+    assert await asyncio.wait_for(journal.submit(completion("other")), TIMEOUT_S) == Recorded(1, 1)
+    journal.submit_many([(3, completion("of-the-deaf", "step-3"))], deaf)
+    assert await asyncio.wait_for(journal.submit(completion("other")), TIMEOUT_S) == Recorded(1, 1)
+    assert heard == []
+    journal.let_go(deaf)
+    await asyncio.wait_for(all_heard.wait(), TIMEOUT_S)
+    assert [token for token, _ in heard] == [0, 1, 2, 3]
+
+
+async def test_what_is_held_back_is_written_when_the_journal_stops(journal: Journal) -> None:
+    heard: Answers = []
+    deaf = heard.extend
+    journal.hold_back(deaf)
+    journal.submit_many([(1, completion("of-the-deaf"))], deaf)
+    await journal.submit(completion("other"))
+    await journal.stop(TIMEOUT_S)
+    assert heard == [(1, Recorded(1, 1))]
+
+
+async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_its_share(notebook: Notebook) -> None:
+    """However many there are: one more that fills the total leaves the others what they need."""
+    journal = make_journal(notebook, total_bytes=8 * limits.MIB)
+    sizes = dict.fromkeys((f"ns-{n}" for n in range(40)), 0)
+    for namespace in sizes:
+        with pytest.raises(ResourceExhausted, match="journal_total_bytes"):
+            while True:
+                operation = completion("run", namespace=namespace, size=limits.MIB // 4)
+                journal.submit_many([(0, operation)], lambda _: None)
+                sizes[namespace] += len(operation.output.data)
+    greedy, *others = sizes.values()
+    assert greedy <= 9 * limits.MIB
+    assert all(limits.JOURNAL_SHARE_BYTES <= size <= limits.JOURNAL_SHARE_BYTES + limits.MIB for size in others[8:])
+    journal.submit_many([(0, completion("run", namespace="late"))], lambda _: None)  # who has little to say is heard
+    assert await journal.room("late") is None
+    task = asyncio.create_task(journal.run())
+    await asyncio.wait_for(journal.room("ns-0"), TIMEOUT_S)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_stopping_writes_what_is_there_and_takes_no_more(journal: Journal, notebook: Notebook) -> None:

@@ -87,7 +87,8 @@ class Tasks:
             if given and not claimed:  # the caller went away just when they came
                 self._leases.release_soon(Held(run.run, run.lease) for run in given)
         claimed, rest = _fitting(claimed)
-        self._leases.release_soon(Held(run.run, run.lease) for run in rest)
+        if rest:
+            self._leases.release_soon(Held(run.run, run.lease) for run in rest)
         for run in claimed:
             self._holders.add_unary(Held(run.run, run.lease), run.workflow_type)
         return claimed
