@@ -86,7 +86,7 @@ class Tasks:
             given = taker.close()
             if given and not claimed:  # the caller went away just when they came
                 self._leases.release_soon(Held(run.run, run.lease) for run in given)
-        claimed, rest = _fitting(claimed)
+        claimed, rest = fitting(claimed)
         if rest:
             self._leases.release_soon(Held(run.run, run.lease) for run in rest)
         for run in claimed:
@@ -129,7 +129,7 @@ class Tasks:
             taker.stop()
 
 
-def _fitting(claimed: Sequence[ClaimedRun]) -> tuple[Sequence[ClaimedRun], Sequence[ClaimedRun]]:
+def fitting(claimed: Sequence[ClaimedRun]) -> tuple[Sequence[ClaimedRun], Sequence[ClaimedRun]]:
     """What fits into one response, at least one run; and the rest."""
     size = 0
     for place, run in enumerate(claimed):

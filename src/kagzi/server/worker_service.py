@@ -96,7 +96,7 @@ class WorkerService:
             wait_ms=_read_wait_ms(request),
             remaining_s=context.time_remaining(),
         )
-        return _write_poll([write_task(run) for run in claimed])
+        return write_poll([write_task(run) for run in claimed])
 
     async def BeginStep(self, request: pb.BeginStepRequest, context: Context) -> pb.BeginStepResponse:
         _refuse_other_kinds(request)
@@ -223,7 +223,7 @@ def _read_wait_ms(request: pb.PollTaskRequest) -> int:
     return read_duration_ms(request.wait) if request.HasField("wait") else limits.POLL_DEFAULT_WAIT_MS
 
 
-def _write_poll(tasks: list[pb.Task]) -> pb.PollTaskResponse:
+def write_poll(tasks: list[pb.Task]) -> pb.PollTaskResponse:
     """The first contract's fields hold the first task."""
     if not tasks:
         return pb.PollTaskResponse()
