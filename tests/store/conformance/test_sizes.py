@@ -6,7 +6,7 @@ from kagzi.core import limits
 from kagzi.core.commands import Command
 from kagzi.core.outcomes import Deferred, Known, NotParked, Outcome, Parked, Recorded, SignalBound, TimerSet
 from kagzi.core.records import Held, HistoryStep
-from kagzi.core.sizes import outcome_bytes
+from kagzi.core.sizes import outcome_bytes, task_bytes
 
 from .verbs import Cellar, ask, begin, complete, park, payload, sleep, the, wait_signal
 
@@ -143,3 +143,18 @@ async def test_who_asks_first_is_answered_first(cellar: Cellar) -> None:
         assert answered == sorted(answered, reverse=True)
         assert any(answered)
         assert not all(answered)
+
+
+async def test_a_claim_takes_as_many_as_its_bytes_go_and_says_that_there_are_more(cellar: Cellar) -> None:
+    for _ in range(8):
+        await cellar.start(input=payload("x" * LARGE))
+    taken = 0
+    for _ in range(8):
+        claimed = await cellar.claimed(cellar.want(limit=100))
+        assert claimed.runs
+        assert sum(map(task_bytes, claimed.runs)) < limits.CLAIM_BYTES + limits.PAYLOAD_BYTES + 10_000
+        taken += len(claimed.runs)
+        assert bool(claimed.more) == (taken < 8)
+        if not claimed.more:
+            break
+    assert taken == 8

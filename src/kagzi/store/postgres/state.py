@@ -192,6 +192,7 @@ class RunState(msgspec.Struct, kw_only=True):
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
     new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
     changed: bool = False
+    answer_bytes: int = 0  # what its commands were answered with
     deferred: bool = False  # a command of it has to wait for the next batch, and so has all that follows
 
     @property

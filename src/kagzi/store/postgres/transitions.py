@@ -30,6 +30,7 @@ from ...core.commands import (
     WorkerCommand,
 )
 from ...core.errors import ErrorDetail, ErrorKind
+from ...core.limits import BATCH_ANSWER_BYTES
 from ...core.outcomes import (
     Begun,
     Deferred,
@@ -44,6 +45,7 @@ from ...core.outcomes import (
 )
 from ...core.retry import SERVER_DEFAULT, Exhausted, after_failure
 from ...core.seams import Dice
+from ...core.sizes import outcome_bytes
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
 from . import closings, events
@@ -66,19 +68,24 @@ def decide(run: RunState | None, command: Command, now: Timestamp, dice: Dice) -
     """Change `run` as the command says, or leave it alone; either way the outcome tells. None: there is no such run."""
     if run is None:
         return RunNotFound()
-    if run.deferred or _is_withheld(run, command):
+    if run.deferred or _is_too_much(run, command):
         run.deferred = True
         return Deferred()
     outcome = _RULES[type(command)](run, command, now, dice)
     run.deferred = outcome.__class__ is Deferred
+    run.answer_bytes += outcome_bytes(outcome)
     return outcome
 
 
-def _is_withheld(run: RunState, command: Command) -> bool:
-    if not isinstance(command, TOLD):
+def _is_too_much(run: RunState, command: Command) -> bool:
+    """What it would be answered with was not read, or the run has been answered enough in this batch."""
+    if isinstance(command, TOLD):
+        step = run.steps.get(command.step_id)
+        if step is not None and step.withheld:
+            return True
+    elif not isinstance(command, Park):
         return False
-    step = run.steps.get(command.step_id)
-    return step is not None and step.withheld
+    return run.answer_bytes > BATCH_ANSWER_BYTES
 
 
 # --- functions ----------------------------------------------------------------------------------------------------------
