@@ -48,6 +48,8 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
         ("housekeeping", "7s", lambda c: c.settings.housekeeping_ms),
         ("claim_cap", "3", lambda c: c.settings.claim_cap),
         ("payload_bytes", "1000", lambda c: c.settings.payload_bytes),
+        ("journal_total_bytes", "1000000", lambda c: c.settings.journal_total_bytes),
+        ("unread_total_bytes", "1000000", lambda c: c.settings.unread_total_bytes),
         ("strict_namespaces", "true", lambda c: c.settings.strict_namespaces),
         ("jitter", "false", lambda c: c.settings.jitter),
         ("grace", "3s", lambda c: c.grace_ms),
@@ -91,6 +93,7 @@ def test_http_can_be_off(tmp_path: Path) -> None:
         ({"db": "sqlite://x.db"}, ["db", "sqlite:///"]),
         ({"db_direct": "postgresql://database/kagzi"}, ["db_direct", "pooler"]),
         ({"payload_bytes": "99999999"}, ["payload_bytes", "2097152"]),
+        ({"unread_total_bytes": "0"}, ["unread_total_bytes", "1.."]),
         ({"insecure": "perhaps"}, ["insecure"]),
     ],
 )
