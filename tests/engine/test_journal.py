@@ -118,10 +118,50 @@ async def test_a_batch_is_cut_at_its_limit_of_bytes(journal: Journal, notebook: 
     assert [len(batch) for batch in notebook.batches] == [3, 3, 3]
 
 
-async def test_an_operation_larger_than_a_batch_goes_alone(journal: Journal, notebook: Notebook) -> None:
-    operations = [(0, completion("a")), (1, completion("b", size=limits.BATCH_BYTES + 1)), (2, completion("c"))]
-    await all_answered(3, lambda sink: journal.submit_many(operations, sink))
-    assert [[command.run.run_id for command in batch] for batch in notebook.batches] == [["a"], ["b"], ["c"]]
+async def test_an_operation_larger_than_a_batch_is_the_only_large_one_of_its_batch(
+    journal: Journal, notebook: Notebook
+) -> None:
+    large = limits.BATCH_BYTES + 1
+    operations = [
+        (0, completion("a")),
+        (1, completion("b", size=large)),
+        (2, completion("c", size=large)),
+        (3, completion("d")),
+    ]
+    await all_answered(4, lambda sink: journal.submit_many(operations, sink))
+    batches = [[command.run.run_id for command in batch] for batch in notebook.batches]
+    assert sorted(batches[0]) == ["a", "b", "d"], "small ones go before and beside it"
+    assert batches[1:] == [["c"]]
+
+
+async def test_large_operations_keep_no_neighbour_waiting_and_their_own_runs_in_order(
+    journal: Journal, notebook: Notebook
+) -> None:
+    """Of the same namespace as of others: a small operation is in the next batch, however many large ones came before it."""
+    large = limits.BATCH_BYTES // 3
+    operations = [(n, completion(f"large-{n % 5}", f"{n}", size=large if n % 3 else 0)) for n in range(60)]
+    operations.append((60, completion("small")))
+    notebook.gate = Gate()
+    blocker = asyncio.create_task(journal.submit(completion("first")))
+    await notebook.gate.arrived.wait()
+
+    def submit(sink: Callable[[Answers], None]) -> None:
+        journal.submit_many(operations, sink)
+        journal.submit_many([(61, completion("other", "1", "other", large)), (62, completion("b", "2", "other"))], sink)
+        assert notebook.gate is not None
+        notebook.gate.open()
+
+    await all_answered(63, submit)
+    await blocker
+    following = [command.run.run_id for command in notebook.batches[1]]
+    assert "small" in following
+    assert "b" in following
+    assert "other" in [command.run.run_id for batch in notebook.batches[1:4] for command in batch]
+    written = [command for batch in notebook.batches for command in batch if isinstance(command, CompleteStep)]
+    for run in range(5):
+        steps = [int(command.step_id) for command in written if command.run.run_id == f"large-{run}"]
+        assert steps == sorted(steps)
+        assert len(steps) == 12
 
 
 async def test_the_sink_is_called_once_per_commit(journal: Journal) -> None:

@@ -252,7 +252,9 @@ def test_what_a_worker_sends() -> None:
     proof = pb.HeldRun(run_id=RUN_ID, lease=pb.HeldRun().lease).SerializeToString()
     ports = [OutPort(outbox, f"run-{number}", (1, 1), proof) for number in range(3)]
     count = sum(1 for port in ports for _ in _operations(port))
-    messages = outbox.take()
+    messages: list[bytes] = []
+    while taken := outbox.take():
+        messages += taken
     check(
         messages,
         lambda request: sum(len(run.operations) for run in request.runs),

@@ -5,7 +5,7 @@ parts and kept, byte for byte, until each of its operations is answered: what is
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from ..core import limits
@@ -19,6 +19,7 @@ HEARTBEAT_TAG = b"\x1a"
 RECEIVED_TAG = b"\x22"
 _OPERATION_TAG = b"\x1a"
 
+_LARGE_PART_BYTES = 256 * limits.KIB  # beyond it a part travels alone
 _LARGEST_PART_BYTES = limits.MESSAGE_HARD_BYTES - limits.KIB  # a part may be a message by itself
 
 
@@ -110,6 +111,8 @@ class Outbox:
         self._sent: dict[int, Sent] = {}
         self._messages: deque[Message] = deque()
         self._too_large: list[tuple[Sent, bytes]] = []
+        self._large: deque[tuple[OutPort, bytes, list[Sent]]] = deque()
+        self._large_ports: Counter[OutPort] = Counter()
 
     # --- filling -------------------------------------------------------------------------------------------------------
 
@@ -138,7 +141,11 @@ class Outbox:
     # --- sending -------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[bytes]:
-        """What is due, as messages of about MESSAGE_SOFT_BYTES at most. From now on they are kept until answered."""
+        """What is due, as messages of about MESSAGE_SOFT_BYTES at most. From now on they are kept until answered.
+
+        One large part at a time: what other runs say meanwhile goes before the next one. What a run says after a large part of its
+        own stays behind that.
+        """
         due, self._due = self._due, []
         taken: list[bytes] = []
         parts: list[bytes] = []
@@ -149,6 +156,10 @@ class Outbox:
                 if len(part) > _LARGEST_PART_BYTES:
                     self._too_large.extend((sent, part) for sent in operations)  # one: more would have been cut
                     continue
+                if len(part) > _LARGE_PART_BYTES or (self._large and port in self._large_ports):
+                    self._large.append((port, part, operations))
+                    self._large_ports[port] += 1
+                    continue
                 if parts and size + len(part) > limits.MESSAGE_SOFT_BYTES:
                     taken.append(self._keep(parts, inside))
                     parts, inside, size = [], [], 0
@@ -157,7 +168,18 @@ class Outbox:
                 size += len(part)
         if parts:
             taken.append(self._keep(parts, inside))
+        if self._large:
+            taken.append(self._take_large())
         return taken
+
+    def _take_large(self) -> bytes:
+        port, part, operations = self._large.popleft()
+        self._large_ports[port] -= 1
+        if not self._large_ports[port]:
+            del self._large_ports[port]
+        if self._large:
+            self._wake()
+        return self._keep([part], operations)
 
     def _keep(self, parts: list[bytes], inside: list[Sent]) -> bytes:
         message = Message(b"".join(parts), len(inside))
@@ -204,6 +226,11 @@ class Outbox:
         for sent in port.fresh:
             self._sent.pop(sent.id, None)
         port.fresh = []
+        if self._large_ports.pop(port, 0):
+            for _, _, operations in [each for each in self._large if each[0] is port]:
+                for sent in operations:
+                    self._sent.pop(sent.id, None)
+            self._large = deque(each for each in self._large if each[0] is not port)
 
 
 def _refuse_too_large(sent: Sent, part: bytes) -> pb.OperationAnswer:

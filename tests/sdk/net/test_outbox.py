@@ -45,6 +45,14 @@ def complete(port: OutPort, step_id: str, output: bytes = b"1", on_answer: Calla
     operation.complete_step.output.data = output
 
 
+def everything(outbox: Outbox) -> list[bytes]:
+    """What leaves as often as it is asked."""
+    messages: list[bytes] = []
+    while taken := outbox.take():
+        messages += taken
+    return messages
+
+
 @given(st.binary(max_size=70_000))
 def test_a_field_is_what_protobuf_writes(data: bytes) -> None:
     assert field(b"\x0a", data or b"x") == Payload(data=data or b"x").SerializeToString()
@@ -85,11 +93,12 @@ def test_messages_are_cut_between_runs_and_between_operations() -> None:
     for n in range(5):
         complete(a, f"s{n}", big)
     complete(b, "s", big)
-    messages = woken.outbox.take()
+    messages = everything(woken.outbox)
     assert [read(message) for message in messages] == [
         [("a", 1, [1, 2])],
         [("a", 1, [3, 4])],
-        [("a", 1, [5]), ("b", 1, [6])],
+        [("a", 1, [5])],
+        [("b", 1, [6])],
     ]
     assert all(len(message) <= limits.MESSAGE_SOFT_BYTES for message in messages)
 
@@ -98,7 +107,32 @@ def test_a_single_operation_may_be_bigger_than_a_message() -> None:
     woken = Woken()
     complete(woken.port("a"), "s", b"x" * (limits.PAYLOAD_BYTES - 10))
     complete(woken.port("b"), "s")
-    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])], [("b", 1, [2])]]
+    assert [read(message) for message in woken.outbox.take()] == [[("b", 1, [2])], [("a", 1, [1])]]
+
+
+def test_large_operations_leave_one_by_one_and_let_others_pass() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    big = b"x" * (limits.PAYLOAD_BYTES - 10)
+    complete(a, "s1", big)
+    complete(a, "s2", big)
+    complete(a, "s3")  # stays behind what its run said before
+    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])]]
+    complete(b, "s1")
+    complete(a, "s4")
+    assert [read(message) for message in woken.outbox.take()] == [[("b", 1, [4])], [("a", 1, [2])]]
+    assert [read(message) for message in everything(woken.outbox)] == [[("a", 1, [3])], [("a", 1, [5])]]
+    assert woken.wakes >= 4
+
+
+def test_what_a_lost_run_had_not_sent_is_forgotten() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    for port in (a, b):
+        complete(port, "s1", b"x" * (limits.PAYLOAD_BYTES - 10))
+    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])]]
+    woken.outbox.drop(b)
+    assert woken.outbox.take() == []
 
 
 def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
