@@ -96,6 +96,6 @@ def test_order_and_count_hold_whatever_happens(script: list[tuple[Any, ...]]) ->
         assert numbers == sorted(numbers)
     assert not lane.aside
     assert not lane.full("ns")
-    for queue in lane._queues.values():  # noqa: SLF001  the count that the bounds go by
+    for queue in lane._queues.values():
         assert (queue.count, queue.bytes, len(queue.large_runs)) == (0, 0, 0)
     assert lane.remove_all() == []

@@ -59,7 +59,7 @@ def _error() -> ErrorDetail:
             message="m" * limits.ERROR_MESSAGE_BYTES,
             traceback="t" * limits.ERROR_TRACEBACK_BYTES,
             type=NAME,
-            metadata={key: "v" * 4_096 for key in MAPPING},
+            metadata=dict.fromkeys(MAPPING, "v" * 4096),
             cause=error,
         )
     assert error is not None
@@ -147,7 +147,9 @@ async def test_what_a_session_is_told() -> None:
         outlet.answers([(number, outcome) for number in range(3)])
     outlet.answers([(2**60 + number, Recorded(2**62, 2**62)) for number in range(limits.BATCH_OPERATIONS * 100)])
     outlet.answers([answer for outcome in OUTCOMES for answer in [(1, outcome), (2, outcome)]])
-    held = [Held(RunKey("default", f"{RUN_ID[:-6]}{number:06}"), LEASE) for number in range(limits.WORKER_MAX_CONCURRENT)]
+    held = [
+        Held(RunKey("default", f"{RUN_ID[:-6]}{number:06}"), LEASE) for number in range(limits.WORKER_MAX_CONCURRENT)
+    ]
     outlet.notices([Notice(item, "cancel_requested", "r" * REASON_BYTES) for item in held])
     outlet.drain()
     messages = await written(outlet)
@@ -174,7 +176,12 @@ def test_every_field_of_an_answer_is_shown_here() -> None:
     assert {each.name for each in pb.OperationAnswer.DESCRIPTOR.oneofs_by_name["kind"].fields} == kinds
 
 
-@given(st.one_of(st.builds(Known, strategies.history_steps), st.builds(SignalBound, strategies.counts, strategies.times, strategies.payloads)))
+@given(
+    st.one_of(
+        st.builds(Known, strategies.history_steps),
+        st.builds(SignalBound, strategies.counts, strategies.times, strategies.payloads),
+    )
+)
 def test_an_answer_is_never_larger_than_it_is_counted(outcome: Outcome) -> None:
     assert write_answer(2**62, outcome, 0).ByteSize() <= outcome_bytes(outcome)
 
@@ -255,6 +262,9 @@ def test_what_a_worker_sends() -> None:
     messages: list[bytes] = []
     while taken := outbox.take():
         messages += taken
+        for run in [run for data in taken for run in pb.SessionRequest.FromString(data).runs]:
+            for operation in run.operations:
+                outbox.answered(operation.id)
     check(
         messages,
         lambda request: sum(len(run.operations) for run in request.runs),

@@ -5,13 +5,22 @@ import asyncio
 import pytest
 
 from kagzi.core import limits
+from kagzi.core.limits import Settings
+from kagzi.server.app import Server
 from kagzi.server.unread import Unread, UnreadStream
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
+from tests.server.conftest import StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.server.test_session import Spoken, begin, complete
 
 LARGE = 1_500_000
+PATIENT = Settings(lease_ms=60_000, heartbeat_ms=20_000)  # nobody beats here
+
+
+@pytest.fixture
+async def server(start_server: StartServer, database_url: str) -> Server:
+    return await start_server(database_url, settings=PATIENT)
 
 
 class Peak:
@@ -24,7 +33,7 @@ class Peak:
 
         def spy(stream: UnreadStream, size: int) -> None:
             add(stream, size)
-            self.bytes = max(self.bytes, stream._unread.budget.used_bytes)  # noqa: SLF001
+            self.bytes = max(self.bytes, stream._unread.budget.used_bytes)
             if stream.is_full:
                 self.full.set()
 
@@ -41,7 +50,9 @@ async def test_what_a_worker_does_not_read_is_bounded_and_nothing_of_it_is_lost(
     task = await session.task()
     for number in range(3):
         output = "x" * LARGE
-        await session.operate(task, session.operation(**begin(f"s{number}")), session.operation(**complete(f"s{number}", output)))
+        await session.operate(
+            task, session.operation(**begin(f"s{number}")), session.operation(**complete(f"s{number}", output))
+        )
     await session.acknowledged(*range(1, 7))
     asked = [session.operation(park=pb.ParkOperation(stay=True)) for _ in range(60)]
     for operation in asked:

@@ -13,7 +13,9 @@ PAGE_MAX_ROWS = 1_000
 STEPS_PER_RUN = 50_000
 MESSAGE_SOFT_BYTES = 1 * MIB  # senders cut here; a single payload may exceed it
 MESSAGE_HARD_BYTES = 4 * MIB
-MESSAGE_READ_BYTES = 4 * MESSAGE_HARD_BYTES  # what a client reads: a run that is handed over with its input, context and a step
+MESSAGE_READ_BYTES = (
+    4 * MESSAGE_HARD_BYTES
+)  # what a client reads: a run that is handed over with its input, context and a step
 HISTORY_PAGE_BYTES = 256 * KIB
 LABELS = 64
 METADATA_ENTRIES = 64
@@ -22,7 +24,9 @@ POLL_DEFAULT_WAIT_MS = 30_000
 POLL_TASKS = 100
 BATCH_OPERATIONS = 200  # begin and completion of a step are two, and one row
 BATCH_BYTES = 4 * MIB
-BATCH_ANSWER_BYTES = 4 * MIB  # of recorded payloads that one batch reads to answer; what asks for more is done in the next one
+BATCH_ANSWER_BYTES = (
+    1 * MIB
+)  # of recorded payloads that one batch reads to answer; what asks for more is done in the next one
 CLAIM_BYTES = 4 * MIB  # that a claim reads, if its runs are about as large as those of the last one
 START_BATCH_ITEMS = 1_000
 BULK_RUNS = 100  # of an operation on many runs, done and counted at a time
@@ -33,7 +37,9 @@ JOURNAL_QUEUE_OPERATIONS = 50_000  # per namespace; beyond it callers get RESOUR
 JOURNAL_QUEUE_BYTES = 64 * MIB  # likewise
 JOURNAL_TOTAL_BYTES = 128 * MIB  # of all namespaces together; beyond it each has its share
 JOURNAL_SHARE_BYTES = 1 * MIB  # what a namespace may queue however much the others have
-UNREAD_SESSION_BYTES = 4 * MIB  # answers and tasks that wait for a worker to read them; beyond it nothing more is read from it
+UNREAD_SESSION_BYTES = (
+    4 * MIB
+)  # answers and tasks that wait for a worker to read them; beyond it nothing more is read from it
 UNREAD_TOTAL_BYTES = 64 * MIB  # of all sessions together; beyond it each has its share
 UNREAD_SHARE_BYTES = 128 * KIB
 COUNT_CAP = 10_000

@@ -18,6 +18,7 @@ from ..store.protocol import LeaseTerms, Store
 from .lanes import Entry, Lane, Sink, weight_bytes
 from .outages import Outages, backoff_s
 from .refusals import refused
+from .turns import Turns
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -48,6 +49,7 @@ class Journal:
         self._outages = outages
         self._outage_limit_s = outage_limit_s
         self._lane = Lane(total_bytes=total_bytes)
+        self._turns = Turns()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -116,28 +118,33 @@ class Journal:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
         while True:
             if not self._committing:
-                self._committing = self._lane.gather()
+                self._committing = self._lane.gather(large=self._turns.large_may_go())
                 if self._room:
                     self._tell_room()
             if not self._committing:
-                if not self._lane.aside:
+                if self._lane.has_large:
+                    self._turns.when_large_may_go(self._work.set)
+                elif not self._lane.aside:
                     self._idle.set()
                 await self._work.wait()
                 self._work.clear()
                 continue
             batch = self._committing
-            outcomes = await self._write(batch)
+            with self._turns.batch(entry[1] for entry in batch):
+                outcomes = await self._write(batch)
             self._committing = []
             kinds = set(map(type, outcomes))
             if self._busy_tries or Busy in kinds:
                 batch, outcomes = self._without_busy(batch, outcomes)
             if Deferred in kinds:
+                self._turns.was_large()
                 batch, outcomes = self._without_deferred(batch, outcomes)
             self._settle(batch, outcomes)
 
     async def stop(self, timeout_s: float) -> None:
         """Take nothing more, write what is there, then fail what could not be written."""
         self._closed = True
+        self._turns.stop()
         self._lane.let_all_go()
         self._work.set()
         self._tell_room()
@@ -224,7 +231,9 @@ class Journal:
 
     def _without_deferred(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
         """What would have made the answers of this batch too large comes first in the next; answers the others."""
-        marked = [(entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)]
+        marked = [
+            (entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)
+        ]
         self._lane.put_back([entry for entry, _, deferred in marked if deferred])
         done = [(entry, outcome) for entry, outcome, deferred in marked if not deferred]
         return [entry for entry, _ in done], [outcome for _, outcome in done]

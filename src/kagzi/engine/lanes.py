@@ -2,7 +2,7 @@
 answered to somebody who does not read his answers is held back."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, TypeAlias
 
 from ..core import limits
@@ -32,7 +32,6 @@ Entry: TypeAlias = tuple[Command, int, Sink, int]  # command, bytes, who is told
 
 _ROW_BYTES = 1_000  # what an operation takes besides its payload, here in memory: more than in the store
 _KEPT_QUEUES = 100
-_LARGE_BYTES = 64 * limits.KIB  # beyond it an operation waits in the large line
 
 
 def weight_bytes(command: Command) -> int:
@@ -164,7 +163,7 @@ class Lane:
         queue = self._queue(entry[0].run.namespace)
         self._count(queue, 1, entry[1])
         line = queue.small
-        if entry[1] > _LARGE_BYTES or (queue.large_runs and entry[0].run.run_id in queue.large_runs):
+        if entry[1] > limits.PAYLOAD_WARN_BYTES or (queue.large_runs and entry[0].run.run_id in queue.large_runs):
             line = queue.large
             run_id = entry[0].run.run_id
             earlier = queue.take_small(run_id) if run_id not in queue.large_runs else []
@@ -175,12 +174,22 @@ class Lane:
             line.in_turn = True
             self._turn.append(line)
 
-    def gather(self) -> list[Entry]:
+    @property
+    def has_large(self) -> bool:
+        return any(line.is_large for line in self._turn)
+
+    def gather(self, *, large: bool = True) -> list[Entry]:
         """The next batch: equal shares for the lines that have something, the rest to those that have more. While small operations
         wait, large ones get half of its bytes, or one. A line whose next operation does not fit comes first in the next batch, if it
-        got nothing in this one; otherwise last."""
+        got nothing in this one; otherwise last. `large` False: small ones only."""
         batch: list[Entry] = []
         turn = self._turn
+        if not large:
+            resting = [line for line in turn if line.is_large]
+            turn = self._turn = deque(line for line in turn if not line.is_large)
+            batch = self.gather() if turn else []
+            self._turn.extendleft(reversed(resting))
+            return batch
         space = limits.BATCH_BYTES
         large_space = space if all(line.is_large for line in turn) else space // 2
         large_taken = False
@@ -244,10 +253,10 @@ class Lane:
     # --- what has to wait ----------------------------------------------------------------------------------------------
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Of a batch that was gathered: to the heads of their queues, in order."""
+        """Of a batch that was gathered, because their answers are large: to the heads of the large lines, in order."""
         for entry in entries:
             self._count(self._queue(entry[0].run.namespace), 1, entry[1])
-        self._put_first(entries)
+        self._put_first(entries, {entry[0].run.run_id for entry in entries})
 
     def hold_back(self, sink: Sink) -> None:
         """Gather nothing that is to be answered there, until `let_go`."""
@@ -270,8 +279,8 @@ class Lane:
         """To the head of the queue, in order."""
         self._put_first(self._aside.pop(run_id, ()))
 
-    def _put_first(self, entries: Sequence[Entry]) -> None:
-        large = {entry[0].run.run_id for entry in entries if entry[1] > _LARGE_BYTES}
+    def _put_first(self, entries: Sequence[Entry], large: Set[str] = frozenset()) -> None:
+        large = large | {entry[0].run.run_id for entry in entries if entry[1] > limits.PAYLOAD_WARN_BYTES}
         for entry in reversed(entries):
             waiting = self._held_back.get(entry[2])
             if waiting is not None:  # what its run said later may be there already

@@ -96,7 +96,7 @@ class Session(Taker):
         self._was_late = self._loop.time() - self._heard_at > self._late_after_s
         return self._was_late
 
-    def set_reading(self, reading: bool) -> None:  # noqa: FBT001  the one thing it is about
+    def set_reading(self, reading: bool) -> None:
         """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that would have
         to be answered."""
         if self.closed or reading == self._reading:

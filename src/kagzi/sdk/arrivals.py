@@ -66,7 +66,9 @@ class Arrivals:
     def fill(self, park: pb.ParkOperation, *, stay: bool = True) -> None:
         waits = self._run.waits.by_id
         if sum(map(len, waits)) <= _NAMED_WAITS_CHARS:
-            park.waits.extend(waits)  # naming none means all of them, those given up included: it may be woken for nothing
+            park.waits.extend(
+                waits
+            )  # naming none means all of them, those given up included: it may be woken for nothing
         park.known_seq = self.known_seq()
         park.stay = stay
 

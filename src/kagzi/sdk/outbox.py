@@ -20,6 +20,7 @@ RECEIVED_TAG = b"\x22"
 _OPERATION_TAG = b"\x1a"
 
 _LARGE_PART_BYTES = 256 * limits.KIB  # beyond it a part travels alone
+_LARGE_UNANSWERED = 4
 _LARGEST_PART_BYTES = limits.MESSAGE_HARD_BYTES - limits.KIB  # a part may be a message by itself
 
 
@@ -39,11 +40,12 @@ def field(tag: bytes, body: bytes) -> bytes:
 class Message:
     """Operations that were sent together."""
 
-    __slots__ = ("data", "settled", "unanswered")
+    __slots__ = ("data", "is_large", "settled", "unanswered")
 
     def __init__(self, data: bytes, unanswered: int) -> None:
         self.data = data
         self.unanswered = unanswered
+        self.is_large = False
         self.settled: asyncio.Event | None = None  # for one who waits until all of them are answered
 
 
@@ -113,6 +115,7 @@ class Outbox:
         self._too_large: list[tuple[Sent, bytes]] = []
         self._large: deque[tuple[OutPort, bytes, list[Sent]]] = deque()
         self._large_ports: Counter[OutPort] = Counter()
+        self._large_unanswered = 0
 
     # --- filling -------------------------------------------------------------------------------------------------------
 
@@ -143,8 +146,8 @@ class Outbox:
     def take(self) -> list[bytes]:
         """What is due, as messages of about MESSAGE_SOFT_BYTES at most. From now on they are kept until answered.
 
-        One large part at a time: what other runs say meanwhile goes before the next one. What a run says after a large part of its
-        own stays behind that.
+        One large part at a time, and few that are not answered: what other runs say meanwhile goes before the next one, and does
+        not wait at the server behind what that cannot take yet. What a run says after a large part of its own stays behind it.
         """
         due, self._due = self._due, []
         taken: list[bytes] = []
@@ -168,7 +171,7 @@ class Outbox:
                 size += len(part)
         if parts:
             taken.append(self._keep(parts, inside))
-        if self._large:
+        if self._large and self._large_unanswered < _LARGE_UNANSWERED:
             taken.append(self._take_large())
         return taken
 
@@ -179,7 +182,10 @@ class Outbox:
             del self._large_ports[port]
         if self._large:
             self._wake()
-        return self._keep([part], operations)
+        data = self._keep([part], operations)
+        self._messages[-1].is_large = True
+        self._large_unanswered += 1
+        return data
 
     def _keep(self, parts: list[bytes], inside: list[Sent]) -> bytes:
         message = Message(b"".join(parts), len(inside))
@@ -215,6 +221,10 @@ class Outbox:
                 message.data = b""  # it may stay behind an older one for a while
                 if message.settled is not None:
                     message.settled.set()
+                if message.is_large:
+                    self._large_unanswered -= 1
+                    if self._large:
+                        self._wake()
             while messages and not messages[0].unanswered:
                 messages.popleft()
         return sent

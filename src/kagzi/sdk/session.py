@@ -253,7 +253,9 @@ class Session:
         message = self._on_trial
         ports = [] if message is None else self._outbox.ports_of(message)
         if not ports:
-            logger.error("the server sent more than this worker reads at once: %s. Looking for the run it was for.", problem)
+            logger.error(
+                "the server sent more than this worker reads at once: %s. Looking for the run it was for.", problem
+            )
             self._one_by_one = True
             return
         for port in ports:

@@ -72,5 +72,5 @@ class UnreadStream:
         self._room.set()
 
 
-def _nobody(full: bool) -> None:  # noqa: FBT001  what it was told
+def _nobody(full: bool) -> None:
     """Until somebody listens."""

@@ -46,11 +46,32 @@ def complete(port: OutPort, step_id: str, output: bytes = b"1", on_answer: Calla
 
 
 def everything(outbox: Outbox) -> list[bytes]:
-    """What leaves as often as it is asked."""
+    """What leaves as often as it is asked, if each is answered."""
     messages: list[bytes] = []
     while taken := outbox.take():
         messages += taken
+        for _, _, ids in [run for message in taken for run in read(message)]:
+            for id in ids:
+                outbox.answered(id)
     return messages
+
+
+def test_few_large_operations_are_sent_before_one_is_answered() -> None:
+    woken = Woken()
+    for name in "abcdefgh":
+        complete(woken.port(name), "s", b"x" * (limits.PAYLOAD_BYTES - 10))
+    sent = [message for _ in range(8) for message in woken.outbox.take()]
+    assert len(sent) == 4
+    complete(woken.port("small"), "s")
+    assert [read(message)[0][0] for message in woken.outbox.take()] == ["small"]
+    wakes = woken.wakes
+    woken.outbox.answered(1)
+    assert woken.wakes == wakes + 1
+    assert [read(message)[0][0] for message in woken.outbox.take()] == ["e"]
+    assert [read(message)[0][0] for message in everything(woken.outbox)] == []
+    for id in (2, 3, 4, 5):
+        woken.outbox.answered(id)
+    assert [read(message)[0][0] for message in everything(woken.outbox)] == ["f", "g", "h"]
 
 
 @given(st.binary(max_size=70_000))

@@ -5,7 +5,17 @@ import msgspec
 from ...core.commands import BeatStep, DecideRace, RecordPatch, SetStatus, StartChild, WaitSignal
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.limits import STATUS_TEXT_BYTES
-from ...core.outcomes import ChildStarted, Deferred, Known, Outcome, Recorded, Refused, SignalBound, StepFailed, TimerSet
+from ...core.outcomes import (
+    ChildStarted,
+    Deferred,
+    Known,
+    Outcome,
+    Recorded,
+    Refused,
+    SignalBound,
+    StepFailed,
+    TimerSet,
+)
 from ...core.records import Payload
 from ...core.seams import Dice
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
