@@ -378,12 +378,16 @@ async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_
     """However many there are: one more that fills the total leaves the others what they need."""
     journal = make_journal(notebook, total_bytes=8 * limits.MIB)
     sizes = dict.fromkeys((f"ns-{n}" for n in range(40)), 0)
+
+    def fill(namespace: str) -> None:
+        while True:
+            operation = completion("run", namespace=namespace, size=limits.MIB // 4)
+            journal.submit_many([(0, operation)], lambda _: None)
+            sizes[namespace] += len(operation.output.data)
+
     for namespace in sizes:
         with pytest.raises(ResourceExhausted, match="journal_total_bytes"):
-            while True:
-                operation = completion("run", namespace=namespace, size=limits.MIB // 4)
-                journal.submit_many([(0, operation)], lambda _: None)
-                sizes[namespace] += len(operation.output.data)
+            fill(namespace)
     greedy, *others = sizes.values()
     assert greedy <= 9 * limits.MIB
     assert all(limits.JOURNAL_SHARE_BYTES <= size <= limits.JOURNAL_SHARE_BYTES + limits.MIB for size in others[8:])

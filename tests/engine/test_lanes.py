@@ -43,55 +43,62 @@ def entry(run: str, number: int, size: int) -> Entry:
     return command, weight_bytes(command), SINKS[run == "c"], number
 
 
+class Journaled:
+    """A lane, what was written of it, and which runs are locked."""
+
+    def __init__(self) -> None:
+        self.lane = Lane()
+        self.added = 0
+        self.locked: set[str] = set()
+        self.done: dict[str, list[int]] = {run: [] for run in RUNS}
+
+    def play(self, event: str, value: Any, size: int = 0) -> None:
+        match event:
+            case "add":
+                self.lane.add(entry(value, self.added, size))
+                self.added += 1
+            case "hold":
+                self.lane.hold_back(SINKS[value])
+            case "let_go":
+                self.lane.let_go(SINKS[value])
+            case "busy":
+                self.write(busy=value)
+            case "defer":
+                self.write(defer_from=value)
+            case _:
+                self.locked.discard(value)
+                self.lane.bring_back(value)
+
+    def write(self, *, busy: str = "", defer_from: int = 1_000) -> None:
+        batch = self.lane.gather()
+        assert sum(each[1] for each in batch) <= 2 * limits.BATCH_BYTES + 2_000
+        assert self.locked.isdisjoint(each[0].run.run_id for each in batch)
+        aside = [each for each in batch if each[0].run.run_id == busy]
+        others = [each for each in batch if each[0].run.run_id != busy]
+        begun = {run: [each for each in others[:defer_from] if each[0].run.run_id == run] for run in RUNS}
+        for run, entries in begun.items():
+            self.done[run] += [each[3] for each in entries]
+        if aside:
+            self.lane.set_aside(busy, aside)
+            self.locked.add(busy)
+        self.lane.put_back(others[defer_from:])
+
+    def write_all(self) -> None:
+        self.lane.let_all_go()
+        for run in tuple(self.locked):
+            self.play("bring_back", run)
+        while self.lane:
+            self.write()
+
+
 @given(st.lists(events, max_size=40))
 def test_order_and_count_hold_whatever_happens(script: list[tuple[Any, ...]]) -> None:
-    lane = Lane()
-    added = 0
-    locked: set[str] = set()
-    done: dict[str, list[int]] = {run: [] for run in RUNS}
-
-    def write(*, busy: str = "", defer_from: int = 1_000) -> None:
-        batch = lane.gather()
-        assert sum(each[1] for each in batch) <= 2 * limits.BATCH_BYTES + 2_000
-        aside: dict[str, list[Entry]] = {}
-        deferred: list[Entry] = []
-        for place, each in enumerate(batch):
-            run = each[0].run.run_id
-            assert run not in locked
-            if run == busy:
-                aside.setdefault(run, []).append(each)
-            elif place >= defer_from or any(run == other[0].run.run_id for other in deferred):
-                deferred.append(each)
-            else:
-                done[run].append(each[3])
-        for run, entries in aside.items():
-            lane.set_aside(run, entries)
-            locked.add(run)
-        lane.put_back(deferred)
-
+    journaled = Journaled()
     for event in script:
-        match event:
-            case ("add", run, size):
-                lane.add(entry(run, added, size))
-                added += 1
-            case ("hold", which):
-                lane.hold_back(SINKS[which])
-            case ("let_go", which):
-                lane.let_go(SINKS[which])
-            case ("busy", run):
-                write(busy=run)
-            case ("defer", place):
-                write(defer_from=place)
-            case (_, run):
-                locked.discard(run)
-                lane.bring_back(run)
-    lane.let_all_go()
-    for run in locked:
-        lane.bring_back(run)
-    locked.clear()
-    while lane:
-        write()
-    assert sum(map(len, done.values())) == added, "nothing is lost and nothing is written twice"
+        journaled.play(*event)
+    journaled.write_all()
+    lane, done = journaled.lane, journaled.done
+    assert sum(map(len, done.values())) == journaled.added, "nothing is lost and nothing is written twice"
     for numbers in done.values():
         assert numbers == sorted(numbers)
     assert not lane.aside

@@ -51,8 +51,8 @@ def everything(outbox: Outbox) -> list[bytes]:
     while taken := outbox.take():
         messages += taken
         for _, _, ids in [run for message in taken for run in read(message)]:
-            for id in ids:
-                outbox.answered(id)
+            for number in ids:
+                outbox.answered(number)
     return messages
 
 
@@ -69,8 +69,8 @@ def test_few_large_operations_are_sent_before_one_is_answered() -> None:
     assert woken.wakes == wakes + 1
     assert [read(message)[0][0] for message in woken.outbox.take()] == ["e"]
     assert [read(message)[0][0] for message in everything(woken.outbox)] == []
-    for id in (2, 3, 4, 5):
-        woken.outbox.answered(id)
+    for number in (2, 3, 4, 5):
+        woken.outbox.answered(number)
     assert [read(message)[0][0] for message in everything(woken.outbox)] == ["f", "g", "h"]
 
 
