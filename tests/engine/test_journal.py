@@ -13,6 +13,7 @@ from kagzi.core.outcomes import Busy, Deferred, Outcome, Recorded, Refused
 from kagzi.core.records import Lease, Payload, RunKey
 from kagzi.engine import journal as journal_module
 from kagzi.engine.journal import Journal
+from kagzi.engine.lanes import Lane
 from kagzi.engine.outages import Outages
 from kagzi.store.protocol import LeaseTerms
 from tests.engine.parties import TIMEOUT_S, Gate, MovableClock
@@ -376,7 +377,7 @@ async def test_what_is_held_back_is_written_when_the_journal_stops(journal: Jour
 
 async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_its_share(notebook: Notebook) -> None:
     """However many there are: one more that fills the total leaves the others what they need."""
-    journal = make_journal(notebook, total_bytes=8 * limits.MIB)
+    journal = make_journal(notebook, lane=Lane(total_bytes=8 * limits.MIB))
     sizes = dict.fromkeys((f"ns-{n}" for n in range(40)), 0)
 
     def fill(namespace: str) -> None:

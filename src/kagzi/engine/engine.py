@@ -19,6 +19,7 @@ from .explain import Explanations
 from .holders import Holders
 from .housekeeping import Chore, Housekeeping
 from .journal import Journal
+from .lanes import Lane
 from .leases import Leases
 from .matcher import Matcher
 from .namespace_chores import CHORE as NAMESPACE_CHORE
@@ -71,13 +72,8 @@ class Engine:
         self.watching = Watching(store)
         self._presence = Presence(settings, alone=isinstance(bus, NullBus))
         self._beats = Beats(clock, self._presence.refresh_s)
-        self._journal = Journal(
-            store,
-            clock=clock,
-            terms=self._leases.terms,
-            outages=self._outages,
-            total_bytes=settings.journal_total_bytes,
-        )
+        queued = Lane(total_bytes=settings.journal_total_bytes)
+        self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages, lane=queued)
         self._matcher = Matcher(
             store,
             clock=clock,

@@ -41,14 +41,14 @@ class Journal:
         terms: Callable[[int], LeaseTerms],
         outages: Outages,
         outage_limit_s: float = OUTAGE_LIMIT_S,
-        total_bytes: int = limits.JOURNAL_TOTAL_BYTES,
+        lane: Lane | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
         self._outages = outages
         self._outage_limit_s = outage_limit_s
-        self._lane = Lane(total_bytes=total_bytes)
+        self._lane = Lane() if lane is None else lane
         self._turns = Turns()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()

@@ -2,7 +2,7 @@
 answer to one small operation before it sends the next would get on by one for each."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 from ..core import limits
@@ -30,7 +30,7 @@ class Turns:
         self._timer = asyncio.get_running_loop().call_at(self._large_at, then)
 
     @contextmanager
-    def batch(self, sizes: Iterable[int]) -> Iterator[None]:
+    def batch(self, sizes: Iterable[int]) -> Generator[None]:
         """While it is written."""
         time = asyncio.get_running_loop().time
         has_small = has_large = False
