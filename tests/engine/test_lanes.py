@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core import limits
@@ -91,6 +91,7 @@ class Journaled:
             self.write()
 
 
+@settings(deadline=None)
 @given(st.lists(events, max_size=40))
 def test_order_and_count_hold_whatever_happens(script: list[tuple[Any, ...]]) -> None:
     journaled = Journaled()

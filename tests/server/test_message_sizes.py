@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core import limits
@@ -176,6 +176,7 @@ def test_every_field_of_an_answer_is_shown_here() -> None:
     assert {each.name for each in pb.OperationAnswer.DESCRIPTOR.oneofs_by_name["kind"].fields} == kinds
 
 
+@settings(deadline=None)
 @given(
     st.one_of(
         st.builds(Known, strategies.history_steps),
@@ -186,6 +187,7 @@ def test_an_answer_is_never_larger_than_it_is_counted(outcome: Outcome) -> None:
     assert write_answer(2**62, outcome, 0).ByteSize() <= outcome_bytes(outcome)
 
 
+@settings(deadline=None)
 @given(strategies.claimed_runs, strategies.history_steps, strategies.errors)
 def test_runs_steps_and_errors_are_never_larger_than_they_are_counted(
     claimed: ClaimedRun, step: HistoryStep, error: ErrorDetail
