@@ -35,6 +35,7 @@ TRANSFER_ROWS = 200  # read or written at a time
 TRANSFER_BYTES = 1 * MIB  # likewise, more or less
 JOURNAL_QUEUE_OPERATIONS = 50_000  # per namespace; beyond it callers get RESOURCE_EXHAUSTED
 JOURNAL_QUEUE_BYTES = 64 * MIB  # likewise
+SESSION_OPERATIONS = 1_000  # of one worker that wait to be written; beyond it nothing more is read from it
 JOURNAL_TOTAL_BYTES = 128 * MIB  # of all namespaces together; beyond it each has its share
 JOURNAL_SHARE_BYTES = 1 * MIB  # what a namespace may queue however much the others have
 UNREAD_SESSION_BYTES = (

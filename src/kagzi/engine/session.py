@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from ..core import outcomes
+from ..core import limits, outcomes
 from ..core.commands import Command
 from ..core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from ..core.ids import is_uuid
@@ -73,6 +73,8 @@ class Session(Taker):
         self._in_flight = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._few_in_flight = asyncio.Event()
+        self._few_in_flight.set()
         self.sink = self._settled
         self._reading = True
         self.held: dict[str, Holding] = {}
@@ -137,7 +139,8 @@ class Session(Taker):
     # --- what the worker says ---------------------------------------------------------------------------------------------------
 
     async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
-        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full.
+        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full, or if
+        the worker has as many unwritten as it may: others of its namespace would wait behind them.
 
         Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
         """
@@ -158,11 +161,15 @@ class Session(Taker):
                 answers.append((operation_id, refused(error)))
         if answers:
             self._answer(answers)
-        if accepted:
+        for first in range(0, len(accepted), limits.BATCH_OPERATIONS):
+            part = accepted[first : first + limits.BATCH_OPERATIONS]
+            await self._few_in_flight.wait()
             await self._keeper.journal.room(namespace)
-            self._keeper.journal.submit_many(accepted, self.sink)
-            self._in_flight += len(accepted)
+            self._keeper.journal.submit_many(part, self.sink)
+            self._in_flight += len(part)
             self._quiet.clear()
+            if self._in_flight >= limits.SESSION_OPERATIONS:
+                self._few_in_flight.clear()
 
     async def heartbeat(self, held: Sequence[Held]) -> None:
         """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices."""
@@ -268,6 +275,8 @@ class Session(Taker):
 
     def _settled(self, answers: list[tuple[int, Outcome]]) -> None:
         self._in_flight -= len(answers)
+        if self._in_flight < limits.SESSION_OPERATIONS:
+            self._few_in_flight.set()
         if self._in_flight == 0:
             self._quiet.set()
         self._answer(answers)
