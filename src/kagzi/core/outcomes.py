@@ -130,6 +130,7 @@ class Started(msgspec.Struct, frozen=True, gc=False):
     at: Timestamp
     stirred: tuple[Stirred, ...] = ()  # by `replace`: parents of the run that was ended
     ousted: tuple[Ousted, ...] = ()
+    replaced: str = ""  # by `replace`: the run that was ended
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):

@@ -233,6 +233,16 @@ def batch_size(items: Sequence[object], limit: int, field: str) -> None:
         raise InvalidArgument(f"{field} has {len(items)} items; the limit is {limit}. Send several.", field=field)
 
 
+def leases(held: Sequence[object]) -> None:
+    if len(held) > limits.HEARTBEAT_LEASES:
+        raise InvalidArgument(
+            f"held names {len(held)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
+            "(max_concurrent). Name only what this worker holds.",
+            field="held",
+            metadata={"limit": "heartbeat_leases"},
+        )
+
+
 def key(namespace: str, run: str) -> RunKey:
     name(namespace, "namespace")
     run_id(run)

@@ -7,6 +7,7 @@ from functools import partial
 
 from ..core.errors import InternalError
 from ..core.limits import Settings
+from ..core.records import RunKey
 from ..core.seams import Clock, Dice, Ids
 from ..core.times import Timestamp
 from ..store.protocol import Bus, Cascaded, Fired, Horizon, NullBus, Poke, Store, TypeKey, Wake
@@ -302,6 +303,8 @@ class Engine:
 
     def _on_wake(self, wake: Wake) -> None:
         self._matcher.mark_all(wake.pending)
+        if wake.ended_runs:
+            self._waits.look(RunKey(*ended) for ended in wake.ended_runs)
         for namespace in wake.ended:
             self._waits.look_in(namespace)
         if wake.pokes:
@@ -326,7 +329,7 @@ class Engine:
         self._woken(fired.woken)
         self.sessions.lost_leases(fired.lost)
         for end in fired.ended:
-            self._wakeups.ended(end.run.namespace)
+            self._wakeups.ended(end.run)
             self._matcher.permit_free(end.run.namespace)
             self.sessions.run_ended(end.run.run_id)
         if fired.ended:

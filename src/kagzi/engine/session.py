@@ -15,6 +15,7 @@ from ..core.records import ClaimedRun, Held, WorkerRecord
 from ..core.states import WorkerStatus
 from ..core.workers import Trouble
 from ..store.protocol import Renewal
+from . import checks
 from .beats import Beats
 from .holders import Holders, Holding
 from .journal import Journal
@@ -152,7 +153,8 @@ class Session(Taker):
             self._quiet.clear()
 
     async def heartbeat(self, held: Sequence[Held]) -> None:
-        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices."""
+        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises InvalidArgument."""
+        checks.leases(held)
         self._heard()
         self.received(held)
         self._keeper.beats.note((self.namespace, self.worker_id), len(self.held))

@@ -13,6 +13,7 @@ from ..core.seams import Clock
 from ..core.states import WorkerStatus
 from ..core.times import Timestamp
 from ..store.protocol import Poke, Renewal
+from . import checks
 from .beats import Beats
 from .holders import Holders, Holding
 from .journal import Journal
@@ -67,6 +68,7 @@ class Sessions:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+        checks.leases(held)
         for item in held:
             if item.run.namespace != worker.namespace:
                 raise InvalidArgument("held names a run of another namespace.", field="held")

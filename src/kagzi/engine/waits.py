@@ -127,6 +127,8 @@ class WaitHub:
         live = self._live.get(run.namespace)
         if live is not None:
             live.pop(run.run_id, None)
+            if not live:
+                del self._live[run.namespace]
 
     def tell(self, ends: Iterable[RunEnd]) -> None:
         parcels: dict[Waits, list[RunEnd]] = {}
@@ -145,7 +147,7 @@ class WaitHub:
 
     def look(self, runs: Iterable[RunKey]) -> None:
         for run in runs:
-            self._live.get(run.namespace, {}).pop(run.run_id, None)
+            self.ended_here(run)
             if run in self._waiting:
                 self._to_look[run] = None
         if self._to_look:

@@ -219,7 +219,7 @@ async def _replace(
             return dict(made)
         stirred = await tell_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
         ousted = (await doors.oust(now)).get(command.run.run_id, ())
-        return {index: msgspec.structs.replace(made[index], stirred=stirred, ousted=ousted)}
+        return {index: msgspec.structs.replace(made[index], stirred=stirred, ousted=ousted, replaced=run_id)}
 
     try:
         return await _again_if_moved(session, act)

@@ -11,7 +11,7 @@ Rules that hold for every verb:
 from typing import Protocol
 
 from .bulk import BulkVerbs
-from .bus import LOOK_AGAIN, Bus, NullBus, Poke, Wake
+from .bus import LOOK_AGAIN, Bus, EndedRun, NullBus, Poke, Wake
 from .events import EventVerbs
 from .hot import Claimed, Fired, Horizon, HotVerbs, LeaseTerms, Overdue, Renewal, TypeKey, Want, WorkerBeat
 from .namespaces import NamespaceVerbs
@@ -33,6 +33,7 @@ __all__ = [
     "Changed",
     "Claimed",
     "DueSchedules",
+    "EndedRun",
     "Fired",
     "FiredSchedule",
     "Firing",

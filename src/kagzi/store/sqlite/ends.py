@@ -18,6 +18,7 @@ class Told:
     def __init__(self) -> None:
         self.stirred: tuple[Stirred, ...] = ()
         self.has_children = False
+        self.replaced = ""  # the run that a start took the place of
 
 
 def cancelled(reason: str, note: str = "") -> ErrorDetail:

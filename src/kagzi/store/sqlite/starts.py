@@ -57,8 +57,8 @@ def start_one(wave: Wave, command: StartRun) -> Outcome:
     created = _create_if_allowed(wave, command, namespace)
     if isinstance(created, Started):
         note_start(wave.writer, namespace, wave.now)
-    if told.stirred and isinstance(created, Started):
-        created = msgspec.structs.replace(created, stirred=told.stirred)
+    if told.replaced and isinstance(created, Started):
+        created = msgspec.structs.replace(created, stirred=told.stirred, replaced=told.replaced)
     return _signal(wave, command, created)
 
 
@@ -148,6 +148,7 @@ def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | 
         subject_id=command.run.run_id,
     )
     end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now, told)
+    told.replaced = run_id
     return None
 
 
