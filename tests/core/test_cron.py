@@ -5,10 +5,9 @@ from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 import pytest
+from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from cronsim import CronSim, CronSimError
 
 from kagzi.core.cron import Cron, Interval, Times
 from kagzi.core.cron_search import Search
@@ -243,4 +242,3 @@ def test_years_in_which_nothing_matches_cost_a_few_steps(expression: str, most_s
     found = list(islice(Times(cron).after(at("2026-01-01T00:00:00+00:00")), 50))
     assert len(found) == 50
     assert cron.steps - before <= 50 * most_steps_a_time
-

@@ -39,7 +39,6 @@ from .transfer_checks import Checker, on_line
 
 STALE_S = 60.0
 _TRIES = 5
-_FIRST_ROWS = 20
 _ORDER = (StepImage, AttemptImage, SignalImage, LinkImage)
 
 Image = TypeVar("Image", bound=Part)
@@ -307,21 +306,12 @@ async def _lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 async def _paged(
     read: Callable[[Image | None, int], Awaitable[Sequence[Image]]],
 ) -> AsyncIterator[Image]:
-    """All of them, page by page; pages grow while their rows are small."""
-    last: Image | None = None
-    rows = _FIRST_ROWS
-    while True:
-        page = await read(last, rows)
+    """All of them, page by page: the store ends pages at a number of bytes."""
+    page = await read(None, limits.TRANSFER_ROWS)
+    while page:
         for each in page:
             yield each
-        if len(page) < rows:
-            return
-        last = page[-1]
-        size = sum(len(msgspec.json.encode(each)) for each in page)
-        if size < limits.TRANSFER_BYTES // 4:
-            rows = min(rows * 2, limits.TRANSFER_ROWS)
-        elif size > limits.TRANSFER_BYTES:
-            rows = max(rows // 2, 1)
+        page = await read(page[-1], limits.TRANSFER_ROWS)
 
 
 def _moved(run_id: str) -> PreconditionFailed:

@@ -18,7 +18,7 @@ class NamespaceDesk(Links):
             return await namespaces.get_namespace(session, namespace)
 
     async def list_namespaces(self, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
-        async with self._questions.use() as session:
+        async with self._scan("") as session:
             return await namespaces.list_namespaces(session, cursor, limit)
 
     async def put_namespace(self, record: NamespaceRecord, now: Timestamp, *, new: bool = False) -> bool:
@@ -42,7 +42,7 @@ class NamespaceDesk(Links):
             return await namespaces.purge_namespace(session, namespace, limit)
 
     async def measure_runs(self, namespace: str, after: Cursor | None, limit: int) -> Measured:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await namespaces.measure_runs(session, namespace, after, limit)
 
     async def note_stored_bytes(self, namespace: str, stored_bytes: int, now: Timestamp) -> None:

@@ -32,7 +32,7 @@ class ScheduleDesk(Links):
     async def list_schedules(
         self, namespace: str, *, workflow_type: str | None, cursor: Cursor | None, limit: int
     ) -> Rows[ScheduleRecord]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await schedules.list_schedules(session, namespace, workflow_type, cursor, limit)
 
     async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
@@ -40,7 +40,7 @@ class ScheduleDesk(Links):
             return await schedules.delete_schedule(session, namespace, schedule_id, limit)
 
     async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await schedules.list_fires(session, namespace, schedule_id, cursor, limit)
 
     async def forget_fires(self, before: Timestamp, limit: int) -> bool:

@@ -11,6 +11,7 @@ from ...core.times import Timestamp
 from ..protocol import DueSchedules
 from ..schedule_book import read_spec, write_spec
 from .connections import Row, Session, columns
+from .pages import read_page
 from .refusals import namespace_disabled, resource_exhausted
 
 
@@ -131,9 +132,9 @@ async def list_schedules(
     newer = cursor is not None and cursor.direction == "prev"
     name = "list_schedules_newer" if newer else "list_schedules_older"
     place = (None, None) if cursor is None else (cursor.at, cursor.id)
-    rows = await session.read(name, namespace, workflow_type, *place, limit + 1)
-    records = [read_schedule(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(records) if newer else records), has_more=len(rows) > limit)
+    rows, more = await read_page(session, name, namespace, workflow_type, *place, limit + 1, limit=limit)
+    records = [read_schedule(row) for row in rows]
+    return Rows(tuple(reversed(records) if newer else records), has_more=more)
 
 
 async def delete_schedule(session: Session, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
@@ -153,9 +154,9 @@ async def list_fires(
     newer = cursor is not None and cursor.direction == "prev"
     name = "list_fires_newer" if newer else "list_fires_older"
     place = (None, None) if cursor is None else (cursor.at, cursor.id == "0")
-    rows = await session.read(name, namespace, schedule_id, *place, limit + 1)
-    fires = [read_fire(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(fires) if newer else fires), has_more=len(rows) > limit)
+    rows, more = await read_page(session, name, namespace, schedule_id, *place, limit + 1, limit=limit)
+    fires = [read_fire(row) for row in rows]
+    return Rows(tuple(reversed(fires) if newer else fires), has_more=more)
 
 
 async def due_schedules(session: Session, now: Timestamp, limit: int) -> DueSchedules:

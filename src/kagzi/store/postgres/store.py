@@ -161,11 +161,11 @@ class PostgresStore(
             return await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
 
     async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await run_questions.list_runs(session, namespace, where, cursor, limit)
 
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await run_questions.count_runs(session, namespace, where, cap)
 
     async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
@@ -219,7 +219,7 @@ class PostgresStore(
     async def list_steps(
         self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
     ) -> Rows[StepRecord] | None:
-        async with self._questions.use() as session:
+        async with self._scan(run.namespace) as session:
             return await steps.list_steps(
                 session, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
             )

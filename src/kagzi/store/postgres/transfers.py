@@ -25,6 +25,7 @@ from ..protocol.transfers import Entrance, Imported
 from .connections import CONTENTION, Row, Session, columns
 from .kinship import MovedError, tell_parents
 from .links import Links
+from .pages import read_page
 from .revivals import catch_up
 from .transfer_rows import (
     CODE_OF_ON_CLOSE,
@@ -51,20 +52,23 @@ class TransferDesk(Links):
     async def export_run(self, run: RunKey) -> RunImage | None:
         if not is_uuid(run.run_id):
             return None
-        rows = await self._ask("export_run", run.run_id, run.namespace)
+        async with self._questions.use() as session:
+            rows = await session.read("export_run", run.run_id, run.namespace)
         return read_run_image(rows[0]) if rows else None
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
-        return [read_step_image(row) for row in await self._ask("export_steps", run.run_id, after_begun_seq, limit)]
+        rows = await self._export(run, "export_steps", after_begun_seq, limit=limit)
+        return [read_step_image(row) for row in rows]
 
     async def export_attempts(self, run: RunKey, after: tuple[str, int], limit: int) -> Sequence[AttemptImage]:
-        return [read_attempt_image(row) for row in await self._ask("export_attempts", run.run_id, *after, limit)]
+        return [read_attempt_image(row) for row in await self._export(run, "export_attempts", *after, limit=limit)]
 
     async def export_signals(self, run: RunKey, after_number: int, limit: int) -> Sequence[SignalImage]:
-        return [read_signal_image(row) for row in await self._ask("export_signals", run.run_id, after_number, limit)]
+        rows = await self._export(run, "export_signals", after_number, limit=limit)
+        return [read_signal_image(row) for row in rows]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        rows = await self._ask("export_links", run.run_id, after_step_id, limit)
+        rows = await self._export(run, "export_links", after_step_id, limit=limit)
         return [LinkImage(step_id=row["step_id"], child_run_id=row["child_run_id"]) for row in rows]
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
@@ -100,9 +104,9 @@ class TransferDesk(Links):
         async with self._questions.use() as session:
             await session.write("abandon_imports", token, stale_before)
 
-    async def _ask(self, statement: str, *given: object) -> Sequence[Row]:
-        async with self._questions.use() as session:
-            return await session.read(statement, *given)
+    async def _export(self, run: RunKey, statement: str, *after: object, limit: int) -> Sequence[Row]:
+        async with self._scan(run.namespace) as session:
+            return (await read_page(session, statement, run.run_id, *after, limit, limit=limit))[0]
 
 
 class _TakenError(Exception):

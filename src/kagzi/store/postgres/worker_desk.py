@@ -58,7 +58,7 @@ class WorkerDesk(Links):
         limit: int,
         alive_since: Timestamp = 0,
     ) -> Rows[WorkerRecord]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await workers.list_workers(
                 session,
                 namespace,
@@ -72,7 +72,7 @@ class WorkerDesk(Links):
     async def list_worker_events(
         self, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
     ) -> Rows[WorkerEvent]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await workers.list_worker_events(session, namespace, worker_id=worker_id, cursor=cursor, limit=limit)
 
     async def forget_workers(self, before: Timestamp, limit: int) -> int:

@@ -82,7 +82,8 @@ class RunVerbs(Protocol):
         ...
 
     async def ends_of(self, runs: Sequence[RunKey], /) -> Sequence[RunEnd | RunStatus | None]:
-        """For each: how it ended, its status if it has not, None if there is no such run."""
+        """For each: how it ended, its status if it has not, None if there is no such run. Answers for as many of them, from the
+        first, as make a page of bytes; at least one."""
         ...
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:

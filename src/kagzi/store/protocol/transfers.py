@@ -24,7 +24,8 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 class TransferVerbs(Protocol):
-    """A run comes in bit by bit: its history first, which nobody can see, then the run itself, which makes it whole at once."""
+    """A run comes in bit by bit: its history first, which nobody can see, then the run itself, which makes it whole at once. It
+    goes out in pages, which end at a number of bytes, too: the last one is empty."""
 
     async def export_run(self, run: RunKey) -> RunImage | None:
         """None: no such run."""

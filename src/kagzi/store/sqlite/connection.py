@@ -11,7 +11,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
+from ...core import limits
 from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
+from ..pages import ROW_BYTES
 from .statements import SQL, SQL_MANY
 
 Answer = TypeVar("Answer")
@@ -22,11 +24,14 @@ MEMORY = ":memory:"
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables; UPDATE FROM and RETURNING are older
 BUSY_TIMEOUT_MS = 5_000
 
+WRITER_CACHE_KIB = 65_536
+READER_CACHE_KIB = 16_384
+SCAN_CACHE_KIB = 8_192
+
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
     "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -65536",  # KiB
     "PRAGMA wal_autocheckpoint = 32000",  # pages; see folding.py, which does it earlier and outside of commits
     "PRAGMA journal_size_limit = 67108864",
 )
@@ -57,7 +62,23 @@ class Database:
         cursor.close()
         return row
 
-    def cursor(self, name: str, given: Sequence[Any]) -> sqlite3.Cursor:
+    def page(self, name: str, given: Sequence[Any] | dict[str, Any], limit: int) -> tuple[list[Row], bool]:
+        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further row is read
+        than the one that tells so; the statement asks for one row more than `limit`."""
+        cursor = self.cursor(name, given)
+        rows: list[Row] = []
+        size = 0
+        try:
+            for row in cursor:
+                size += _bytes_of(row)
+                if len(rows) == limit or (rows and size > limits.PAGE_BYTES):
+                    return rows, True
+                rows.append(row)
+        finally:
+            cursor.close()
+        return rows, False
+
+    def cursor(self, name: str, given: Sequence[Any] | dict[str, Any]) -> sqlite3.Cursor:
         """Rows one by one; close it when done."""
         self.statements += 1
         return self._connection.execute(SQL[name], given)
@@ -115,6 +136,10 @@ class Database:
         [(_busy, pages, _folded)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return int(pages)
 
+    def interrupt(self) -> None:
+        """From any thread: what is being read fails now."""
+        self._connection.interrupt()
+
     def close(self) -> None:
         self._connection.close()
 
@@ -122,6 +147,20 @@ class Database:
         with contextlib.suppress(sqlite3.Error):  # what is not folded into the file now is read from the log next time
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
+
+
+def rows_within(rows: Sequence[Row], limit: int) -> int:
+    """How many of them, from the first, make a page."""
+    size = 0
+    for place, row in enumerate(rows[:limit]):
+        size += _bytes_of(row)
+        if place and size > limits.PAGE_BYTES:
+            return place
+    return min(len(rows), limit)
+
+
+def _bytes_of(row: Row) -> int:
+    return ROW_BYTES + sum(len(value) for value in row if value.__class__ is bytes or value.__class__ is str)
 
 
 class Lane:
@@ -215,12 +254,12 @@ def check_library() -> None:
         )
 
 
-def connect(path: str) -> Database:
-    """Open an existing file, or memory, for this thread alone."""
+def connect(path: str, cache_kib: int = WRITER_CACHE_KIB) -> Database:
+    """Open an existing file, or memory, for this thread alone. `cache_kib` counts against the memory of the process."""
     try:
         connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
         database = Database(connection)
-        for pragma in _PRAGMAS:
+        for pragma in (*_PRAGMAS, f"PRAGMA cache_size = -{cache_kib}"):
             database.execute(pragma)
         if path != MEMORY:
             database.execute("PRAGMA journal_mode = WAL")

@@ -148,9 +148,9 @@ def list_schedules(
         "id": None if cursor is None else cursor.id,
         "limit": limit + 1,
     }
-    rows = database.rows("list_schedules_newer" if newer else "list_schedules_older", given)
-    records = [_read_schedule(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(records) if newer else records), has_more=len(rows) > limit)
+    rows, more = database.page("list_schedules_newer" if newer else "list_schedules_older", given, limit)
+    records = [_read_schedule(row) for row in rows]
+    return Rows(tuple(reversed(records) if newer else records), has_more=more)
 
 
 def delete_schedule(writer: Writer, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
@@ -169,9 +169,9 @@ def list_fires(database: Database, namespace: str, schedule_id: str, cursor: Cur
     newer = cursor is not None and cursor.direction == "prev"
     place = {"at": None, "skipped": None} if cursor is None else {"at": cursor.at, "skipped": int(cursor.id != "0")}
     given = {"namespace": namespace, "schedule_id": schedule_id, "limit": limit + 1} | place
-    rows = database.rows("list_fires_newer" if newer else "list_fires_older", given)
-    fires = [_read_fire(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(fires) if newer else fires), has_more=len(rows) > limit)
+    rows, more = database.page("list_fires_newer" if newer else "list_fires_older", given, limit)
+    fires = [_read_fire(row) for row in rows]
+    return Rows(tuple(reversed(fires) if newer else fires), has_more=more)
 
 
 def due_schedules(database: Database, now: Timestamp, limit: int) -> DueSchedules:

@@ -105,10 +105,10 @@ class SqliteStore(
         return await self._read(run_rows.get_run, namespace, run_id, workflow_id)
 
     async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        return await self._read(run_rows.list_runs, namespace, where, cursor, limit)
+        return await self._scan(namespace, run_rows.list_runs, namespace, where, cursor, limit)
 
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        return await self._read(run_rows.count_runs, namespace, where, cap)
+        return await self._scan(namespace, run_rows.count_runs, namespace, where, cap)
 
     async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
         return await self._read(run_rows.ends_of, runs) if runs else []
@@ -149,9 +149,8 @@ class SqliteStore(
     async def list_steps(
         self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
     ) -> Rows[StepRecord] | None:
-        return await self._read(
-            steps.list_steps, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
-        )
+        given = {"name": name, "after_begun_seq": after_begun_seq, "limit": limit, "payloads": payloads}
+        return await self._scan(run.namespace, lambda database: steps.list_steps(database, run, **given))
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
         return await self._read(steps.get_step, run, step_id)

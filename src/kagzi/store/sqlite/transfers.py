@@ -40,20 +40,26 @@ class TransferDesk(Lanes):
         return None if row is None else read_run_image(row)
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
-        rows = await self._read(Database.rows, "export_steps", (run.run_id, after_begun_seq, limit))
-        return [read_step_image(row) for row in rows]
+        given = (run.run_id, after_begun_seq, limit)
+        return [read_step_image(row) for row in await self._export(run, "export_steps", given, limit)]
 
     async def export_attempts(self, run: RunKey, after: tuple[str, int], limit: int) -> Sequence[AttemptImage]:
         given = {"run_id": run.run_id, "step_id": after[0], "seq": after[1], "limit": limit}
-        return [read_attempt_image(row) for row in await self._read(Database.rows, "export_attempts", given)]
+        return [read_attempt_image(row) for row in await self._export(run, "export_attempts", given, limit)]
 
     async def export_signals(self, run: RunKey, after_number: int, limit: int) -> Sequence[SignalImage]:
-        rows = await self._read(Database.rows, "export_signals", (run.run_id, after_number, limit))
+        rows = await self._export(run, "export_signals", (run.run_id, after_number, limit), limit)
         return [read_signal_image(row) for row in rows]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        rows = await self._read(Database.rows, "export_links", (run.run_id, after_step_id, limit))
+        rows = await self._export(run, "export_links", (run.run_id, after_step_id, limit), limit)
         return [LinkImage(step_id=step_id, child_run_id=child) for step_id, child in rows]
+
+    async def _export(
+        self, run: RunKey, statement: str, given: Sequence[Any] | dict[str, Any], limit: int
+    ) -> Sequence[Row]:
+        rows, _ = await self._scan(run.namespace, Database.page, statement, given, limit)
+        return rows
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
         return await self._change(_begin_import, run_id, token, now, stale_before)

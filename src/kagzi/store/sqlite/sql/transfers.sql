@@ -16,12 +16,17 @@ SELECT step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, 
 FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < 100 ORDER BY begun_seq LIMIT ?;
 
 -- name: export_attempts
--- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order.
-SELECT step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, iif(place < now, 0, seq)
-FROM (SELECT a.*, row_number() OVER (PARTITION BY a.step_id ORDER BY a.seq DESC) AS place, coalesce(s.attempt, 0) AS now
-      FROM step_attempts AS a LEFT JOIN steps AS s ON s.run_id = a.run_id AND s.step_id = a.step_id
-      WHERE a.run_id = :run_id AND a.step_id >= :step_id)
-WHERE (step_id, seq) > (:step_id, :seq) ORDER BY step_id, seq LIMIT :limit;
+-- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order. Only keys are
+-- numbered and sorted.
+SELECT a.step_id, a.attempt, a.begun_seq, a.seq, a.finished_at, a.retry_at, a.error, a.started_at, a.worker_id,
+       iif(keys.place < keys.now, 0, a.seq)
+FROM (SELECT step_id, begun_seq, place, now FROM (
+          SELECT k.step_id, k.begun_seq, k.seq, row_number() OVER (PARTITION BY k.step_id ORDER BY k.seq DESC) AS place,
+                 coalesce(s.attempt, 0) AS now
+          FROM step_attempts AS k LEFT JOIN steps AS s ON s.run_id = k.run_id AND s.step_id = k.step_id
+          WHERE k.run_id = :run_id AND k.step_id >= :step_id)
+      WHERE (step_id, seq) > (:step_id, :seq) ORDER BY step_id, seq LIMIT :limit) AS keys
+CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id AND a.begun_seq = keys.begun_seq;
 
 -- name: export_signals
 -- In order.
