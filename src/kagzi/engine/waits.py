@@ -194,10 +194,11 @@ class WaitHub:
         if runs:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
                 found = await self._store.ends_of(runs)
-            if len(found) != len(runs):
-                raise InternalError("the store answered for other runs than were asked for")
+            if not found:
+                raise InternalError("the store answered for none of the runs that were asked for")
+            self._to_look.update(dict.fromkeys(runs[len(found) :]))  # more than a page: the rest is read next
             self.tell([end for end in found if isinstance(end, RunEnd)])
-            unknown = malformed + [run for run, end in zip(runs, found, strict=True) if end is None]
+            unknown = malformed + [run for run, end in zip(runs, found, strict=False) if end is None]
         for run in unknown:
             for waits in self._waiting.pop(run, ()):
                 waits.ids.discard(run.run_id)

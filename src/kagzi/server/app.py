@@ -138,9 +138,16 @@ class Server:
         health = Health(engine.health, frozenset(service.full_name for service in SERVICES), patience)
         gate = Gate(ids=self._ids, secret=self._config.secret, admit=engine.namespaces.admit)
         services = {
-            "kagzi.v1.WorkflowService": WorkflowService(engine, url_of=info.url_of, patience=patience),
+            "kagzi.v1.WorkflowService": WorkflowService(
+                engine, url_of=info.url_of, patience=patience, answers=gate.answers, exports=gate.exports
+            ),
             "kagzi.v1.WorkerService": WorkerService(
-                engine, clock=self._clock, settings=self._config.settings, patience=patience, version=__version__
+                engine,
+                clock=self._clock,
+                settings=self._config.settings,
+                patience=patience,
+                answers=gate.answers,
+                version=__version__,
             ),
             "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules),
             "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),

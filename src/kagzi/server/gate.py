@@ -17,6 +17,7 @@ from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, 
 from ..core.seams import Ids
 from ..wire.common import read_namespace
 from ..wire.status import is_incident, is_outage, to_status
+from .answers import Answers
 
 LOGGER = logging.getLogger(__name__)
 
@@ -76,6 +77,8 @@ class Gate:
         self._admit_namespace = admit
         self._open = True
         self.budgets = Budgets()
+        self.answers = Answers()
+        self.exports = Answers(limits.EXPORTS_BYTES, limits.EXPORTS_NAMESPACE_BYTES)
 
     def close(self) -> None:
         self._open = False
@@ -103,6 +106,33 @@ class Gate:
                 raise AssertionError("unreachable: abort raises") from error
 
         return grpc.unary_unary_rpc_method_handler(_as_handler(handle))
+
+    def read(
+        self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with one request and one answer, which may be large: it holds room among the answers until it has
+        gone out. (That is known of streams only. For the caller there is no difference.) What a long poll needs is known when
+        its wait is over."""
+
+        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        polls = budget is self.budgets.polls
+
+        async def answer(context: Context) -> None:
+            request = read_message(await context.read(), request_type)
+            namespace = read_namespace(getattr(request, "namespace_id", ""))
+            if admit is not None:
+                await admit(namespace)
+            if polls:
+                polled = await method(request, context)
+                async with self.answers.reserve(namespace, polled.ByteSize()):
+                    await context.write(polled.SerializeToString())
+                return
+            async with self.answers.reserve(namespace) as room:
+                found = await method(request, context)
+                room.use(found.ByteSize())
+                await context.write(found.SerializeToString())
+
+        return self.stream(name, answer, budget)
 
     def stream(self, name: str, method: StreamMethod, budget: Budget) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """The handler of a call with many requests, or many answers."""

@@ -27,6 +27,7 @@ from ..wire.letters import read_error_of, read_lease_of, read_output, read_run_k
 from ..wire.steps import write_step
 from ..wire.tasks import write_history_page, write_history_step, write_task
 from ..wire.workers import read_register, read_troubles, refuse_foreign_queue
+from .answers import Answers
 from .expect import expect
 from .gate import Context, read_message
 from .patience import Patience
@@ -38,13 +39,23 @@ _MS_PER_S = 1_000
 
 
 class WorkerService:
-    def __init__(self, engine: Engine, *, clock: Clock, settings: Settings, patience: Patience, version: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        clock: Clock,
+        settings: Settings,
+        patience: Patience,
+        answers: Answers,
+        version: str,
+    ) -> None:
         self._engine = engine
         self._tasks = engine.tasks
         self._workers = engine.workers
         self._clock = clock
         self._settings = settings
         self._patience = patience
+        self._answers = answers
         self._version = version
 
     # --- lifecycle -----------------------------------------------------------------------------------------------------
@@ -204,9 +215,11 @@ class WorkerService:
         request = read_message(await context.read(), pb.GetHistoryRequest)
         run, lease, after = read_run_key(request), read_lease_of(request), request.after
         while True:
-            page = await self._tasks.history(run, lease, after)
-            letter = write_history_page(page) or pb.HistoryPage()
-            await context.write(letter.SerializeToString())
+            async with self._answers.reserve(run.namespace) as room:
+                page = await self._tasks.history(run, lease, after)
+                letter = write_history_page(page) or pb.HistoryPage()
+                room.use(letter.ByteSize())
+                await context.write(letter.SerializeToString())
             if not page.has_more:
                 return
             after = page.next_after

@@ -13,6 +13,7 @@ from ..wire.common import read_duration_ms, read_namespace, read_payload, write_
 from ..wire.enums import RUN_STATUS_TO_WIRE
 from ..wire.runs import read_filter, read_signal, read_start, read_where, write_outcome, write_run, write_started
 from ..wire.status import detail_of, told_of
+from .answers import Answers
 from .bulk_service import BulkService
 from .gate import Context
 from .pages import read_page, write_page
@@ -25,7 +26,15 @@ from .watch_stream import WatchStream
 class WorkflowService(BulkService, TransferService):
     """`url_of` gives the address of a run's page."""
 
-    def __init__(self, engine: Engine, *, url_of: Callable[[RunKey], str], patience: Patience) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        url_of: Callable[[RunKey], str],
+        patience: Patience,
+        answers: Answers,
+        exports: Answers,
+    ) -> None:
         self._runs = engine.runs
         self._control = engine.control
         self._bulk = engine.bulk
@@ -35,6 +44,8 @@ class WorkflowService(BulkService, TransferService):
         self._admit = engine.namespaces.admit
         self._url_of = url_of
         self._patience = patience
+        self._answers = answers
+        self._exports = exports
 
     async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Context) -> pb.StartWorkflowResponse:
         start = read_start(request)
@@ -169,7 +180,7 @@ class WorkflowService(BulkService, TransferService):
         await WatchStream(self._watching, context, self._patience, self._admit).serve()
 
     async def WaitStream(self, context: Context) -> None:
-        await WaitStream(self._runs, context, self._patience, self._admit).serve()
+        await WaitStream(self._runs, context, self._patience, self._admit, self._answers).serve()
 
     def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
         return write_started(outcome, url=self._url_of(RunKey(namespace, outcome.run_id)))

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ...core.events import RunEvent, RunMark, RunNews, Source, event_kind
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
@@ -36,6 +38,7 @@ def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> R
             break
         event = _event(database, run.run_id, place)
         size += len(event.output.data) if event.output is not None else 0
+        size += len(msgspec.json.encode(event.error)) if event.error is not None else 0
         if events and size > HISTORY_PAGE_BYTES:
             break
         events.append(event)
