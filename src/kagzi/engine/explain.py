@@ -164,11 +164,17 @@ class Explanations:
     async def _open_steps(self, run: RunRecord) -> list[StepRecord]:
         """Open steps, the latest first. Of a very long run the last ones only: that is where it is."""
         after = max(0, run.last_seq - _STEPS_LOOKED_AT)
-        rows = await self._store.list_steps(
-            run.run, name=None, after_begun_seq=after, limit=_STEPS_LOOKED_AT, payloads=False
-        )
-        steps = rows.rows if rows is not None else ()
-        return [step for step in reversed(steps) if step.status in (StepStatus.RUNNING, StepStatus.PENDING)]
+        steps: list[StepRecord] = []
+        more = True
+        while more:  # a page may end early, at a number of bytes
+            rows = await self._store.list_steps(
+                run.run, name=None, after_begun_seq=after, limit=_STEPS_LOOKED_AT, payloads=False
+            )
+            if rows is None or not rows.rows:
+                break
+            steps += (step for step in rows.rows if step.status in (StepStatus.RUNNING, StepStatus.PENDING))
+            after, more = rows.rows[-1].begun_seq, rows.has_more
+        return steps[::-1]
 
     # --- waiting for something ----------------------------------------------------------------------------------------------
 

@@ -36,15 +36,10 @@ class Room:
 class Answers:
     """`total` bytes of all namespaces together, `share` of one. `kept` beside them: small things that wait to be sent."""
 
-    def __init__(
-        self,
-        total: int = limits.ANSWERS_BYTES,
-        share: int = limits.ANSWERS_NAMESPACE_BYTES,
-        kept: int = limits.ANSWERS_KEPT_BYTES,
-    ) -> None:
+    def __init__(self, total: int, share: int, kept: int = 0) -> None:
         self._total = total
         self._share = share
-        self._keepable = kept
+        self.keepable = kept
         self._used: Counter[str] = Counter()
         self._waiting: dict[asyncio.Future[None], tuple[str, int]] = {}
 
@@ -75,13 +70,13 @@ class Answers:
 
     def keep(self, size: int) -> bool:
         """Whether so much can be kept until it is sent; if so, `let_go` of it then."""
-        if size > self._keepable:
+        if size > self.keepable:
             return False
-        self._keepable -= size
+        self.keepable -= size
         return True
 
     def let_go(self, size: int) -> None:
-        self._keepable += size
+        self.keepable += size
 
     def _fits(self, namespace: str, size: int) -> bool:
         return self.used + size <= self._total and self._used[namespace] + size <= self._share

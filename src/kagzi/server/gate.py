@@ -77,7 +77,7 @@ class Gate:
         self._admit_namespace = admit
         self._open = True
         self.budgets = Budgets()
-        self.answers = Answers()
+        self.answers = Answers(limits.ANSWERS_BYTES, limits.ANSWERS_NAMESPACE_BYTES, limits.ANSWERS_KEPT_BYTES)
         self.exports = Answers(limits.EXPORTS_BYTES, limits.EXPORTS_NAMESPACE_BYTES)
 
     def close(self) -> None:
