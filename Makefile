@@ -18,7 +18,7 @@ PYTHON_DIRS := $(wildcard src tests examples bench scripts)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain
+.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain pages
 .PHONY: lint format gen gen-check lock bench clean
 
 help: ## Show this list
@@ -62,7 +62,7 @@ campaign: $(VENV)/.installed-dev ## The promises with real processes on every se
 
 CAMPAIGN := KAGZI_TEST_CAMPAIGNS=1 $(BIN)/python -m pytest --numprocesses 0 --capture no
 
-campaigns: rolling two-servers drain million pgbouncer partitioned ## All of the following
+campaigns: rolling two-servers drain pages million pgbouncer partitioned ## All of the following
 
 rolling: $(VENV)/.installed-dev ## Restart 2 servers and 4 workers in turn under 50 runs/s for 60 s
 	$(CAMPAIGN) tests/campaigns/test_rolling.py $(ARGS)
@@ -72,6 +72,9 @@ two-servers: $(VENV)/.installed-dev ## Throughput and pickup with the load balan
 
 drain: $(VENV)/.installed-dev ## SIGTERM of a worker with 20 running runs, 100 times
 	$(CAMPAIGN) tests/campaigns/test_drain.py $(ARGS)
+
+pages: $(VENV)/.installed-dev ## The largest pages for 20 callers at once, and ends that nobody reads: the server stays below 256 MB
+	$(CAMPAIGN) tests/campaigns/test_pages.py $(ARGS)
 
 million: $(VENV)/.installed-dev ## 1,000,000 finished and 100,000 sleeping runs in each store against a small one, and retention
 	$(CAMPAIGN) tests/campaigns/test_million.py tests/campaigns/test_million_served.py tests/campaigns/test_retention.py $(ARGS)

@@ -149,8 +149,15 @@ class SqliteStore(
     async def list_steps(
         self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
     ) -> Rows[StepRecord] | None:
-        given = {"name": name, "after_begun_seq": after_begun_seq, "limit": limit, "payloads": payloads}
-        return await self._scan(run.namespace, lambda database: steps.list_steps(database, run, **given))
+        return await self._scan(
+            run.namespace,
+            steps.list_steps,
+            run,
+            name=name,
+            after_begun_seq=after_begun_seq,
+            limit=limit,
+            payloads=payloads,
+        )
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
         return await self._read(steps.get_step, run, step_id)
