@@ -50,6 +50,12 @@ class Client:
         self.admin: Any = admin_pb2_grpc.AdminServiceStub(self.channel)
         self.schedules: Any = workflow_schedule_pb2_grpc.WorkflowScheduleServiceStub(self.channel)
 
+    async def register(self, workflow_type: str) -> str:
+        request = worker_pb2.RegisterRequest(
+            workflow_types=[workflow_type], max_concurrent=limits.WORKER_MAX_CONCURRENT
+        )
+        return (await self.workers.Register(request, timeout=CALL_S)).worker_id
+
     async def take(self, worker_id: str, workflow_type: str) -> Any:
         await self.workflows.StartWorkflow(
             workflow_pb2.StartWorkflowRequest(workflow_type=workflow_type), timeout=CALL_S
@@ -224,10 +230,8 @@ async def test_memory_stays_below_a_bound(store: str, request: pytest.FixtureReq
         server = await processes.server(database, "--lease", "60s")
         measured["idle_mb"] = round(megabytes(server, "VmRSS"))
         client = Client(server.grpc)
-        registered = worker_pb2.RegisterRequest(workflow_types=["long", "failing", "ending"])
-        worker_id = (await client.workers.Register(registered, timeout=CALL_S)).worker_id
-        run_id = await long_run(client, worker_id)
-        await failed_runs(client, worker_id)
+        run_id = await long_run(client, await client.register("long"))
+        await failed_runs(client, await client.register("failing"))
         await many_schedules(client)
         measured["filled_peak_mb"] = round(megabytes(server, "VmHWM"))
         neighbour = Neighbour(server.grpc)
@@ -236,7 +240,7 @@ async def test_memory_stays_below_a_bound(store: str, request: pytest.FixtureReq
             measured[attack.__name__] = await together(attack, server, run_id)
         living.cancel()
         measured["neighbour"] = spread(neighbour.took_ms)
-        measured["ends"] = await unread_ends(client, worker_id, server)
+        measured["ends"] = await unread_ends(client, await client.register("ending"), server)
         await client.channel.close()
     figures.put(store, measured)
     peaks = [part["peak_mb"] for part in measured.values() if isinstance(part, dict) and "peak_mb" in part]

@@ -145,7 +145,8 @@ class Gate:
             except grpc.aio.AbortError:
                 raise
             except Exception as error:  # noqa: BLE001  as above
-                await self._refuse(name, error, context)
+                if not _is_gone(error):
+                    await self._refuse(name, error, context)
 
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
 
@@ -184,6 +185,11 @@ def read_message(data: object, request_type: type[Request]) -> Request:
         return request_type.FromString(data)
     except DecodeError:
         raise InvalidArgument(f"the message is no {request_type.DESCRIPTOR.full_name}.") from None
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether the caller went away while it was written to. gRPC has no public name for it."""
+    return type(error).__name__ == "ExecuteBatchError"
 
 
 def _is_within_a_namespace(path: str, request_type: type[Message]) -> bool:

@@ -1,7 +1,7 @@
 """The named statements of `sql/*.sql`, ready to run. `part_x` is a piece of text that others take in as `{x}`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from ..sql_files import expand, load_statements
@@ -81,10 +81,23 @@ def _load() -> dict[str, str]:
 def _bounded(page: str, wide: Sequence[str], parts: Mapping[str, str]) -> str:
     """The page cut at a number of bytes, which is one more parameter: the last."""
     last = max(int(number) for number in _PARAMETER.findall(page)) + 1
-    bytes_of_row = " + ".join(f"coalesce(octet_length(p.{column}), 0)" for column in wide)
-    given = {"page": _without_comments(page), "bytes_of_row": bytes_of_row, "bytes": f"${last}::bigint"}
+    stored = [f"pg_column_size(p.{column[:-6]})" if column.endswith("::text") else _length(column) for column in wide]
+    given = {
+        "page": _without_comments(page),
+        "stored_bytes": _sum(stored),
+        "text_bytes": _sum(map(_length, wide)),
+        "bytes": f"${last}::bigint",
+    }
     comments = "\n".join(line for line in page.splitlines() if line.startswith("--"))
     return f"{comments}\n{expand(parts['bounded_page'], given)}"
+
+
+def _length(column: str) -> str:
+    return f"octet_length(p.{column})"
+
+
+def _sum(lengths: Iterable[str]) -> str:
+    return " + ".join(f"coalesce({length}, 0)" for length in lengths)
 
 
 def _is_part(name: str) -> bool:
