@@ -12,9 +12,11 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from kagzi import Kagzi
 from kagzi.core import limits
 from kagzi.server import gate
 from kagzi.server.answers import Answers
+from kagzi.server.app import Server
 from kagzi.server.registration import SERVICES, path_of, reads_much
 from kagzi.server.unimplemented import UNIMPLEMENTED
 from kagzi.v1 import (
@@ -29,6 +31,7 @@ from kagzi.v1 import (
 )
 from tests.server.conftest import StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.support.kagzi_process import kagzi
 
 PAGE_BYTES = 16 * limits.KIB
 LARGE = 5_000  # three rows make a page
@@ -257,3 +260,22 @@ async def many_ends(stubs: Stubs, answers: Answers, kept: int) -> None:
             told[outcome.run_id] = outcome.output.data
     assert told == {task.run_id: str(number).encode() * LARGE for number, task in enumerate(tasks)}
     assert (answers.keepable, answers.used) == (kept, 0)
+
+
+# --- what users call ----------------------------------------------------------------------------------------------------------
+
+
+async def test_steps_with_20_mb_of_results_are_read_by_the_sdk_and_the_command(server: Server, stubs: Stubs) -> None:
+    """Both asked for everything at once, in one message that they could not read."""
+    task = await stubs.claim()
+    largest = common_pb2.Payload(data=b"1" * (limits.PAYLOAD_BYTES - limits.KIB))
+    for number in range(ROWS):
+        step = {**held(task), "step_id": f"s{number}"}
+        await stubs.workers.BeginStep(worker_pb2.BeginStepRequest(**step), timeout=TIMEOUT_S)
+        await stubs.workers.CompleteStep(worker_pb2.CompleteStepRequest(**step, output=largest), timeout=TIMEOUT_S)
+    names = [f"s{number}" for number in range(ROWS)]
+    async with Kagzi.connect(server.grpc_address) as client:
+        assert [step.id for step in await client.get(task.run_id).steps()] == names
+    shown = await asyncio.to_thread(kagzi, "get", task.run_id, "--steps", "--address", server.grpc_address)
+    assert shown.returncode == 0, shown.stderr
+    assert all(f"\n{name} " in shown.stdout or f" {name} " in shown.stdout for name in names)
