@@ -51,6 +51,11 @@ REASON = "reason"
 """In the metadata of a refusal that tells a worker of a cancellation: why the run is to be cancelled."""
 
 
+def limit_reached(name: str, maximum: float) -> dict[str, str]:
+    """The metadata of a refusal by a limit: what it is called, and how much it allows."""
+    return {"limit": name, "maximum": f"{maximum:g}" if isinstance(maximum, float) else str(maximum)}
+
+
 class ErrorCode(StrEnum):
     NOT_FOUND = "not_found"
     INVALID_ARGUMENT = "invalid_argument"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core import limits
 from ..core.commands import SignalGiven, StartRequest, StartRun
-from ..core.errors import InvalidArgument, NotFound, not_found
+from ..core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunFilter, RunKey, WorkerRecord
 from ..core.retry import UNLIMITED, RetryPolicy
@@ -61,7 +61,7 @@ def payload(value: Payload | None, field: str, limit_bytes: int) -> None:
         raise InvalidArgument(
             f"{field} has {len(value.data)} bytes; the limit is {limit_bytes}. Store it elsewhere and pass a reference.",
             field=field,
-            metadata={"limit": str(limit_bytes)},
+            metadata=limit_reached("payload_bytes", limit_bytes),
         )
     if value.metadata:
         entries(value.metadata, f"{field}.metadata", limits.METADATA_ENTRIES)

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from ..core import limits
 from ..core.commands import Command
-from ..core.errors import InternalError, KagziError, ResourceExhausted, ServerUnavailable, Unavailable
+from ..core.errors import InternalError, KagziError, ResourceExhausted, ServerUnavailable, Unavailable, limit_reached
 from ..core.outcomes import Busy, Outcome
 from ..core.seams import Clock
 from ..store.protocol import LeaseTerms, Store
@@ -260,7 +260,7 @@ def _queue_full(namespace: str) -> ResourceExhausted:
         f"{limits.JOURNAL_QUEUE_BYTES} bytes waiting to be written, which is the limit. Send more slowly.",
         subject="namespace",
         subject_id=namespace,
-        metadata={"limit": str(limits.JOURNAL_QUEUE_OPERATIONS)},
+        metadata=limit_reached("journal_queue_operations", limits.JOURNAL_QUEUE_OPERATIONS),
         retry_after=timedelta(seconds=1),
     )
 

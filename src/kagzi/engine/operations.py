@@ -30,6 +30,7 @@ from ..core.commands import (
 )
 from ..core.errors import InvalidArgument
 from ..core.records import Payload, RunKey
+from ..core.refusals import is_reserved, reserved_step
 from ..core.seams import Clock, Ids
 from . import checks
 from .bounds import bounded_error
@@ -81,7 +82,7 @@ class Operations:
             checks.payload(payload, field, self._payload_bytes)
 
     def _begin_step(self, command: BeginStep) -> BeginStep:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         if command.name is not command.step_id:
             checks.name(command.name, "step_name")
         _attempt(command.attempt)
@@ -107,7 +108,7 @@ class Operations:
         return _with_bounded_error(command)
 
     def _begin_sleep(self, command: BeginSleep) -> BeginSleep:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         checks.name(command.name, "step_name")
         if (command.duration_us is None) == (command.until is None):
             raise InvalidArgument("a sleep has a duration or an end: give exactly one.", field="duration")
@@ -167,7 +168,7 @@ class Operations:
         return msgspec.structs.replace(command, start=start)
 
     def _decide_race(self, command: DecideRace) -> DecideRace:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         checks.name(command.name, "step_name")
         checks.name(command.winner, "winner")
         checks.batch_size(command.losers, limits.STEPS_PER_RUN, "losers")
@@ -177,7 +178,7 @@ class Operations:
         return command
 
     def _record_patch(self, command: RecordPatch) -> RecordPatch:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         checks.name(command.name, "step_name")
         return command
 
@@ -203,8 +204,15 @@ class Operations:
         return msgspec.structs.replace(command, problem=bounded_error(command.problem))
 
 
+def _new_step_id(step_id: str) -> None:
+    """Of a command that may make a step."""
+    checks.name(step_id, "step_id")
+    if is_reserved(step_id):
+        raise InvalidArgument(reserved_step(step_id).error.message, field="step_id")
+
+
 def _place(command: WaitSignal | StartChild) -> None:
-    checks.name(command.step_id, "step_id")
+    _new_step_id(command.step_id)
     checks.optional_name(command.parent_step_id, "parent_step_id")
     checks.optional_name(command.parallel_group_id, "parallel_group_id")
 

@@ -7,7 +7,15 @@ import msgspec
 
 from ..core import limits
 from ..core.cursor import Cursor
-from ..core.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed, ServerUnavailable, not_found
+from ..core.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    NotFound,
+    PreconditionFailed,
+    ServerUnavailable,
+    limit_reached,
+    not_found,
+)
 from ..core.limits import Settings
 from ..core.outcomes import Refused
 from ..core.schedules import Fire, ScheduleRecord, ScheduleSpec, nominal_times
@@ -232,7 +240,7 @@ class Schedules:
                 f"from..to holds more than {limits.SCHEDULE_BACKFILL} times, the limit of one backfill. "
                 "Take a shorter range, then the next one.",
                 field="to",
-                metadata={"limit": str(limits.SCHEDULE_BACKFILL)},
+                metadata=limit_reached("schedule_backfill", limits.SCHEDULE_BACKFILL),
             )
         if nominals and nominals[-1] > now:
             raise InvalidArgument("from..to holds times that lie ahead. A backfill is about the past.", field="to")

@@ -7,7 +7,14 @@ from typing import TypeVar
 import msgspec
 
 from ..core import limits
-from ..core.errors import AlreadyExists, InvalidArgument, PreconditionFailed, ResourceExhausted, Unavailable
+from ..core.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    PreconditionFailed,
+    ResourceExhausted,
+    Unavailable,
+    limit_reached,
+)
 from ..core.limits import Settings
 from ..core.outcomes import Refused
 from ..core.records import RunFilter, RunKey
@@ -211,7 +218,7 @@ class Transfers:
             raise ResourceExhausted(
                 f"namespace {namespace} has {limit} open runs, its limit (open_runs_limit). "
                 "Wait until some have ended, or raise the limit.",
-                metadata={"limit": "open_runs_limit"},
+                metadata=limit_reached("open_runs_limit", limit),
             )
 
     async def sweep(self, now: Timestamp) -> bool:

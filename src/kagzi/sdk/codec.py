@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import msgspec
 
 from ..core import limits
-from ..core.errors import InvalidArgument, ResourceExhausted
+from ..core.errors import InvalidArgument, ResourceExhausted, limit_reached
 from ..core.records import Payload
 from . import models
 from .payload_paths import non_finite_path, unencodable_path
@@ -158,7 +158,7 @@ def _too_large(size: int, what: str) -> ResourceExhausted:
     return ResourceExhausted(
         f"{what} is {size:,} bytes as JSON; the limit is {limits.PAYLOAD_BYTES:,}. "
         f"Store it elsewhere and pass a reference.",
-        metadata={"limit": "payload_bytes", "size": str(size), "maximum": str(limits.PAYLOAD_BYTES)},
+        metadata={**limit_reached("payload_bytes", limits.PAYLOAD_BYTES), "size": str(size)},
     )
 
 

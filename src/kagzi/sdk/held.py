@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from ..core.errors import REASON
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
 from ..v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
@@ -180,7 +181,7 @@ class HeldRuns:
                 error.code = common_pb2.ERROR_CODE_CANCELLED  # the end of a step whose beginning was refused
             return False
         if error.code == common_pb2.ERROR_CODE_CANCELLED:
-            self._tell_of_cancel(sent.port, error.message)
+            self._tell_of_cancel(sent.port, error.metadata.get(REASON, ""))
             return True
         self.outbox.drop(sent.port)
         if error.code in _HOPELESS:

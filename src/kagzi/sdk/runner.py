@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ..core import limits
-from ..core.errors import REASON, Diverged, ResourceExhausted
+from ..core.errors import REASON, Diverged, ResourceExhausted, limit_reached
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from . import divergence, unwinding
@@ -217,7 +217,7 @@ class Run:
             raise self.fail_with(
                 ResourceExhausted(
                     f"the run has more than {limits.STEPS_PER_RUN:,} steps. Divide the work among several runs.",
-                    metadata={"limit": "steps_per_run"},
+                    metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
                 )
             )
 

@@ -13,7 +13,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from ..core import limits
-from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable
+from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable, limit_reached
 from ..core.seams import Ids
 from ..wire.common import read_namespace
 from ..wire.status import is_incident, is_outage, to_status
@@ -42,7 +42,7 @@ class Budget:
         if self._used >= self.limit:
             raise ResourceExhausted(
                 f"this server serves {self.limit} {self.name} at once and all are in use. {RETRY_HINT}",
-                metadata={"limit": self.name.replace(" ", "_")},
+                metadata=limit_reached(self.name.replace(" ", "_"), self.limit),
             )
         self._used += 1
 
@@ -148,7 +148,7 @@ def read_message(data: object, request_type: type[Request]) -> Request:
     if len(data) > limits.MESSAGE_HARD_BYTES:
         raise ResourceExhausted(
             f"the message has {len(data)} bytes; the limit is {limits.MESSAGE_HARD_BYTES}. Send less at once.",
-            metadata={"limit": "message_bytes"},
+            metadata=limit_reached("message_bytes", limits.MESSAGE_HARD_BYTES),
         )
     try:
         return request_type.FromString(data)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import grpc
 
 from ..core import limits
-from ..core.errors import InvalidArgument, ResourceExhausted, ServerUnavailable
+from ..core.errors import InvalidArgument, ResourceExhausted, ServerUnavailable, limit_reached
 from ..core.records import RunEnd
 from ..engine import Runs, Waits
 from ..v1 import workflow_pb2 as pb
@@ -64,7 +64,7 @@ class WaitStream:
             raise ResourceExhausted(
                 f"a stream waits for at most {limits.WAITS_PER_STREAM} runs. Open another stream.",
                 field="run_ids",
-                metadata={"limit": "waits_per_stream"},
+                metadata=limit_reached("waits_per_stream", limits.WAITS_PER_STREAM),
             )
         if wanted:
             self._open.update(wanted)

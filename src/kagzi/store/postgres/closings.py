@@ -12,12 +12,12 @@ from ...core.commands import (
 )
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
+from ...core.refusals import being_cancelled, cancelled_with, not_cancelled, nothing_to_wait_for
 from ...core.retry import RetryAt, after_failure
 from ...core.seams import Dice
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
 from ...core.times import Timestamp, to_datetime
 from .fence import refusal_of
-from .refusals import cancelled, precondition_failed
 from .state import NEVER, OUTPUT_STEP, RunState, StepState
 
 _REASONS = {
@@ -48,11 +48,7 @@ def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
 def _sleep(run: RunState, waits: list[StepState], now: Timestamp) -> Outcome:
     open_waits = [(step.due_at, step.kind) for step in waits if step.due_at is not None]
     if not open_waits:
-        return precondition_failed(
-            f"run {run.run.run_id} has nothing to wait for: no sleep, signal or child is awaited and no retry is scheduled",
-            subject="run",
-            subject_id=run.run.run_id,
-        )
+        return nothing_to_wait_for(run.run.run_id)
     due_at, kind = min(open_waits)
     if due_at <= now:
         return NotParked(now, ())
@@ -66,7 +62,7 @@ def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if _is_cut_short(run, command.after_step):
-        return cancelled(run.run.run_id, run.cancel_reason)
+        return being_cancelled(run.run.run_id, run.cancel_reason)
     _end_run(run, RunCode.COMPLETED, None, now)
     run.steps[OUTPUT_STEP] = StepState(
         step_id=OUTPUT_STEP,
@@ -90,7 +86,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if _is_cut_short(run, command.after_step):
-        return cancelled(run.run.run_id, run.cancel_reason)
+        return being_cancelled(run.run.run_id, run.cancel_reason)
     error = command.error
     if run.retry is not None:
         decision = after_failure(run.retry, run.attempt, error, now, dice=dice, deadline_at=run.deadline_at)
@@ -113,9 +109,8 @@ def cancel_run(run: RunState, command: CancelRun, now: Timestamp, dice: Dice) ->
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if run.cancel_requested_at is None:
-        message = f"nobody asked for run {run.run.run_id} to be cancelled: complete it, fail it or release it"
-        return precondition_failed(message, subject="run", subject_id=run.run.run_id)
-    _end_run(run, RunCode.CANCELLED, command.error, now)
+        return not_cancelled(run.run.run_id)
+    _end_run(run, RunCode.CANCELLED, cancelled_with(command.error, run.cancel_reason), now)
     return _closed(run, now)
 
 
@@ -148,7 +143,7 @@ def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, dice:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if run.cancel_requested_at is not None:
-        return cancelled(run.run.run_id, run.cancel_reason)
+        return being_cancelled(run.run.run_id, run.cancel_reason)
     run.successor_paused = run.pause_requested
     _end_run(run, RunCode.COMPLETED, None, now)
     run.continued_as, run.successor = command.new_run_id, command

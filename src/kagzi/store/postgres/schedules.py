@@ -6,12 +6,12 @@ from ...core.cursor import Cursor
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Refused
 from ...core.records import Rows
+from ...core.refusals import namespace_disabled, too_many_schedules
 from ...core.schedules import Fire, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules
 from ..schedule_book import read_spec, write_spec
 from .connections import Row, Session, columns
-from .refusals import namespace_disabled, resource_exhausted
 
 
 def read_schedule(row: Row) -> ScheduleRecord:
@@ -51,12 +51,12 @@ async def create_schedule(session: Session, record: ScheduleRecord, now: Timesta
         if found is not None:
             return found if record.request_id and found.request_id == record.request_id else _taken(record)
         if not namespace["enabled"]:
-            return namespace_disabled(record.namespace)
+            return namespace_disabled(record.namespace, "schedules")
         limit: int | None = namespace["schedules_limit"]
         if limit is not None:
             [counted] = await session.read("count_schedules", record.namespace, limit)
             if counted["schedules"] >= limit:
-                return _full(record.namespace, limit)
+                return too_many_schedules(record.namespace, limit)
         made = await session.read(
             "insert_schedule",
             record.namespace,
@@ -85,15 +85,6 @@ def _taken(record: ScheduleRecord) -> Refused:
             subject="schedule",
             subject_id=record.schedule_id,
         )
-    )
-
-
-def _full(namespace: str, limit: int) -> Refused:
-    return resource_exhausted(
-        f"namespace {namespace!r} has {limit} schedules, its limit (schedules_limit). Delete some, or raise the limit.",
-        limit="schedules_limit",
-        subject="namespace",
-        subject_id=namespace,
     )
 
 

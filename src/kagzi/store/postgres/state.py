@@ -8,11 +8,11 @@ from ...core.commands import ContinueAsNew, StartChild, StartRun
 from ...core.errors import ErrorDetail
 from ...core.outcomes import Refused
 from ...core.records import HistoryStep, Lease, Payload, RunKey
+from ...core.refusals import namespace_full
 from ...core.retry import RetryPolicy
 from ...core.states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ...core.times import US_PER_MS, Timestamp
 from .doors import Doors
-from .refusals import namespace_full
 
 OUTPUT_STEP: Final = "$output"
 NEVER: Final = 2**63 - 1
@@ -125,6 +125,8 @@ class Kin(msgspec.Struct, kw_only=True):
 
     recorded: dict[tuple[str, str], Relative] = msgspec.field(default_factory=dict[tuple[str, str], Relative])
     by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
+    foreign: set[tuple[str, str]] = msgspec.field(default_factory=set[tuple[str, str]])
+    """Steps, with their runs, whose request id belongs to a run that they did not start."""
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
     limit: int | None = None  # of open runs
     room: int | None = None  # how many may be started

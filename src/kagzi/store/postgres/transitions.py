@@ -29,7 +29,6 @@ from ...core.commands import (
     WaitSignal,
     WorkerCommand,
 )
-from ...core.errors import ErrorDetail, ErrorKind
 from ...core.outcomes import (
     Begun,
     Known,
@@ -41,23 +40,21 @@ from ...core.outcomes import (
     StepFailed,
     TimerSet,
 )
+from ...core.refusals import first_attempt_is_one, lost_once, lost_race, never_begun, other_kind
 from ...core.retry import SERVER_DEFAULT, Exhausted, after_failure
 from ...core.seams import Dice
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
 from . import closings, events
 from .fence import refusal_of
-from .refusals import precondition_failed
 from .state import AttemptState, RunState, StepState
 from .step_rules import (
     current_attempt,
     end_step,
     may_not_begin,
-    never_begun,
     new_result,
     new_step,
-    other_kind,
-    wrong_attempt,
+    refuse_attempt,
 )
 
 
@@ -78,11 +75,11 @@ def begin_step(run: RunState, command: BeginStep, now: Timestamp, dice: Dice) ->
     if step is None:
         return _first_begin(run, command, now)
     if step.kind != KindCode.FUNCTION:
-        return other_kind(step, KindCode.FUNCTION)
+        return other_kind(step.step_id, step.kind, KindCode.FUNCTION)
     if step.has_result:
         return Known(step.as_history())
     if command.attempt not in (0, step.attempt):
-        return wrong_attempt(step, command.attempt)
+        return refuse_attempt(step, command.step_id, command.attempt)
     if step.status == StepCode.RUNNING:
         return _begin_running(run, step, command, now)
     if command.attempt == 0 and (step.retry_at or 0) > now:
@@ -155,7 +152,7 @@ def begin_sleep(run: RunState, command: BeginSleep, now: Timestamp, dice: Dice) 
     if step is None:
         return _first_sleep(run, command, now)
     if step.kind != KindCode.SLEEP:
-        return other_kind(step, KindCode.SLEEP)
+        return other_kind(step.step_id, step.kind, KindCode.SLEEP)
     return _sleep_outcome(run, step, command, now, held=refused is None)
 
 
@@ -168,12 +165,12 @@ def finish_sleep(run: RunState, command: FinishSleep, now: Timestamp, dice: Dice
     if step is None:
         return never_begun(command.step_id)
     if step.kind != KindCode.SLEEP:
-        return other_kind(step, KindCode.SLEEP)
+        return other_kind(step.step_id, step.kind, KindCode.SLEEP)
     return _sleep_outcome(run, step, command, now, held=refused is None)
 
 
 def _first_sleep(run: RunState, command: BeginSleep, now: Timestamp) -> Outcome:
-    if refused := may_not_begin(run, cleanup=command.cleanup):
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     wake_at = command.until if command.until is not None else now + (command.duration_us or 0)
     if wake_at > now:
@@ -188,7 +185,7 @@ def _first_sleep(run: RunState, command: BeginSleep, now: Timestamp) -> Outcome:
 def _sleep_outcome(run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, *, held: bool) -> Outcome:
     if step.status == StepCode.ABANDONED:
         if isinstance(command, FinishSleep):
-            return precondition_failed(f"step {step.step_id!r} lost a race: it is closed", subject_id=step.step_id)
+            return lost_race(step.step_id)
         return Known(step.as_history())
     if step.has_result:
         return Recorded(step.seq, step.finished_at or 0)
@@ -205,11 +202,8 @@ def _sleep_outcome(run: RunState, step: StepState, command: WorkerCommand, now: 
 
 def _first_begin(run: RunState, command: BeginStep, now: Timestamp) -> Outcome:
     if command.attempt not in (0, 1):
-        return precondition_failed(
-            f"step {command.step_id!r} has not begun: its first attempt is 1, not {command.attempt}",
-            subject_id=command.step_id,
-        )
-    if refused := may_not_begin(run, cleanup=command.cleanup):
+        return first_attempt_is_one(command.step_id, command.attempt)
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     step = new_step(run, command, now, KindCode.FUNCTION)
     step.retry, step.timeout_ms, step.once = command.retry, command.timeout_ms, command.once
@@ -235,8 +229,7 @@ def _begin_again(run: RunState, step: StepState, command: BeginStep, now: Timest
 def _lost(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
     """A step that may run once began under a lease that was lost: whether it did anything is unknown for ever."""
     end_step(run, step, command, now, StepCode.FAILED)
-    message = f"step {step.step_id!r} began, its worker was lost, and once=True forbids another execution"
-    step.error = ErrorDetail(kind=ErrorKind.LOST, message=message, non_retryable=True, subject_id=step.step_id)
+    step.error = lost_once(step.step_id)
     return Known(step.as_history())
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from ...core import refusals
 from ...core.commands import StartChild
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import ChildStarted, Outcome, Refused, Started, StepFailed
@@ -11,11 +12,10 @@ from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, StepCode
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded
-from .attempts import StepState, check_new_step, find_step, known, wrong_kind
+from .attempts import StepState, check_new_step, find_step, known
 from .connection import Row
 from .ends import give_result
 from .fences import Fence
-from .plain_text import refused
 from .rows import write_error
 from .runs import cancel_run
 from .signals import insert_wait
@@ -29,7 +29,7 @@ def start_child(wave: Wave, command: StartChild, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is not None:
         if step.kind != KindCode.CHILD:
-            return wrong_kind(command.step_id, step.kind, KindCode.CHILD)
+            return refusals.other_kind(command.step_id, step.kind, KindCode.CHILD)
         return _as_it_stands(wave, command, step)
     if (refusal := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
         return refusal
@@ -58,13 +58,7 @@ def _made_before(wave: Wave, command: StartChild, fence: Fence, made: Row) -> Ou
     """The request id is known, though the step is not: the child is this step's own, or somebody else's."""
     run_id, status, *parent = made
     if parent != [fence.run_id, command.step_id]:
-        return refused(
-            ErrorCode.CONFLICT,
-            f"request_id {command.start.request_id!r} belongs to run {run_id}, which this step did not start.",
-            subject="request_id",
-            subject_id=command.start.request_id,
-            run_id=run_id,
-        )
+        return refusals.foreign_request(command.start.request_id, run_id)
     started = _wait_for(wave, command, fence, run_id, status)
     if not started.status.ended:
         return started

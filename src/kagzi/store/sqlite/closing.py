@@ -5,24 +5,20 @@ from typing import Any
 import msgspec
 
 from ...core.commands import CancelRun, CompleteRun, FailRun, Park, ReleaseRun, WorkerCommand
-from ...core.errors import ErrorCode
 from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
 from ...core.records import Lease
+from ...core.refusals import cancelled_with, not_cancelled, nothing_to_wait_for
 from ...core.retry import RetryAt, after_failure
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
-from .attempts import being_cancelled, find_step
+from .attempts import being_cancelled, cancel_reason, find_step
 from .ends import tell_end
 from .fences import NEVER, Fence
-from .plain_text import refused
 from .rows import read_history_step, read_retry, write_error, write_json
 from .sleeps import end_wait
 from .wave import Wave
 
 _decode_timed = msgspec.json.Decoder(tuple[int, int]).decode
-
-
-_CUT_SHORT = "the step that this end follows from was not allowed to begin"
 
 
 class RunState(msgspec.Struct, frozen=True):
@@ -74,12 +70,7 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
         wave.touched[fence.run_id] = fence
         return NotParked(now, ())
     if not waits:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            "nothing to wait for: the run has no open sleep, signal or child and no retry to come. Release it instead.",
-            subject="run",
-            subject_id=fence.run_id,
-        )
+        return nothing_to_wait_for(fence.run_id)
     due_at, reason = waits[0]
     if due_at <= now:
         return NotParked(now, ())
@@ -133,7 +124,7 @@ def repeat_park(wave: Wave, command: Park, run: RunState) -> Outcome | None:
 
 def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) -> Outcome:
     if _is_cut_short(wave, fence, command.after_step):
-        return being_cancelled(wave, fence, _CUT_SHORT)
+        return being_cancelled(wave, fence)
     seq = fence.next_result()
     wave.add_end(fence, seq, command.output)
     wave.flush()
@@ -143,7 +134,7 @@ def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) 
 
 def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outcome:
     if _is_cut_short(wave, fence, command.after_step):
-        return being_cancelled(wave, fence, _CUT_SHORT)
+        return being_cancelled(wave, fence)
     policy = read_retry(run.retry)
     error, seq = command.error, fence.next_result()
     if policy is not None:
@@ -183,13 +174,9 @@ def _retry_run(wave: Wave, fence: Fence, run: RunState, seq: int, retry_at: Time
 
 def cancel_run(wave: Wave, command: CancelRun, fence: Fence, run: RunState) -> Outcome:
     if run.cancel_requested_at is None:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            "nobody asked for this run to be cancelled. Fail it instead.",
-            subject="run",
-            subject_id=fence.run_id,
-        )
-    return _close(wave, fence, fence.next_result(), RunCode.CANCELLED, write_error(command.error))
+        return not_cancelled(fence.run_id)
+    error = cancelled_with(command.error, cancel_reason(wave, fence))
+    return _close(wave, fence, fence.next_result(), RunCode.CANCELLED, write_error(error))
 
 
 def _close(wave: Wave, fence: Fence, seq: int, status: RunCode, error: str) -> RunClosed:

@@ -1,26 +1,20 @@
 """Back to a chosen step: an explicit retry reopens a failed run, a fork begins another one with the same past."""
 
 from ...core.commands import StartRun
-from ...core.errors import ErrorCode
 from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
+from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork, LeaseTerms
 from .connection import Row
 from .ends import give_result
-from .plain_text import refused, require_plain
+from .plain_text import require_plain
 from .rows import read_error, read_mapping, read_payload, read_retry, write_json, write_mapping
 from .starts import start_one
 from .wave import Wave, Writer
 
 _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
-
-
-def _no_step(run_id: str, step_id: str) -> Refused:
-    return refused(
-        ErrorCode.PRECONDITION_FAILED, f"run {run_id} has no step {step_id!r}.", subject="step", subject_id=step_id
-    )
 
 
 # --- retry ------------------------------------------------------------------------------------------------------------
@@ -38,7 +32,7 @@ def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now:
     if (refusal := _not_to_be_retried(writer, run, row, status)) is not None:
         return refusal
     if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
-        return _no_step(run.run_id, from_step)
+        return no_step(run.run_id, from_step)
     writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
     _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
     _hear_of_children(writer, run, now)
@@ -47,22 +41,9 @@ def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now:
 
 def _not_to_be_retried(writer: Writer, run: RunKey, row: Row, status: RunStatus) -> Refused | None:
     if status is not RunStatus.FAILED:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            f"run {run.run_id} is {status.value}: only a failed run can be retried.",
-            subject="run",
-            subject_id=run.run_id,
-        )
+        return not_failed(run.run_id, status.value)
     active = writer.database.row("active_run", (run.namespace, row[1]))
-    if active is None:
-        return None
-    return refused(
-        ErrorCode.CONFLICT,
-        f"workflow_id {row[1]!r} belongs to another active run now, {active[0]}. Wait for its end, or terminate it.",
-        subject="workflow_id",
-        subject_id=row[1],
-        run_id=active[0],
-    )
+    return None if active is None else workflow_id_active_again(row[1], active[0])
 
 
 def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
@@ -140,16 +121,11 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing |
         return None
     begun = writer.database.row("first_begun", (source.run_id, fork.from_step))
     if begun is None:
-        return _no_step(source.run_id, fork.from_step)
+        return no_step(source.run_id, fork.from_step)
     for step_id in fork.outputs:
         step = writer.database.row("step_state", (source.run_id, step_id))
         if step is None or step[1] not in (3, 4) or not 0 < step[4] < begun[0] or step[0] >= KindCode.INPUT:
-            return refused(
-                ErrorCode.PRECONDITION_FAILED,
-                f"outputs: step {step_id!r} had no result before {fork.from_step!r} was begun.",
-                subject="field",
-                subject_id="outputs",
-            )
+            return no_result_before(step_id, fork.from_step)
     started = start_one(Wave(writer, now, _NO_TERMS), _start_of(writer, fork, row))
     if isinstance(started, Started):
         _copy(writer, fork, begun[0], now)

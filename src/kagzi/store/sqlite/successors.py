@@ -11,7 +11,7 @@ from .wave import Wave
 
 def continue_as_new(wave: Wave, command: ContinueAsNew, fence: Fence, run: RunState) -> Outcome:
     if fence.cancelling:
-        return being_cancelled(wave, fence, "it cannot go on as another")
+        return being_cancelled(wave, fence)
     database, now, new_run_id = wave.database, wave.now, command.new_run_id
     seq = fence.next_result()
     wave.let_go(fence)

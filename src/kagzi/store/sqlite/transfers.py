@@ -8,6 +8,7 @@ import msgspec
 from ...core.errors import ErrorCode
 from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
+from ...core.refusals import refused
 from ...core.states import CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunStatus
 from ...core.times import Timestamp
 from ...core.transfers import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, unchanged
@@ -15,7 +16,6 @@ from ..protocol.transfers import Entrance, Imported
 from .connection import Database, Row
 from .ends import give_result
 from .lanes import Lanes
-from .plain_text import refused
 from .rows import write_error, write_json, write_mapping, write_retry
 from .transfer_rows import (
     CODE_OF_ON_CLOSE,

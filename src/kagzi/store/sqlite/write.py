@@ -34,12 +34,13 @@ from ...core.commands import (
 from ...core.errors import ErrorCode
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Begun, DeadlinePassed, LeaseLost, Outcome, Recorded, RunClosed, RunNotFound
+from ...core.refusals import is_reserved, refused, unstorable
 from ...core.states import RunCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
 from . import attempts, children, closing, control, marks, signals, sleeps, successors
 from .fences import Fence
-from .plain_text import RESERVED_STEPS, refuse_unfit, refused, unfit_field
+from .plain_text import unfit_field
 from .rows import write_mapping
 from .starts import plan_start, start_one
 from .wave import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
@@ -127,7 +128,7 @@ def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
     step_id = command.step_id
     if fence.cancelling and not command.cleanup:
         return None
-    if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
+    if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
         return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
@@ -162,7 +163,7 @@ def _plan_complete(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome |
 
 def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None:
     step_id = command.step_id
-    if fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
+    if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
         return None
     if fence.cancelling and not command.cleanup:
         return None
@@ -173,7 +174,7 @@ def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None
 
 def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | None:
     step_id = command.step_id
-    if fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or "\0" in step_id or "\0" in command.name:
+    if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or "\0" in step_id or "\0" in command.name:
         return None
     seq = fence.next_result()
     wave.add_patch(command, fence, seq)
@@ -227,7 +228,7 @@ def _refuse_culprit(error: Exception) -> Outcome:
 def apply_one(wave: Wave, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
     if (field := unfit_field(command)) is not None:
-        return refuse_unfit(field)
+        return unstorable(field)
     if isinstance(command, StartRun):
         return start_one(wave, command)
     run_id = command.run.run_id

@@ -38,6 +38,7 @@ WHERE watchers.parent NOT IN (SELECT run_id FROM locked);
 SELECT g.n, n.open_runs_limit, t.when_full = 'queue' IS FALSE AS guarded,
     k.run_id::text AS child_run_id, k.workflow_type AS child_type, k.status AS child_status,
     q.run_id::text AS request_run_id, q.workflow_type AS request_type, q.status AS request_status,
+    (q.parent_run_id, q.parent_step_id) IS NOT DISTINCT FROM (g.parent_run_id, g.step_id) AS request_is_own,
     o.run_id::text AS open_run_id, o.workflow_type AS open_type, o.status AS open_status
 FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
     AS g (namespace, parent_run_id, step_id, workflow_id, request_id, workflow_type, n)
