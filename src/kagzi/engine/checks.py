@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from ..core import limits
-from ..core.commands import SignalGiven, StartRequest, StartRun
+from ..core.commands import SignalGiven, SignalReplacement, StartRequest, StartRun
 from ..core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunFilter, RunKey, WorkerRecord
@@ -187,6 +187,12 @@ def signal(given: SignalGiven, payload_bytes: int) -> None:
     name(given.name, "signal_name")
     optional_name(given.request_id, "request_id")
     payload(given.payload, "payload", payload_bytes)
+
+
+def signal_replacement(change: SignalReplacement, payload_bytes: int) -> None:
+    name(change.name, "signal_name")
+    optional_name(change.request_id, "request_id")
+    payload(change.payload, "payload", payload_bytes)
 
 
 def worker(record: WorkerRecord) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.errors import ErrorKind
+from ..core.misfits import misfit_of, misfit_words
 from ..core.records import RunRecord, Served, StepRecord, WorkerRecord
 from ..core.retry import SERVER_DEFAULT, UNLIMITED
 from ..core.seams import Clock
@@ -273,6 +274,11 @@ def _paused(run: RunRecord) -> Explanation:
         why = f": {_brief(run.pause_reason)}" if run.pause_reason else ""
         facts = {"pause_reason": run.pause_reason}
         return Explanation(sentence=f"It was paused{why}.", reason="paused", facts=facts, remedy=f"Resume it: {resume}")
+    if (misfit := misfit_of(problem)) is not None:
+        words = misfit_words(misfit, run.run.run_id)
+        return Explanation(
+            sentence=words.sentence, reason="signal_does_not_fit", facts=words.facts, remedy=words.remedy
+        )
     if problem.kind is ErrorKind.NONDETERMINISM:
         return Explanation(
             sentence=f"It is paused because the code does not fit its history: {_brief(problem.message)}.",

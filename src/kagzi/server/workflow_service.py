@@ -11,7 +11,16 @@ from ..engine import Engine
 from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_duration_ms, read_namespace, read_payload, write_error
 from ..wire.enums import RUN_STATUS_TO_WIRE
-from ..wire.runs import read_filter, read_signal, read_start, read_where, write_outcome, write_run, write_started
+from ..wire.runs import (
+    read_filter,
+    read_replacement,
+    read_signal,
+    read_start,
+    read_where,
+    write_outcome,
+    write_run,
+    write_started,
+)
 from ..wire.status import detail_of, told_of
 from .bulk_service import BulkService
 from .gate import Context
@@ -130,6 +139,17 @@ class WorkflowService(BulkService, TransferService):
             signal=read_signal(request),
         )
         return pb.SignalWorkflowResponse(delivered=signalled.delivered, run_id=signalled.run.run_id)
+
+    async def ReplaceSignal(self, request: pb.ReplaceSignalRequest, context: Context) -> pb.ReplaceSignalResponse:
+        replaced = await self._control.replace_signal(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            change=read_replacement(request),
+        )
+        return pb.ReplaceSignalResponse(
+            run_id=replaced.run.run_id, status=RUN_STATUS_TO_WIRE[replaced.status], resumed=replaced.resumed
+        )
 
     async def SignalWithStart(self, request: pb.SignalWithStartRequest, context: Context) -> pb.SignalWithStartResponse:
         start = read_start(request.start, batch_namespace=request.namespace_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.commands import Command, SignalGiven
+from ...core.commands import Command, SignalGiven, SignalReplacement
 from ...core.cursor import Cursor
 from ...core.errors import SchemaMismatch
 from ...core.outcomes import Existing, Outcome, Refused, Started
@@ -32,11 +32,12 @@ from ..protocol import (
     LeaseTerms,
     Renewal,
     Signalled,
+    SignalReplaced,
     TypeKey,
     Want,
     WorkerBeat,
 )
-from . import claims, controls, leases, revivals, signals, steps, timers
+from . import claims, controls, leases, replacements, revivals, signals, steps, timers
 from . import runs as run_questions
 from .bulk import BulkDesk
 from .links import Links
@@ -183,6 +184,12 @@ class PostgresStore(
             return await signals.signal_run(
                 session, namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=now
             )
+
+    async def replace_signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
+    ) -> SignalReplaced | Refused | None:
+        async with self._questions.use() as session:
+            return await replacements.replace_signal(session, RunKey(namespace, run_id), workflow_id, change, now)
 
     async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
         async with self._questions.use() as session:

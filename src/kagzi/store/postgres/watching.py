@@ -6,7 +6,7 @@ from ...core.events import RunEvent, RunMark, RunNews, Source, event_kind
 from ...core.ids import is_uuid
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
-from ...core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode
+from ...core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
 from .connections import Row
 from .links import Links
 from .rows import read_error, read_payload
@@ -60,6 +60,6 @@ def _event(row: Row) -> RunEvent:
         attempt=row["attempt"],
         output=read_payload(row["output"], row["output_meta"]),
         error=read_error(row["error"]),
-        until=row["wake_at"] if begun else row["retry_at"],
+        until=row["wake_at"] if begun else row["retry_at"] if kind is StepKind.FUNCTION else None,
         child_run_id=row["child_run_id"],
     )

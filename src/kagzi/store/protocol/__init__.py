@@ -17,7 +17,7 @@ from .hot import Claimed, Fired, Horizon, HotVerbs, LeaseTerms, Overdue, Renewal
 from .namespaces import NamespaceVerbs
 from .queues import QueueVerbs
 from .retention import RetentionVerbs
-from .runs import Cancelled, Cascaded, Changed, Fork, RunVerbs, Signalled
+from .runs import Cancelled, Cascaded, Changed, Fork, RunVerbs, Signalled, SignalReplaced
 from .schedules import DueSchedules, FiredSchedule, Firing, Occasion, ScheduleVerbs
 from .schema import Migrator, SchemaStatus
 from .stats import StatsVerbs
@@ -46,6 +46,7 @@ __all__ = [
     "Poke",
     "Renewal",
     "SchemaStatus",
+    "SignalReplaced",
     "Signalled",
     "Store",
     "TypeKey",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.commands import Command, SignalGiven
+from ...core.commands import Command, SignalGiven, SignalReplacement
 from ...core.cursor import Cursor
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import (
@@ -30,11 +30,12 @@ from ..protocol import (
     LeaseTerms,
     Renewal,
     Signalled,
+    SignalReplaced,
     TypeKey,
     Want,
     WorkerBeat,
 )
-from . import children, claims, control, leases, rewind, signals, steps, timers
+from . import children, claims, control, leases, replacements, rewind, signals, steps, timers
 from . import runs as run_rows
 from .bulk import BulkDesk
 from .lanes import Lanes
@@ -120,6 +121,11 @@ class SqliteStore(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
     ) -> Signalled | Refused | None:
         return await self._change(signals.signal_run, namespace, run_id, workflow_id, signal, now)
+
+    async def replace_signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
+    ) -> SignalReplaced | Refused | None:
+        return await self._change(replacements.replace_signal, namespace, run_id, workflow_id, change, now)
 
     async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
         return await self._change(control.terminate_run, run, reason, now)

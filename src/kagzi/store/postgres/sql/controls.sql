@@ -32,7 +32,7 @@ SET pause_requested = false, pause_reason = NULL, seq = seq + 1, paused_due_at =
     due_at = CASE WHEN status = 7 AND paused_due_at > $2 AND blocked_by IS NULL THEN paused_due_at END,
     wait_reason = CASE WHEN status <> 7 THEN NULL WHEN blocked_by IS NOT NULL THEN 3 WHEN paused_due_at > $2 THEN 1 END
 WHERE run_id = $1::uuid
-RETURNING status;
+RETURNING status, seq;
 
 -- name: resume_diverged
 -- Paused because other code did not fit, and not yet tried by this build.
