@@ -57,6 +57,11 @@ def being_cancelled(run_id: str, reason: str) -> Refused:
     return Refused(detail)
 
 
+def cascade_reason(parent_run_id: str) -> str:
+    """Why a child is to be cancelled that nobody asked to stop."""
+    return f"run {parent_run_id}, which started it, has ended, is to be cancelled or waits for it no more"
+
+
 def cancelled_with(error: ErrorDetail, reason: str) -> ErrorDetail:
     """The error that a cancelled run is recorded with. It says why, also if its worker did not know."""
     unexplained = error.message in ("", "cancelled")

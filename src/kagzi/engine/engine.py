@@ -51,7 +51,6 @@ from .workers import Workers
 logger = logging.getLogger("kagzi.engine")
 
 STOP_TIMEOUT_S = 5.0
-CASCADE_REASON = "the run that started this one has ended or is to be cancelled"
 
 
 class Engine:
@@ -351,7 +350,7 @@ class Engine:
         for cancelled in cascaded.cancelled:
             if cancelled.run is None:
                 raise InternalError("the store did not say which child was cancelled")
-            self._news.cancelled(cancelled.run, cancelled, CASCADE_REASON, cancel_by)
+            self._news.cancelled(cancelled.run, cancelled, cancelled.reason, cancel_by)
 
     def _drain_worker(self, namespace: str, worker_id: str) -> None:
         session = self.sessions.get(namespace, worker_id)

@@ -30,7 +30,6 @@ DUE_SCHEDULES = 100  # looked at together
 _RUNS_AT_ONCE = 400  # in one transaction
 _CALL_TIMEOUT_S = 30.0
 _LEAST_WAIT_S = 0.0005
-CANCEL_REASON = "the next run of its schedule has come and overlap is cancel_other"
 
 Apply = Callable[[Sequence[Command], Sequence[Outcome]], None]
 
@@ -232,7 +231,7 @@ class ScheduleClock:
                 self._apply([start for start, _ in fired.started], [started for _, started in fired.started])
             for cancelled in fired.cancelled:
                 if cancelled.run is not None:
-                    self._news.cancelled(cancelled.run, cancelled, CANCEL_REASON, cancel_by)
+                    self._news.cancelled(cancelled.run, cancelled, cancelled.reason, cancel_by)
         return answers
 
 

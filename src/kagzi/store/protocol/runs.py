@@ -26,6 +26,7 @@ class Cancelled(msgspec.Struct, frozen=True):
     stirred: tuple[Stirred, ...] = ()
     has_children: bool = False
     run: RunKey | None = None  # which one: said by `cascade`
+    reason: str = ""  # why, likewise: what is recorded, and what its worker is told
 
 
 class Signalled(msgspec.Struct, frozen=True):

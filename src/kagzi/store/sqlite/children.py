@@ -137,30 +137,28 @@ def cascade(writer: Writer, now: Timestamp, cancel_by: Timestamp, limit: int) ->
         left = limit - len(told)
         if left <= 0:
             break
-        reason = _reason(run_id, ended, cancelling)
-        told += _cancel_children(writer, RunKey(namespace, run_id), reason, now, cancel_by, left)
+        parent = RunKey(namespace, run_id)
+        told += _cancel_children(writer, parent, bool(ended or cancelling), now, cancel_by, left)
     return Cascaded(tuple(told), more=bool(writer.database.rows("cascades", (1,))))
 
 
-def _reason(run_id: str, ended: int, cancelling: int) -> str:
-    """Empty: the parent goes on."""
-    if cancelling:
-        return f"its parent, run {run_id}, was cancelled"
-    return f"its parent, run {run_id}, has ended" if ended else ""
-
-
 def _cancel_children(  # noqa: PLR0917  the verb's arguments for one parent
-    writer: Writer, parent: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp, limit: int
+    writer: Writer,
+    parent: RunKey,
+    goes: bool,
+    now: Timestamp,
+    cancel_by: Timestamp,
+    limit: int,
 ) -> list[Cancelled]:
-    given = {"namespace": parent.namespace, "run_id": parent.run_id, "all": bool(reason), "limit": limit}
+    given = {"namespace": parent.namespace, "run_id": parent.run_id, "all": goes, "limit": limit}
     children = writer.database.rows("children_to_cancel", given)
     if len(children) < limit:
         writer.database.run("cascade_done", (parent.run_id,))
     told: list[Cancelled] = []
+    reason = refusals.cascade_reason(parent.run_id)
     for (run_id,) in children:
         child = RunKey(parent.namespace, run_id)
-        why = reason or f"the step of run {parent.run_id} that waited for it was given up"
-        cancelled = cancel_run(writer, child, why, now, cancel_by)
+        cancelled = cancel_run(writer, child, reason, now, cancel_by)
         if cancelled is not None:
-            told.append(msgspec.structs.replace(cancelled, run=child))
+            told.append(msgspec.structs.replace(cancelled, run=child, reason=reason))
     return told
