@@ -158,6 +158,26 @@ def foreign_request(request_id: str, run_id: str) -> Refused:
     )
 
 
+def child_conflict(workflow_id: str, run_id: str, *, found: str, asked: str, itself: bool) -> ErrorDetail:
+    """The result of a step whose child cannot be started: the id belongs to an active run, of type `found`."""
+    if found != asked:
+        reason = f"belongs to active run {run_id} of type {found!r}, not {asked!r}. Use another id."
+    elif itself:
+        reason = "is that of the run itself, which would wait for its own end for ever. Use another id."
+    else:
+        reason = f'belongs to active run {run_id}. Use another id, or wait for that run with on_conflict="attach".'
+    return ErrorDetail(
+        code=ErrorCode.CONFLICT,
+        kind=ErrorKind.PERMANENT,
+        type="kagzi.core.errors.AlreadyExists",
+        message=f"workflow_id {workflow_id!r} {reason}",
+        non_retryable=True,
+        subject="workflow_id",
+        subject_id=workflow_id,
+        metadata={"run_id": run_id},
+    )
+
+
 def unstorable(field: str) -> Refused:
     """PostgreSQL cannot keep NUL, and nobody can keep half a character."""
     return refused(

@@ -3,11 +3,11 @@
 import msgspec
 
 from ...core.commands import BeatStep, DecideRace, RecordPatch, SetStatus, StartChild, WaitSignal
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import ErrorDetail
 from ...core.limits import STATUS_TEXT_BYTES
 from ...core.outcomes import ChildStarted, Known, Outcome, Recorded, Refused, SignalBound, StepFailed, TimerSet
 from ...core.records import Payload
-from ...core.refusals import foreign_request, other_kind, status_too_long
+from ...core.refusals import child_conflict, foreign_request, other_kind, status_too_long
 from ...core.seams import Dice
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ...core.times import Timestamp
@@ -107,23 +107,11 @@ def _status_of(command: StartChild, now: Timestamp) -> int:
 
 def _conflict(run: RunState, command: StartChild, found: Relative) -> ErrorDetail | None:
     """Why the open run with that workflow id cannot be the child."""
-    start = command.start
-    if found.workflow_type != start.workflow_type:
-        reason = f"belongs to run {found.run_id} of type {found.workflow_type!r}, not {start.workflow_type!r}"
-    elif found.run_id == run.run.run_id:
-        reason = "is that of the run itself, which would wait for its own end for ever"
-    elif not command.attach:
-        reason = f'has an open run, {found.run_id}: choose another id, or wait for that run with on_conflict="attach"'
-    else:
+    start, itself = command.start, found.run_id == run.run.run_id
+    if command.attach and found.workflow_type == start.workflow_type and not itself:
         return None
-    return ErrorDetail(
-        code=ErrorCode.CONFLICT,
-        kind=ErrorKind.PERMANENT,
-        type="kagzi.core.errors.AlreadyExists",
-        message=f"workflow_id {start.workflow_id!r} {reason}",
-        non_retryable=True,
-        subject="workflow_id",
-        subject_id=start.workflow_id,
+    return child_conflict(
+        start.workflow_id, found.run_id, found=found.workflow_type, asked=start.workflow_type, itself=itself
     )
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ...core import refusals
 from ...core.commands import StartChild
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import decode_detail
 from ...core.outcomes import ChildStarted, Outcome, Refused, Started, StepFailed
 from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, StepCode
@@ -85,17 +85,9 @@ def _wait_for(wave: Wave, command: StartChild, fence: Fence, child_run_id: str, 
 
 def _conflict(wave: Wave, command: StartChild, fence: Fence, run_id: str, workflow_type: str) -> StepFailed:
     """The id is taken: that is the step's result."""
-    workflow_id = command.start.workflow_id
-    error = ErrorDetail(
-        code=ErrorCode.CONFLICT,
-        kind=ErrorKind.PERMANENT,
-        type="kagzi.core.errors.AlreadyExists",
-        message=f"workflow_id {workflow_id!r} belongs to active run {run_id} of type {workflow_type!r}. Use another id"
-        + (' or on_conflict="attach".' if workflow_type == command.start.workflow_type else "."),
-        non_retryable=True,
-        subject="workflow_id",
-        subject_id=workflow_id,
-        metadata={"run_id": run_id},
+    start, itself = command.start, run_id == fence.run_id
+    error = refusals.child_conflict(
+        start.workflow_id, run_id, found=workflow_type, asked=start.workflow_type, itself=itself
     )
     failed = {"status": int(StepCode.FAILED), "error": write_error(error), "finished_at": wave.now}
     return StepFailed(_insert(wave, command, fence, failed), wave.now, 1, error)
@@ -119,9 +111,11 @@ def repeat_start(wave: Wave, command: StartChild) -> Outcome | None:
 
 
 def _as_it_stands(wave: Wave, command: StartChild, step: StepState) -> Outcome:
+    if step.child_run_id is None and step.error is not None:
+        return StepFailed(step.seq, step.finished_at or 0, step.attempt, decode_detail(step.error))
     child_run_id = step.child_run_id or ""
     row = wave.database.row("run_with_id", (command.run.namespace, child_run_id))
-    if step.has_result or row is None:
+    if row is None:  # removed since it ended: its result is in the step
         return known(wave, command.run.run_id, command.step_id)
     status = RUN_STATUS_OF_CODE[row[3]]
     return ChildStarted(step.begun_seq, step.started_at or 0, child_run_id, created=False, status=status)

@@ -40,7 +40,7 @@ from ...core.times import Timestamp
 from ..protocol import LeaseTerms
 from . import attempts, children, closing, control, marks, signals, sleeps, successors
 from .fences import Fence
-from .plain_text import unfit_field
+from .plain_text import is_plain, unfit_field
 from .rows import write_mapping
 from .starts import plan_start, start_one
 from .wave import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
@@ -212,14 +212,16 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
             wave.database.rollback_to_savepoint()
             _forget(wave.writer, command)
             wave = Wave(wave.writer, wave.now, wave.terms)
-            outcome = _refuse_culprit(error)
+            outcome = _refuse_culprit(command, error)
         else:
             wave.database.release()
         outcomes.append(outcome)
     return outcomes
 
 
-def _refuse_culprit(error: Exception) -> Outcome:
+def _refuse_culprit(command: Command, error: Exception) -> Outcome:
+    if isinstance(error, UnicodeError) and isinstance(command, (FailStep, FailRun, CancelRun, PauseDiverged)):
+        return unstorable("error")  # all other text was looked at
     if isinstance(error, (UnicodeError, OverflowError)):
         return refused(ErrorCode.INVALID_ARGUMENT, f"the command holds a value that cannot be stored: {error}")
     return refused(ErrorCode.INTERNAL, f"the command could not be recorded: {type(error).__name__}: {error}")
@@ -227,11 +229,13 @@ def _refuse_culprit(error: Exception) -> Outcome:
 
 def apply_one(wave: Wave, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
+    run_id = command.run.run_id
+    if not isinstance(command, StartRun) and not is_plain(run_id):
+        return RUN_NOT_FOUND
     if (field := unfit_field(command)) is not None:
         return unstorable(field)
     if isinstance(command, StartRun):
         return start_one(wave, command)
-    run_id = command.run.run_id
     row = wave.database.row("run_state", (run_id,))
     if row is None or row[0] != command.run.namespace:
         return RUN_NOT_FOUND
