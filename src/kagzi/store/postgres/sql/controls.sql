@@ -4,7 +4,7 @@
 UPDATE runs
 SET cancel_requested_at = coalesce(cancel_requested_at, $2::bigint), cancel_by = coalesce(cancel_by, $3::bigint),
     cancel_reason = coalesce(cancel_reason, $4::text), status = $5::smallint, error = coalesce($6::text::json, error),
-    finished_at = CASE WHEN $5 = 6 THEN $2 END,
+    finished_at = CASE WHEN $5 = 6 THEN $2 END, nonce = CASE WHEN status IN (3, 7) AND $5 = 1 THEN 0 ELSE nonce END,
     ready_at = CASE WHEN $5 = 1 THEN coalesce(ready_at, $2) END,
     problem = CASE WHEN $5 = 1 THEN NULL ELSE problem END, diverged = false, pause_requested = false,
     pause_reason = NULL, cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, blocked_by = NULL, seq = seq + 1
@@ -27,6 +27,7 @@ UPDATE runs
 SET pause_requested = false, pause_reason = NULL, seq = seq + 1, paused_due_at = NULL,
     problem = CASE WHEN status = 7 THEN NULL ELSE problem END, diverged = false,
     lost_leases = CASE WHEN status = 7 THEN 0 ELSE lost_leases END, tried_builds = NULL,
+    nonce = CASE WHEN status = 7 THEN 0 ELSE nonce END,
     status = CASE WHEN status = 2 THEN 2 WHEN paused_due_at > $2::bigint OR blocked_by IS NOT NULL THEN 3 ELSE 1 END,
     ready_at = CASE WHEN status = 2 OR paused_due_at > $2 OR blocked_by IS NOT NULL THEN NULL ELSE $2 END,
     due_at = CASE WHEN status = 7 AND paused_due_at > $2 AND blocked_by IS NULL THEN paused_due_at END,
@@ -44,7 +45,7 @@ WITH fitting AS MATERIALIZED (
     ORDER BY r.run_id FOR UPDATE OF r
 )
 UPDATE runs AS r
-SET status = 1, ready_at = $5::bigint, problem = NULL, diverged = false, lost_leases = 0, seq = r.seq + 1
+SET status = 1, ready_at = $5::bigint, problem = NULL, diverged = false, lost_leases = 0, nonce = 0, seq = r.seq + 1
 FROM fitting WHERE r.run_id = fitting.run_id
 RETURNING r.namespace, r.workflow_type;
 

@@ -86,6 +86,7 @@ WITH g AS MATERIALIZED (
     UPDATE runs AS p
     SET seq = p.seq + w.total, result_seq = p.seq + w.total, lost_leases = 0,
         status = CASE WHEN p.status = 3 THEN 1 ELSE p.status END,
+        nonce = CASE WHEN p.status = 3 THEN 0 ELSE p.nonce END,
         ready_at = CASE WHEN p.status = 3 THEN $1::bigint ELSE p.ready_at END, due_at = NULL, wait_reason = NULL
     FROM (SELECT DISTINCT parent, status, total FROM waiting) AS w
     WHERE p.run_id = w.parent AND p.status + 0 IN (1, 2, 3, 7)

@@ -71,7 +71,7 @@ SELECT count(*) AS moved FROM moved;
 -- name: reopen_run
 -- The one way back from FAILED. A deadline that has passed would only fail it again.
 UPDATE runs
-SET status = 1, ready_at = $2::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0,
+SET status = 1, ready_at = $2::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0, nonce = 0,
     seq = seq + 1 + $4::bigint, result_seq = CASE WHEN $4 > 0 THEN seq + 1 + $4 ELSE result_seq END,
     cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = false, retry_request_id = $3::text,
     deadline_at = CASE WHEN deadline_at <= $2 THEN NULL ELSE deadline_at END

@@ -26,6 +26,7 @@ WITH run AS (
         result_seq = CASE WHEN $7::text IS NULL THEN r.result_seq ELSE r.seq + 1 END,
         lost_leases = CASE WHEN $7 IS NULL THEN r.lost_leases ELSE 0 END,
         status = CASE WHEN $7 IS NOT NULL AND r.status = 3 THEN 1 ELSE r.status END,
+        nonce = CASE WHEN $7 IS NOT NULL AND r.status = 3 THEN 0 ELSE r.nonce END,
         ready_at = CASE WHEN $7 IS NOT NULL AND r.status = 3 THEN $2::bigint ELSE r.ready_at END,
         due_at = CASE WHEN $7 IS NULL THEN r.due_at END,
         wait_reason = CASE WHEN $7 IS NULL THEN r.wait_reason END

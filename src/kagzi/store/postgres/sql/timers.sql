@@ -24,7 +24,8 @@ FOR UPDATE OF r SKIP LOCKED;
 
 -- name: fire_runs
 -- Runs locked before: wake sleepers, whose due sleeps complete and whose due waits for a signal fail, in the order of their
--- times; end runs; end leases; pause what lost too many. closings.py says the same of a wait that failed.
+-- times; end runs; end leases; pause what lost too many. closings.py says the same of a wait that failed. Nonce 0: nothing the
+-- last holder repeats is taken for its own.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::int[]) AS g (run_id, status, error, lost)
 ), due AS MATERIALIZED (
@@ -46,6 +47,7 @@ WITH g AS MATERIALIZED (
         problem = CASE WHEN g.status = 7 THEN g.error::json ELSE r.problem END,
         lost_leases = CASE WHEN d.count > 0 THEN 0 ELSE r.lost_leases + g.lost END,
         cascade_due = r.cascade_due OR (g.status IN (5, 6) AND r.has_children), pause_requested = false,
+        nonce = CASE WHEN g.status IN (1, 7) THEN 0 ELSE r.nonce END,
         diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL, blocked_by = NULL
     FROM g LEFT JOIN (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
     WHERE r.run_id = g.run_id

@@ -30,7 +30,7 @@ WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 
 -- name: resume_diverged
 -- Paused because other code did not fit, or could not read a signal, and not tried by this build. JSON rows of (type, version).
-UPDATE runs SET status = 1, ready_at = :now, nonce = 0, wait_reason = NULL, due_at = NULL, problem = NULL
+UPDATE runs SET status = 1, ready_at = :now, nonce = 0, wait_reason = NULL, due_at = NULL, problem = NULL, lost_leases = 0
 WHERE run_id IN (
     SELECT r.run_id FROM runs AS r INDEXED BY runs_by_status
     WHERE r.namespace = :namespace AND r.status = 7 AND r.tried_builds IS NOT NULL
