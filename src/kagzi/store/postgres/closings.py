@@ -165,7 +165,7 @@ def _resolve_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[s
     due.sort(key=lambda step: (step.wake_at or 0, step.begun_seq))
     for step in due:
         step.seq = run.next_result_seq()
-        step.status, step.finished_at, step.changed = StepCode.COMPLETED, now, True
+        step.status, step.finished_at, step.lease, step.changed = StepCode.COMPLETED, now, run.lease, True
         if step.kind == KindCode.SIGNAL:
             step.status, step.error = StepCode.FAILED, _no_signal(step)
     return {step.step_id for step in due}

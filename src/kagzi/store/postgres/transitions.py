@@ -158,7 +158,8 @@ def begin_sleep(run: RunState, command: BeginSleep, now: Timestamp, dice: Dice) 
 
 def finish_sleep(run: RunState, command: FinishSleep, now: Timestamp, dice: Dice) -> Outcome:
     step = run.steps.get(command.step_id)
-    repeated = step is not None and step.has_result and step.lease == command.lease
+    mine = step is not None and step.kind == KindCode.SLEEP and step.lease == command.lease
+    repeated = step is not None and mine and step.has_result
     refused = refusal_of(run, command, now)
     if refused and not repeated:
         return refused
@@ -239,7 +240,8 @@ def _begun_before(run: RunState, command: BeginStep) -> Outcome | None:
     if earlier is not None and earlier.lease == command.lease:
         return Begun(earlier.begun_seq, earlier.started_at or 0, earlier.attempt)
     step = run.steps.get(command.step_id)
-    if step is not None and step.has_result and step.lease == command.lease and step.kind == KindCode.FUNCTION:
+    mine = step is not None and step.lease == command.lease and command.attempt in (0, step.attempt)
+    if step is not None and mine and step.has_result and step.kind == KindCode.FUNCTION:
         return Known(step.as_history())
     return None
 
@@ -254,7 +256,10 @@ def _failed_before(run: RunState, command: FailStep) -> Outcome | None:
         and command.attempt in (0, step.attempt)
     ):
         return StepFailed(step.seq, step.finished_at or 0, step.attempt, step.error)
-    earlier = run.attempts.get((command.step_id, command.attempt))
+    attempt = command.attempt
+    if not attempt and step is not None and step.status == StepCode.PENDING:
+        attempt = step.attempt - 1  # the one that was the current one
+    earlier = run.attempts.get((command.step_id, attempt))
     if earlier is not None and earlier.lease == command.lease:
         return RetryScheduled(earlier.seq, earlier.finished_at, earlier.attempt + 1, earlier.retry_at)
     return None

@@ -95,6 +95,8 @@ def begin_step(wave: Wave, command: BeginStep, fence: Fence) -> Outcome:
         return _begin_first(wave, command, fence)
     if step.kind != KindCode.FUNCTION:
         return refusals.other_kind(command.step_id, step.kind, KindCode.FUNCTION)
+    if step.status == StepCode.RUNNING and step.is_of(command.lease) and command.attempt in (0, step.attempt):
+        return Begun(step.begun_seq, step.started_at or 0, step.attempt)
     if (repeated := _repeated_begin(wave, command, step)) is not None:
         return repeated
     if step.has_result:
@@ -138,15 +140,14 @@ def _lose(wave: Wave, command: BeginStep, fence: Fence, step: StepState) -> Know
 
 
 def repeat_begin(wave: Wave, command: BeginStep) -> Outcome | None:
-    """The answer of a begin that was recorded under this very lease."""
+    """The answer of a begin that was recorded under this very lease, if its attempt has ended too: whoever has lost the run is not
+    to execute what is open."""
     step = find_step(wave, command.run.run_id, command.step_id)
     return None if step is None or step.kind != KindCode.FUNCTION else _repeated_begin(wave, command, step)
 
 
 def _repeated_begin(wave: Wave, command: BeginStep, step: StepState) -> Outcome | None:
     if step.is_of(command.lease) and command.attempt in (0, step.attempt):
-        if step.status == StepCode.RUNNING:
-            return Begun(step.begun_seq, step.started_at or 0, step.attempt)
         return known(wave, command.run.run_id, command.step_id) if step.has_result else None
     failed = _failed_attempt(wave, command.run.run_id, command.step_id, command.attempt, command.lease)
     return None if failed is None else Begun(failed[3], failed[4] or 0, command.attempt)
@@ -219,7 +220,9 @@ def repeat_fail(wave: Wave, command: FailStep) -> Outcome | None:
         return None
     if step.error is not None and step.is_of(command.lease) and command.attempt in (0, step.attempt):
         return StepFailed(step.seq, step.finished_at or 0, step.attempt, decode_detail(step.error))
-    attempt = command.attempt or step.attempt - 1
+    attempt = command.attempt
+    if not attempt and step.status == StepCode.PENDING:
+        attempt = step.attempt - 1  # the one that was the current one
     failed = _failed_attempt(wave, command.run.run_id, command.step_id, attempt, command.lease)
     return None if failed is None else RetryScheduled(failed[0], failed[1], attempt + 1, failed[2])
 

@@ -203,8 +203,8 @@ def repeat_end(wave: Wave, command: WorkerCommand, run: RunState) -> Outcome | N
     if run.finished_at is not None:
         status, has_children = RUN_STATUS_OF_CODE[run.status], bool(run.has_children)
         return RunClosed(run.seq, run.finished_at, status, continued_as=run.continued_as, has_children=has_children)
-    if isinstance(command, FailRun) and run.retried_lease == run.lease:
-        return RunClosed(run.seq, wave.now, RUN_STATUS_OF_CODE[run.status], run.due_at or run.ready_at)
+    if isinstance(command, FailRun) and run.retried_lease == run.lease and run.status == RunCode.SLEEPING:
+        return RunClosed(run.seq, wave.now, RunStatus.SLEEPING, run.due_at)
     return None
 
 

@@ -87,4 +87,6 @@ def repeat_sleep(wave: Wave, command: BeginSleep | FinishSleep) -> Outcome | Non
         return known(wave, command.run.run_id, command.step_id)
     if step.has_result:
         return Recorded(step.seq, step.finished_at or 0)
+    if isinstance(command, FinishSleep):
+        return None  # nothing was recorded for it
     return TimerSet(step.begun_seq, wave.now, step.wake_at or 0)

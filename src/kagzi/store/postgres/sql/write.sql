@@ -130,7 +130,7 @@ FROM r
 LEFT JOIN wanted AS w ON w.n = r.n
 LEFT JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
 LEFT JOIN step_attempts AS a ON a.run_id = w.run_id AND a.step_id = w.step_id AND a.forgotten = 0
-    AND a.attempt = w.attempt;
+    AND a.attempt = CASE WHEN w.attempt = 0 THEN s.attempt - 1 ELSE w.attempt END;
 
 -- name: unbound_signals
 -- The oldest signals that nobody has waited for yet, as many of each name as are asked for.
