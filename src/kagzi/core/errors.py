@@ -53,7 +53,7 @@ REASON = "reason"
 
 def limit_reached(name: str, maximum: float) -> dict[str, str]:
     """The metadata of a refusal by a limit: what it is called, and how much it allows."""
-    return {"limit": name, "maximum": f"{maximum:g}" if isinstance(maximum, float) else str(maximum)}
+    return {"limit": name, "maximum": str(int(maximum)) if maximum == int(maximum) else f"{maximum:g}"}
 
 
 class ErrorCode(StrEnum):

@@ -125,8 +125,8 @@ def decide_race(run: RunState, command: DecideRace, now: Timestamp, dice: Dice) 
         if step.kind != KindCode.RACE:
             return other_kind(step.step_id, step.kind, KindCode.RACE)
         return Recorded(step.seq, step.finished_at or 0) if step.output == winner else Known(step.as_history())
-    if refused := may_not_begin(run, command.step_id):
-        return refused
+    if full := may_not_begin(run, command.step_id):
+        return full
     step = new_result(run, command, now, KindCode.RACE)
     step.output = winner
     for loser in command.losers:
@@ -150,8 +150,8 @@ def record_patch(run: RunState, command: RecordPatch, now: Timestamp, dice: Dice
     if not repeated and (refused := refusal_of(run, command, now)):
         return refused
     if step is None:
-        if refused := may_not_begin(run, command.step_id):
-            return refused
+        if full := may_not_begin(run, command.step_id):
+            return full
         step = new_result(run, command, now, KindCode.PATCH)
     elif step.kind != KindCode.PATCH:
         return other_kind(step.step_id, step.kind, KindCode.PATCH)

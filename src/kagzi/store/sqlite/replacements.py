@@ -95,7 +95,8 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
 def _next_seq(writer: Writer, run: RunKey, now: Timestamp) -> int:
     row = writer.database.row("stir_run", {"run_id": run.run_id, "now": now})
     assert row is not None  # it is PAUSED: it has not ended
-    return row[0]
+    seq: int = row[0]
+    return seq
 
 
 def _swap(  # noqa: PLR0917  one row for another
