@@ -18,7 +18,7 @@ PYTHON_DIRS := $(wildcard src tests examples bench scripts)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain
+.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain standby outages clock sizes pages
 .PHONY: lint format gen gen-check lock bench clean
 
 help: ## Show this list
@@ -52,8 +52,8 @@ unit: $(VENV)/.installed-dev ## Only the test suite (ARGS="tests/core -k retry",
 interleavings: $(VENV)/.installed-dev ## Park against signal, child end and timer 10,000 times on every store (minutes)
 	KAGZI_TEST_INTERLEAVINGS=10000 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/store/conformance/test_interleavings.py $(ARGS)
 
-properties: $(VENV)/.installed-dev ## Random programs with a crash and a cancellation at every moment: 2,000, and 100 on each store (an hour)
-	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/acceptance/test_every_boundary.py $(ARGS)
+properties: $(VENV)/.installed-dev ## Random programs with a crash, a cancellation or a change of code at any moment: 2,000, and 100 on each store (an hour)
+	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/sdk/run/test_changing_programs.py tests/sdk/run/test_parking_property.py tests/acceptance/test_every_boundary.py $(ARGS)
 
 campaign: $(VENV)/.installed-dev ## The promises with real processes on every set-up, one server on PostgreSQL included (minutes)
 	KAGZI_TEST_CAMPAIGN=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup tests/acceptance $(ARGS)
@@ -62,16 +62,33 @@ campaign: $(VENV)/.installed-dev ## The promises with real processes on every se
 
 CAMPAIGN := KAGZI_TEST_CAMPAIGNS=1 $(BIN)/python -m pytest --numprocesses 0 --capture no
 
-campaigns: rolling two-servers drain million pgbouncer partitioned ## All of the following
+campaigns: rolling two-servers drain standby million pgbouncer partitioned outages clock sizes pages ## All of the following
 
 rolling: $(VENV)/.installed-dev ## Restart 2 servers and 4 workers in turn under 50 runs/s for 60 s
 	$(CAMPAIGN) tests/campaigns/test_rolling.py $(ARGS)
+
+outages: $(VENV)/.installed-dev ## A locked table, a read-only database, internal errors: 60 s each under load with two servers
+	$(CAMPAIGN) tests/campaigns/test_outages.py $(ARGS)
 
 two-servers: $(VENV)/.installed-dev ## Throughput and pickup with the load balanced over two servers
 	$(CAMPAIGN) tests/campaigns/test_two_servers.py $(ARGS)
 
 drain: $(VENV)/.installed-dev ## SIGTERM of a worker with 20 running runs, 100 times
 	$(CAMPAIGN) tests/campaigns/test_drain.py $(ARGS)
+
+standby: $(VENV)/.installed-dev ## Kill PostgreSQL while commits wait for its synchronous standby, 20 times; then promote the standby
+	$(CAMPAIGN) tests/campaigns/test_standby.py $(ARGS)
+
+clock: $(VENV)/.installed-dev ## Set the servers' clocks an hour forward and back under load, with libfaketime
+	@test -e /usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1 || apt-get install --yes --no-install-recommends libfaketime \
+	    || { echo "!!! libfaketime IS ABSENT and could not be installed: wrong clocks are NOT proven harmless by this run" >&2; exit 1; }
+	$(CAMPAIGN) tests/campaigns/test_clock.py $(ARGS)
+
+sizes: $(VENV)/.installed-dev ## 200 children and 100 signals of 1.9 MB beside a neighbour, and a worker that does not read, within 256 MB
+	$(CAMPAIGN) tests/campaigns/test_sizes.py $(ARGS)
+
+pages: $(VENV)/.installed-dev ## The largest pages for 20 callers at once, and ends that nobody reads: the server stays below 256 MB
+	$(CAMPAIGN) tests/campaigns/test_pages.py $(ARGS)
 
 million: $(VENV)/.installed-dev ## 1,000,000 finished and 100,000 sleeping runs in each store against a small one, and retention
 	$(CAMPAIGN) tests/campaigns/test_million.py tests/campaigns/test_million_served.py tests/campaigns/test_retention.py $(ARGS)

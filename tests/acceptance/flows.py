@@ -136,3 +136,14 @@ async def blocks_the_loop(ctx: Context, seconds: float) -> str:
 async def stand_still(seconds: float) -> None:
     note("begin")
     time.sleep(seconds)  # noqa: ASYNC251  a blocked event loop is the subject
+
+
+async def unlucky() -> None:
+    note("begin")
+    raise ConnectionError
+
+
+@workflow
+async def tries_for_ever(ctx: Context) -> None:
+    """Nearly always in the pause before its next try, which is waited for in place."""
+    await ctx.step("try").retry(Retry.linear(10_000, "400ms")).run(unlucky)

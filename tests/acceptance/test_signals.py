@@ -2,7 +2,10 @@
 
 import asyncio
 
-from kagzi import RunStatus
+import pytest
+
+from kagzi import InvalidArgument, PreconditionFailed, RunStatus
+from tests.support.kagzi_process import kagzi
 
 from . import execution_flows as flows
 from .site import Site, replayed, until_status
@@ -92,3 +95,58 @@ async def test_a_signal_starts_the_run_if_need_be(site: Site) -> None:
         assert len({run.id for run in runs}) == 1
         assert sum(run.created for run in runs) == 1
         assert sorted(await runs[0].result(timeout="30s")) == list(range(8))
+
+
+async def signal_by_command(site: Site, *arguments: str) -> str:
+    """`kagzi signal` as people type it. Answers what it said."""
+    done = await asyncio.to_thread(kagzi, "signal", *arguments, "--address", site.servers[-1].grpc)
+    assert done.returncode == 0, done
+    return done.stderr
+
+
+async def test_what_a_run_has_received_is_not_replaced(site: Site) -> None:
+    await site.author()
+    async with site.client(0) as client:
+        run = await client.start("in-order", 2, id="received")
+        await client.signal("received", flows.item, 1)
+        await until_status(run, RunStatus.SLEEPING)
+        with pytest.raises(PreconditionFailed, match="kagzi fork"):
+            await client.signal("received", flows.item, 2, replace=True)
+        with pytest.raises(PreconditionFailed, match="kagzi fork"):
+            await run.drop_signal(flows.item)
+        with pytest.raises(InvalidArgument, match="does not fit"):
+            await run.signal(flows.item, "2", replace=True)  # type: ignore[arg-type]  refused where it is sent
+        await client.signal("received", flows.item, 3)
+        assert await run.result(timeout="30s") == [1, 3]
+
+
+async def test_a_signal_of_another_type_pauses_the_run_until_it_is_replaced_or_dropped(site: Site) -> None:
+    worker = await site.author()
+    async with site.client(0) as client:
+        run = await client.start("in-order", 3, id="w")
+        await until_status(run, RunStatus.SLEEPING)
+        await client.signal("w", flows.item, 1)
+        assert "has it" in await signal_by_command(
+            site, "w", "item"
+        )  # no value at all: null, where an int is waited for
+        await until_status(run, RunStatus.PAUSED)
+        worker.kill()
+        problem = (await run.info()).problem
+        assert problem is not None
+        assert (problem.subject, problem.subject_id, problem.metadata["expected"]) == ("signal", "item", "int")
+        explained = await client.explain("w")
+        assert f"kagzi signal {run.id} item VALUE --replace" in explained.remedy
+        assert "item#2" in explained.sentence
+        assert "goes on" in await signal_by_command(site, "w", "item", "5", "--replace")
+        await site.author()
+        await until_status(run, RunStatus.SLEEPING)
+        await client.signal("w", "item", "six")
+        await until_status(run, RunStatus.PAUSED)
+        assert "waits for the next one" in await signal_by_command(site, "w", "item", "--drop")
+        await until_status(run, RunStatus.SLEEPING)
+        await client.signal("w", flows.item, 7)
+        assert await run.result(timeout="30s") == [1, 5, 7]
+        again = await replayed(run)
+        assert await again.result(timeout="30s") == [1, 5, 7]
+        kinds = [event["kind"] async for event in run.events()]
+        assert kinds.count("signal_rejected") == 2

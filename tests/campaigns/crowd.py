@@ -125,7 +125,7 @@ async def _write(store: Store, command: object) -> Outcome:
 
 def start(workflow_type: str, labels: Mapping[str, str]) -> StartRun:
     ids = SystemIds()
-    made = ids.run_id(time.time_ns() // 1_000)
+    made = ids.run_id(time.time_ns() // 1_000, NAMESPACE)
     return StartRun(
         run=RunKey(NAMESPACE, made),
         workflow_id=made,

@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from kagzi import Context, current_step, workflow
+from kagzi import Context, Signal, current_step, workflow
 from tests.support.ledger import Ledger
 
 LEDGER = Ledger(os.environ.get("KAGZI_TEST_LEDGER", "ledger.jsonl"))
@@ -31,3 +31,17 @@ async def load(ctx: Context, seconds: float) -> int:
 async def pickup(ctx: Context, _nothing: None) -> int:
     """One step that says when it began."""
     return await ctx.step("s0").run(work, 1, 0.0)
+
+
+go = Signal("go", int)
+
+
+@workflow("campaign-signalled")
+async def signalled(ctx: Context, _nothing: None) -> int:
+    """Steps one after another, a signal among them: when one begins, all before it have been acknowledged."""
+    await ctx.step("s0").run(work, 0, 0.2)
+    await ctx.step("s1").run(work, 1, 0.0)
+    number = await ctx.wait_for(go)
+    await ctx.step("s2").run(work, number, 0.0)
+    await ctx.step("s3").run(work, number, 0.0)
+    return number

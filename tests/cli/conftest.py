@@ -66,6 +66,14 @@ async def approval(ctx: Context, amount: int) -> object:
     return answer["by"]
 
 
+go = Signal("go", int)
+
+
+@workflow
+async def w(ctx: Context) -> int:
+    return await ctx.wait_for(go)
+
+
 @workflow
 async def family(ctx: Context, names: list[str]) -> list[object]:
     return await ctx.parallel(ctx.child(echo, name) for name in names)

@@ -55,6 +55,43 @@ def test_an_early_signal_is_kept_and_sent_twice_is_one(installation: Installatio
     assert "is kept until" in installation.run("signal", "early", "other").stderr
 
 
+def test_a_signal_that_does_not_fit_is_replaced(installation: Installation) -> None:
+    run_id = start(installation, "w", "--id", "w")
+    installation.run("signal", "w", "go")
+    view = until(installation, "w", has_status("paused"))
+    assert "does not fit int" in view["problem"]["message"]
+    assert "does not fit int" in installation.run("get", "w").stdout
+    explained = installation.run("explain", "w")
+    why = explained.stdout + explained.stderr
+    assert f"kagzi signal {run_id} go VALUE --replace" in why
+    assert f"kagzi signal {run_id} go --drop" in why
+    refused = installation.run("signal", "w", "stop", "5", "--replace")
+    assert refused.returncode == 5
+    assert "was sent no signal 'stop'" in refused.stderr
+    done = installation.run("signal", "w", "go", "5", "--replace", "--request-id", "fix")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "was replaced; the run goes on" in done.stderr
+    assert until(installation, "w", has_status("completed"))["output"] == 5
+    again = installation.run("signal", "w", "go", "5", "--replace", "--request-id", "fix", "--json")
+    assert json.loads(again.stdout) == {"run_id": run_id, "signal": "go", "replaced": True, "resumed": False}
+
+
+def test_a_signal_that_nobody_waits_for_yet_is_dropped_or_replaced(installation: Installation) -> None:
+    run_id = start(installation, "w", "--id", "later", "--delay", "1h")
+    for value in ("1", "2"):
+        installation.run("signal", "later", "go", value)
+    dropped = installation.run("signal", "later", "go", "--drop", "--json")
+    assert json.loads(dropped.stdout) == {"run_id": run_id, "signal": "go", "dropped": True, "resumed": False}
+    assert "has not waited for yet, was replaced" in installation.run("signal", "later", "go", "3", "--replace").stderr
+
+
+def test_replace_and_drop_do_not_go_together(installation: Installation) -> None:
+    assert installation.run("signal", "any", "go", "--replace", "--drop").returncode == 2
+    wrong = installation.run("signal", "any", "go", "5", "--drop")
+    assert wrong.returncode == 2
+    assert "--replace" in wrong.stderr
+
+
 def test_pause_and_resume(installation: Installation) -> None:
     run_id = start(installation, "sleeps", "1h", "--id", "paused")
     until(installation, "paused", has_status("sleeping"))

@@ -5,10 +5,12 @@ from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 import pytest
+from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.cron import Cron, Interval, Times
+from kagzi.core.cron_search import Search
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
 
@@ -192,3 +194,51 @@ def test_a_rare_day_is_found_and_the_end_of_the_calendar_is_no_error() -> None:
     leap = Times(Cron("0 0 29 2 *", "Europe/Berlin"))
     assert utc(leap.next(at("2097-01-01T00:00:00+00:00")) or 0) == "02-28 23:00:00"
     assert Cron("0 0 1 1 *").next(at("9500-01-01T00:00:00+00:00")) is None
+
+
+# --- the search ---------------------------------------------------------------------------------------------------------
+
+_rare_days = st.sampled_from(["*", "29", "30,31", "L", "LW", "1", "*/31", "*/10"])
+_rare_months = st.sampled_from(["*", "2", "2,4", "12", "*/5", "6-7"])
+_rare_weekdays = st.sampled_from(["*", "MON", "0#5", "MON#5", "7L", "*/3"])
+
+
+@given(
+    st.sampled_from(["0", "*/7", "30,31", "*"]),
+    minute_fields,
+    hour_fields,
+    st.tuples(_rare_days, _rare_months, _rare_weekdays),
+    st.datetimes(datetime(1990, 1, 1), datetime(2120, 1, 1)),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_search_finds_what_the_simulation_walks_to(
+    second: str, minute: str, hour: str, days: tuple[str, str, str], since: datetime
+) -> None:
+    expression = f"{second} {minute} {hour} {' '.join(days)}"
+    since = since.replace(microsecond=0)
+    try:
+        forwards = CronSim(expression, since)
+        backwards = CronSim(expression, since + timedelta(seconds=1), reverse=True)
+    except CronSimError:
+        return
+    search = Search(forwards)
+    assert search.after(since) == next(forwards, None)
+    assert search.until(since) == next(backwards, None)
+
+
+@pytest.mark.parametrize(
+    ("expression", "most_steps_a_time"),
+    [
+        ("* * * * *", 3),
+        ("0 0 29 2 *", 20),
+        ("0 0 31 * *", 5),
+        ("0 0 1 1 *", 5),
+        ("0 0 * 2 MON#5", 41 * 30),  # years pass between two of them, of which only Februaries are looked at
+    ],
+)
+def test_years_in_which_nothing_matches_cost_a_few_steps(expression: str, most_steps_a_time: int) -> None:
+    cron = Cron(expression)
+    before = cron.steps
+    found = list(islice(Times(cron).after(at("2026-01-01T00:00:00+00:00")), 50))
+    assert len(found) == 50
+    assert cron.steps - before <= 50 * most_steps_a_time

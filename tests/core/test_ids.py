@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.core.ids import is_uuid, uuid7
+from kagzi.core.ids import RUN_RANDOM_BITS, is_of, is_uuid, made_of, uuid7, uuid7_of
 from kagzi.core.times import US_PER_MS
+from kagzi.system import SystemIds
 from tests.support.clock import BEGINNING
 
 times = st.integers(0, 4_102_444_800_000_000)  # until 2100
@@ -64,3 +65,40 @@ def test_another_spelling_is_not_an_id(text: str) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_judged_without_raising(text: str) -> None:
     assert not is_uuid(text) or len(text) == 36
+
+
+names = st.text(min_size=1, max_size=20)
+run_bits = st.integers(0, 2**RUN_RANDOM_BITS - 1)
+
+
+@given(names, times, run_bits)
+def test_an_id_has_the_mark_of_its_namespace_and_all_else_of_its_kind(name: str, now: int, random_bits: int) -> None:
+    made = uuid7_of(name, now, random_bits)
+    assert is_uuid(made)
+    assert is_of(name, made)
+    assert made[:18] == uuid7(now, 0)[:18]
+    assert made_of(name, made) == made
+    assert random_bits == 0 or made != uuid7_of(name, now, random_bits - 1)
+
+
+@given(names, times, bits)
+def test_an_id_from_elsewhere_has_one_place_in_a_namespace(name: str, now: int, random_bits: int) -> None:
+    elsewhere = uuid7(now, random_bits)
+    made = made_of(name, elsewhere)
+    assert is_uuid(made)
+    assert is_of(name, made)
+    assert made == made_of(name, elsewhere) == made_of(name, made)
+    assert made[:18] == elsewhere[:18], "it sorts by the time of the run, still"
+
+
+def test_two_namespaces_have_no_id_in_common() -> None:
+    ids = SystemIds()
+    marks = {name: ids.run_id(BEGINNING, name)[-6:] for name in (f"tenant-{number}" for number in range(1_000))}
+    assert len(set(marks.values())) > 998, "of 16 million marks two should hardly be the same"
+
+
+def test_what_is_made_in_one_moment_is_never_made_twice() -> None:
+    """However few bits are random: a batch has one time for all its runs."""
+    ids = SystemIds()
+    made = [ids.run_id(BEGINNING + moment, name) for moment in range(3) for name in ("a", "b") for _ in range(5_000)]
+    assert len(set(made)) == len(made)

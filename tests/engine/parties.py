@@ -89,6 +89,7 @@ class TroubledStore:
         self.calls: Counter[str] = Counter()
         self.batches: list[Sequence[Command]] = []
         self.away = False
+        self.raises: Callable[[], Exception] | None = None  # by every call
         self.lose_answers = 0  # so many calls take effect and then fail
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
         self.after: dict[str, Callable[[], Awaitable[None]]] = {}
@@ -106,6 +107,8 @@ class TroubledStore:
                 await self.before[name]()
             if self.away:
                 raise Unavailable("the store is away")
+            if self.raises is not None:
+                raise self.raises()
             result = await attribute(*args, **kwargs)
             if name in self.after:
                 await self.after[name]()

@@ -196,7 +196,7 @@ async def test_a_retry_of_the_whole_run(engine: Engine) -> None:
 
 async def test_behind_another_run(engine: Engine, store: TroubledStore, clock: MovableClock) -> None:
     first = await engine.runs.start(start())
-    key = RunKey("default", SystemIds().run_id(clock.now()))
+    key = RunKey("default", SystemIds().run_id(clock.now(), "default"))
     behind = StartRun(
         run=key, workflow_id="second", workflow_type="hello", request_id="second", blocked_by=first.run_id
     )

@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import Command, CompleteStep
+from kagzi.core.commands import Command, CompleteStep, PauseDiverged
 from kagzi.core.errors import ErrorCode, ErrorDetail, ResourceExhausted, Unavailable
-from kagzi.core.outcomes import Busy, Outcome, Recorded, Refused
+from kagzi.core.limits import Settings
+from kagzi.core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, Recorded, Refused, RunClosed
 from kagzi.core.records import Lease, Payload, RunKey
-from kagzi.engine import journal as journal_module
+from kagzi.core.states import RunStatus
 from kagzi.engine.journal import Journal
+from kagzi.engine.lanes import Lane
 from kagzi.engine.outages import Outages
-from kagzi.store.protocol import LeaseTerms
+from kagzi.engine.store_clock import StoreClock
+from kagzi.engine.stuck_runs import StuckRuns
+from kagzi.store.protocol import Horizon, LeaseTerms
+from kagzi.system import SystemIds
 from tests.engine.parties import TIMEOUT_S, Gate, MovableClock
 
 Answers = list[tuple[int, Outcome]]
@@ -28,6 +33,9 @@ class Notebook:
         self.gate: Gate | None = None
         self.failures: list[Exception] = []
         self.outcome: Callable[[Command], Outcome] = lambda _: Recorded(1, 1)
+
+    async def look(self, beats: Sequence[object], now: int) -> Horizon:
+        return Horizon(now, None, ())
 
     async def write(self, batch: Sequence[Command], now: int, terms: LeaseTerms) -> Sequence[Outcome]:
         assert terms.until > terms.renew_before > now
@@ -59,7 +67,9 @@ def make_journal(notebook: Notebook, **options: Any) -> Journal:
     def terms(now: int) -> LeaseTerms:
         return LeaseTerms(now + 2, now + 1)
 
-    return Journal(notebook, clock=clock, terms=terms, outages=Outages(clock), **options)
+    options = {"stuck": StuckRuns(SystemIds(), rounds=3), "tries": 3, **options}
+    store_clock = StoreClock(notebook, clock=clock, settings=Settings(), alone=True, on_step=lambda: None)  # type: ignore[arg-type]
+    return Journal(notebook, clock=clock, store_clock=store_clock, terms=terms, outages=Outages(clock), **options)
 
 
 def completion(run: str = "run", step: str = "step", namespace: str = "default", size: int = 0) -> CompleteStep:
@@ -118,10 +128,50 @@ async def test_a_batch_is_cut_at_its_limit_of_bytes(journal: Journal, notebook: 
     assert [len(batch) for batch in notebook.batches] == [3, 3, 3]
 
 
-async def test_an_operation_larger_than_a_batch_goes_alone(journal: Journal, notebook: Notebook) -> None:
-    operations = [(0, completion("a")), (1, completion("b", size=limits.BATCH_BYTES + 1)), (2, completion("c"))]
-    await all_answered(3, lambda sink: journal.submit_many(operations, sink))
-    assert [[command.run.run_id for command in batch] for batch in notebook.batches] == [["a"], ["b"], ["c"]]
+async def test_an_operation_larger_than_a_batch_is_the_only_large_one_of_its_batch(
+    journal: Journal, notebook: Notebook
+) -> None:
+    large = limits.BATCH_BYTES + 1
+    operations = [
+        (0, completion("a")),
+        (1, completion("b", size=large)),
+        (2, completion("c", size=large)),
+        (3, completion("d")),
+    ]
+    await all_answered(4, lambda sink: journal.submit_many(operations, sink))
+    batches = [[command.run.run_id for command in batch] for batch in notebook.batches]
+    assert sorted(batches[0]) == ["a", "b", "d"], "small ones go before and beside it"
+    assert batches[1:] == [["c"]]
+
+
+async def test_large_operations_keep_no_neighbour_waiting_and_their_own_runs_in_order(
+    journal: Journal, notebook: Notebook
+) -> None:
+    """Of the same namespace as of others: a small operation is in the next batch, however many large ones came before it."""
+    large = limits.BATCH_BYTES // 3
+    operations = [(n, completion(f"large-{n % 5}", f"{n}", size=large if n % 3 else 0)) for n in range(60)]
+    operations.append((60, completion("small")))
+    notebook.gate = Gate()
+    blocker = asyncio.create_task(journal.submit(completion("first")))
+    await notebook.gate.arrived.wait()
+
+    def submit(sink: Callable[[Answers], None]) -> None:
+        journal.submit_many(operations, sink)
+        journal.submit_many([(61, completion("other", "1", "other", large)), (62, completion("b", "2", "other"))], sink)
+        assert notebook.gate is not None
+        notebook.gate.open()
+
+    await all_answered(63, submit)
+    await blocker
+    following = [command.run.run_id for command in notebook.batches[1]]
+    assert "small" in following
+    assert "b" in following
+    assert "other" in [command.run.run_id for batch in notebook.batches[1:4] for command in batch]
+    written = [command for batch in notebook.batches for command in batch if isinstance(command, CompleteStep)]
+    for run in range(5):
+        steps = [int(command.step_id) for command in written if command.run.run_id == f"large-{run}"]
+        assert steps == sorted(steps)
+        assert len(steps) == 12
 
 
 async def test_the_sink_is_called_once_per_commit(journal: Journal) -> None:
@@ -154,6 +204,56 @@ async def test_a_batch_that_fails_unforeseen_costs_only_the_culprit(
     assert outcomes[1].error.code is ErrorCode.INTERNAL
     assert "ArithmeticError" not in outcomes[1].error.message  # callers learn nothing of the inside
     assert "ArithmeticError" in caplog.text
+    assert f"incident {outcomes[1].error.metadata['incident']}: " in caplog.text
+    assert (
+        sum(command.run.run_id == "bad" for batch in notebook.batches for command in batch) == 8
+    )  # 4 times, each alone, too
+
+
+async def test_an_operation_that_the_store_failed_on_once_is_recorded_in_order(
+    journal: Journal, notebook: Notebook
+) -> None:
+    failures = 2
+
+    def outcome(command: Command) -> Outcome:
+        nonlocal failures
+        if command.run.run_id == "bad" and failures:
+            failures -= 1
+            return Failed("XX000")
+        return Recorded(1, 1)
+
+    notebook.outcome = outcome
+    operations = [(0, completion("bad", "a")), (1, completion("good")), (2, completion("bad", "b"))]
+    calls = await all_answered(3, lambda sink: journal.submit_many(operations, sink))
+    assert calls == [[(1, Recorded(1, 1))], [(0, Recorded(1, 1)), (2, Recorded(1, 1))]]
+
+
+@pytest.mark.parametrize("pausable", [True, False])
+async def test_a_run_that_the_store_keeps_failing_on_is_paused_with_the_number_of_an_incident(
+    journal: Journal, notebook: Notebook, caplog: pytest.LogCaptureFixture, pausable: bool
+) -> None:
+    def outcome(command: Command) -> Outcome:
+        if isinstance(command, PauseDiverged) and pausable:
+            return RunClosed(2, 2, RunStatus.PAUSED)
+        return Failed("XX000: a page is damaged")
+
+    notebook.outcome = outcome
+    for _ in range(2):  # handed back by its worker and offered again
+        refused = await journal.submit(completion("bad"))
+        assert isinstance(refused, Refused)
+        assert refused.error.code is ErrorCode.INTERNAL
+    last = await journal.submit(completion("bad"))
+    pauses = [command for batch in notebook.batches for command in batch if isinstance(command, PauseDiverged)]
+    pause = pauses[0]
+    number = pause.problem.metadata["incident"]
+    assert number in pause.problem.message
+    assert "XX000" not in pause.problem.message
+    assert f"incident {number}: the store fails on CompleteStep of run bad: XX000: a page is damaged" in caplog.text
+    if pausable:
+        assert last == LeaseLost()  # its worker lets go of it
+    else:
+        assert isinstance(last, Refused)
+        assert last.error.code is ErrorCode.INTERNAL
 
 
 async def test_a_greedy_namespace_gets_its_share_and_no_more(journal: Journal, notebook: Notebook) -> None:
@@ -216,10 +316,7 @@ async def test_a_locked_run_waits_aside_in_order_and_the_others_go_on(journal: J
     assert tokens[1:] == [0, 1, 2, 3, 4, 10]
 
 
-async def test_a_run_that_stays_locked_is_refused_as_unavailable(
-    journal: Journal, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal_module, "BUSY_TRIES", 3)
+async def test_a_run_that_stays_locked_is_refused_as_unavailable(journal: Journal, notebook: Notebook) -> None:
     notebook.outcome = lambda _: Busy()
     outcome = await asyncio.wait_for(journal.submit(completion()), TIMEOUT_S)
     assert isinstance(outcome, Refused)
@@ -281,6 +378,82 @@ async def test_a_full_queue_refuses_callers_and_holds_sessions_back(
     notebook.gate.open()
     await asyncio.wait_for(held_back, TIMEOUT_S)
     await first
+
+
+async def test_what_the_store_defers_comes_first_in_the_next_batch_and_in_order(
+    journal: Journal, notebook: Notebook
+) -> None:
+    """As often as it takes: each batch gets on by at least one, so that nothing is counted."""
+    left = [100]
+
+    def one_a_batch(command: Command) -> Outcome:
+        left[0] -= 1
+        return Recorded(left[0], 1) if command is notebook.batches[-1][0] else Deferred()
+
+    notebook.outcome = one_a_batch
+    commands = [completion("run", f"step-{n}") for n in range(50)]
+
+    def submit(sink: Callable[[Answers], None]) -> None:
+        journal.submit_many(list(enumerate(commands)), sink)
+
+    answers = [answer for commit in await all_answered(50, submit) for answer in commit]
+    assert [token for token, _ in answers] == list(range(50))
+    assert [batch[0] for batch in notebook.batches] == commands
+
+
+async def test_what_is_held_back_waits_while_others_go_on(journal: Journal, notebook: Notebook) -> None:
+    heard: Answers = []
+    all_heard = asyncio.Event()
+
+    def deaf(answers: Answers) -> None:
+        heard.extend(answers)
+        if len(heard) == 4:
+            all_heard.set()
+
+    journal.hold_back(deaf)
+    journal.submit_many([(n, completion("of-the-deaf", f"step-{n}")) for n in range(3)], deaf)
+    assert await asyncio.wait_for(journal.submit(completion("other")), TIMEOUT_S) == Recorded(1, 1)
+    journal.submit_many([(3, completion("of-the-deaf", "step-3"))], deaf)
+    assert await asyncio.wait_for(journal.submit(completion("other")), TIMEOUT_S) == Recorded(1, 1)
+    assert heard == []
+    journal.let_go(deaf)
+    await asyncio.wait_for(all_heard.wait(), TIMEOUT_S)
+    assert [token for token, _ in heard] == [0, 1, 2, 3]
+
+
+async def test_what_is_held_back_is_written_when_the_journal_stops(journal: Journal) -> None:
+    heard: Answers = []
+    deaf = heard.extend
+    journal.hold_back(deaf)
+    journal.submit_many([(1, completion("of-the-deaf"))], deaf)
+    await journal.submit(completion("other"))
+    await journal.stop(TIMEOUT_S)
+    assert heard == [(1, Recorded(1, 1))]
+
+
+async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_its_share(notebook: Notebook) -> None:
+    """However many there are: one more that fills the total leaves the others what they need."""
+    journal = make_journal(notebook, lane=Lane(total_bytes=8 * limits.MIB))
+    sizes = dict.fromkeys((f"ns-{n}" for n in range(40)), 0)
+
+    def fill(namespace: str) -> None:
+        while True:
+            operation = completion("run", namespace=namespace, size=limits.MIB // 4)
+            journal.submit_many([(0, operation)], lambda _: None)
+            sizes[namespace] += len(operation.output.data)
+
+    for namespace in sizes:
+        with pytest.raises(ResourceExhausted, match="journal_total_bytes"):
+            fill(namespace)
+    greedy, *others = sizes.values()
+    assert greedy <= 9 * limits.MIB
+    assert all(limits.JOURNAL_SHARE_BYTES <= size <= limits.JOURNAL_SHARE_BYTES + limits.MIB for size in others[8:])
+    journal.submit_many([(0, completion("run", namespace="late"))], lambda _: None)  # who has little to say is heard
+    assert await journal.room("late") is None
+    task = asyncio.create_task(journal.run())
+    await asyncio.wait_for(journal.room("ns-0"), TIMEOUT_S)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_stopping_writes_what_is_there_and_takes_no_more(journal: Journal, notebook: Notebook) -> None:

@@ -164,17 +164,6 @@ async def test_an_idle_server_only_looks(make_engine: MakeEngine, store: Trouble
     assert 1 <= store.statements - statements <= intervals + 1
 
 
-async def test_the_clock_follows_the_store_only_beyond_what_is_uncertain(engine: Engine) -> None:
-    followed: list[int] = []
-    timers = engine._timers
-    timers._clock.follow = lambda store_now, asked_at, answered_at: followed.append(store_now)  # type: ignore[method-assign]
-    timers._follow(1_000_000, 1_000_000, 1_004_000)
-    timers._follow(1_004_500, 1_000_000, 1_004_000)
-    assert followed == []
-    timers._follow(1_005_500, 1_000_000, 1_004_000)
-    assert followed == [1_005_500]
-
-
 async def test_counts_of_workers_are_written_with_a_look(make_engine: MakeEngine) -> None:
     engine = make_engine(look_interval_ms=20)
     await engine.start()

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from kagzi.core.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun
+from kagzi.core import limits
+from kagzi.core.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun, SetStatus
 from kagzi.core.errors import ErrorCode, ErrorKind, InvalidArgument
 from kagzi.core.outcomes import Begun, LeaseLost, Parked, Recorded, Refused, RunClosed, RunNotFound
 from kagzi.core.records import ClaimedRun, Held, Lease, Payload, RunKey
@@ -323,3 +324,19 @@ async def test_stopping_tells_sessions_and_returns_what_had_not_arrived(
     other = make_engine()
     assert await status_of(other, arrived.run.run_id) == RunStatus.RUNNING
     assert await status_of(other, under_way.run.run_id) == RunStatus.PENDING
+
+
+async def test_a_worker_that_says_much_at_once_keeps_its_neighbour_waiting_for_little(engine: Engine) -> None:
+    """Of one namespace, where operations are written in the order in which they come."""
+    loud, heard_by_loud, (noisy,) = await working(engine)
+    await loud.update(drain=True, completed_delta=0, failed_delta=0)
+    quiet, heard_by_quiet, (calm,) = await working(engine)
+    count = 10 * limits.SESSION_OPERATIONS
+    many = [(number, SetStatus(run=noisy.run, lease=noisy.lease, text="!")) for number in range(count)]
+    saying = asyncio.create_task(loud.submit(many))
+    await heard_by_loud.until(lambda: len(heard_by_loud.answered) > 0)
+    await quiet.submit([(1, begin(calm)), (2, finish(calm))])
+    await heard_by_quiet.answer_to(2)
+    assert len(heard_by_loud.answered) <= 2 * limits.SESSION_OPERATIONS
+    await saying
+    await heard_by_loud.until(lambda: len(heard_by_loud.answered) == count)

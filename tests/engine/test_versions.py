@@ -12,7 +12,7 @@ from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.paging import PageAsk
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import Exchange, RecordingOutlet, TroubledStore, start, until, worker
+from tests.engine.parties import TIMEOUT_S, Exchange, RecordingOutlet, TroubledStore, start, until, worker
 
 
 async def version_of(engine: Engine, version: str = "", **options: object) -> str | None:
@@ -63,6 +63,13 @@ async def test_a_deprecated_version_takes_no_new_runs(engine: Engine) -> None:
     assert again.workflow_id == "there"
     await engine.versions.deprecate("default", "hello", "1", undo=True)
     assert await version_of(engine, "1") == "1"
+
+
+async def test_a_batch_of_which_every_start_is_refused_is_answered(engine: Engine) -> None:
+    await register(engine, "hello@1", "hello@2")
+    await engine.versions.deprecate("default", "hello", "1", undo=False)
+    answers = await asyncio.wait_for(engine.runs.start_many([start(version="1"), start(version="1")]), TIMEOUT_S)
+    assert [type(answer) for answer in answers] == [PreconditionFailed] * 2
 
 
 async def test_with_nothing_but_deprecated_versions_nothing_starts(engine: Engine) -> None:

@@ -86,6 +86,7 @@ of_run(workflows("ResumeWorkflow"), workflow_pb2.ResumeWorkflowRequest)
 of_run(workflows("ExplainWorkflow"), workflow_pb2.ExplainWorkflowRequest)
 of_run(workflows("Wait"), workflow_pb2.WaitRequest, timeout=Duration())
 of_run(workflows("SignalWorkflow"), workflow_pb2.SignalWorkflowRequest, signal_name="approved")
+of_run(workflows("ReplaceSignal"), workflow_pb2.ReplaceSignalRequest, signal_name="approved", drop=True)
 case(
     workflows("RetryWorkflow"),
     lambda names: workflow_pb2.RetryWorkflowRequest(namespace_id=THEIRS, run_id=names.ended_run),

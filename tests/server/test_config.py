@@ -1,5 +1,7 @@
 """Flag over environment over file over default; and what makes no sense is refused by name."""
 
+import itertools
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,8 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
         ("housekeeping", "7s", lambda c: c.settings.housekeeping_ms),
         ("claim_cap", "3", lambda c: c.settings.claim_cap),
         ("payload_bytes", "1000", lambda c: c.settings.payload_bytes),
+        ("journal_total_bytes", "1000000", lambda c: c.settings.journal_total_bytes),
+        ("unread_total_bytes", "1000000", lambda c: c.settings.unread_total_bytes),
         ("strict_namespaces", "true", lambda c: c.settings.strict_namespaces),
         ("jitter", "false", lambda c: c.settings.jitter),
         ("grace", "3s", lambda c: c.grace_ms),
@@ -91,6 +95,7 @@ def test_http_can_be_off(tmp_path: Path) -> None:
         ({"db": "sqlite://x.db"}, ["db", "sqlite:///"]),
         ({"db_direct": "postgresql://database/kagzi"}, ["db_direct", "pooler"]),
         ({"payload_bytes": "99999999"}, ["payload_bytes", "2097152"]),
+        ({"unread_total_bytes": "0"}, ["unread_total_bytes", "1.."]),
         ({"insecure": "perhaps"}, ["insecure"]),
     ],
 )
@@ -154,6 +159,48 @@ def test_passwords_are_not_shown(url: str) -> None:
     with pytest.raises(InvalidArgument) as refusal:
         parse_database(url.replace("postgres", "oracle"))
     assert "hunter2" not in str(refusal.value)
+
+
+SPECIAL = "/?#@[]:%& =\\'\"\uff0f"
+
+
+@pytest.mark.parametrize("scheme", ["postgresql://", "postgres:", "oracle://", ""])
+def test_no_character_of_a_password_makes_it_visible(scheme: str) -> None:
+    for first, second in itertools.product(SPECIAL, repeat=2):
+        url = f"{scheme}user:topsecret{first}hushhush{second}hideaway@localhost:1/db"
+        shown = "".join(traceback.format_exception(refusal)) if (refusal := refusal_of(url)) else mask(url)
+        assert not any(piece in shown for piece in ("topsecret", "hushhush", "hideaway")), url
+
+
+def refusal_of(url: str) -> InvalidArgument | None:
+    try:
+        parse_database(url)
+    except InvalidArgument as refusal:
+        return refusal
+    return None
+
+
+def test_a_url_that_cannot_be_read_says_how_to_write_it() -> None:
+    with pytest.raises(InvalidArgument, match=r"^db_direct .*percent-encoded: / as %2F, \? as %3F, # as %23"):
+        parse_database("postgresql://user:a/b@host/db", field="db_direct")
+    url = "postgresql://user:a%2Fb@host/db"
+    assert parse_database(url) == PostgresDatabase(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://",
+        "postgresql:///db?host=/run/postgresql&port=5433",
+        "postgresql://user@/db?host=%2Frun%2Fpostgresql",
+        "postgresql://u:p%40w@[::1]:5432,db2:5433/kagzi?sslmode=verify-full&sslrootcert=/etc/ca.pem",
+        "postgresql://server/db?user=name@tenant&password=a@b",
+        "postgresql://server/db?pgbouncer=true",
+        "postgresql://server/db?options=-c%20search_path%3Dkagzi",
+    ],
+)
+def test_urls_as_libpq_reads_them_are_taken(url: str) -> None:
+    assert parse_database(url) == PostgresDatabase(url)
 
 
 def test_masking_leaves_the_rest_alone() -> None:

@@ -11,12 +11,11 @@ import pytest
 
 from kagzi.core.limits import Settings
 from kagzi.server.unimplemented import UNIMPLEMENTED
-from kagzi.v1 import worker_pb2, workflow_pb2
+from kagzi.v1 import worker_pb2
 from tests.server.apart_cases import CASES
 from tests.server.apart_world import (
     METHODS,
     NOTHING,
-    OURS,
     SECRET,
     THEIRS,
     Answer,
@@ -36,7 +35,7 @@ STILL = Settings(lease_ms=600_000, heartbeat_ms=60_000, look_interval_ms=600_000
 NAMELESS = {admin("HealthCheck"), admin("GetServerInfo")}
 # For whoever looks after namespaces: they are what these are about. test_namespaces.py.
 ABOUT_NAMESPACES = {path for path in METHODS if path.startswith("/kagzi.v1.NamespaceService/")}
-IMPORT = workflows("ImportWorkflow")
+IMPORT = workflows("ImportWorkflow")  # test_imports_apart.py
 
 
 def test_every_method_has_a_case() -> None:
@@ -97,16 +96,3 @@ async def test_what_is_not_ours_does_not_exist(caller: Caller, database_url: str
 def run_ids(answer: Answer) -> str:
     """What was started in their namespace is none of ours."""
     return "\n".join(str(getattr(message, "run_id", "")) for message in answer.messages)
-
-
-async def test_a_foreign_run_cannot_be_replaced_by_an_import(caller: Caller, database_url: str) -> None:
-    """A run keeps its id when it moves. The same id in two namespaces of one database is refused, and ours stays."""
-    ours = await furnish(caller)
-    before = await picture(database_url)
-    code, details, heard = await caller.ask(
-        IMPORT, workflow_pb2.ImportWorkflowRequest(namespace_id=THEIRS, json=ours.export)
-    )
-    assert await picture(database_url) == before
-    assert code is not grpc.StatusCode.OK, heard
-    assert SECRET not in details
-    assert OURS not in details

@@ -74,10 +74,11 @@ class PostgresServer:
     """A private PostgreSQL, running from `start` to `stop`. Data survive `stop` and `kill`; `close` removes them.
 
     `settings` are lines of postgresql.conf. Linux and macOS; as root the server runs as `nobody`, since PostgreSQL
-    refuses to run as root.
+    refuses to run as root. `copy_of`: begins as a base backup of that one, which must be running, and follows it as its
+    standby.
     """
 
-    def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *, settings: Mapping[str, str] | None = None, copy_of: "PostgresServer | None" = None) -> None:
         self._settings = {**_SETTINGS, **(settings or {})}
         # Not below pytest's own directory: the path of a Unix socket has at most 107 bytes.
         self._directory = Path(tempfile.mkdtemp(prefix="kagzi-pg-"))
@@ -88,7 +89,7 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self._bin = _reachable(_binaries(), self._directory, self._user)
-            self._initialise()
+            self._initialise(copy_of)
         except BaseException:
             self.close()
             raise
@@ -97,6 +98,11 @@ class PostgresServer:
     def url(self) -> str:
         """The maintenance database, for `create database` and the like."""
         return f"postgresql://postgres@/postgres?host={quote(str(self._directory), safe='/')}&port=5432"
+
+    @property
+    def conninfo(self) -> str:
+        """For those who follow it: all have one name."""
+        return f"host={self._directory} port=5432 user=postgres application_name=standby"
 
     @property
     def pid(self) -> int | None:
@@ -133,22 +139,20 @@ class PostgresServer:
         self.stop()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _initialise(self) -> None:
+    def _initialise(self, copy_of: "PostgresServer | None") -> None:
         self._data.mkdir(mode=0o700)
         self._log.touch()
         if self._user is not None:
             for path in (self._directory, self._data, self._log):
                 os.chown(path, self._user, -1)
-        made = subprocess.run(
-            [self._bin / "initdb", "-D", self._data, *_INITDB_OPTIONS],
-            capture_output=True,
-            text=True,
-            cwd="/",
-            user=self._user,
-            check=False,
-        )
+        if copy_of is None:
+            command = [self._bin / "initdb", "-D", self._data, *_INITDB_OPTIONS]
+        else:
+            options = ["--checkpoint=fast", "--wal-method=stream", "--no-sync", "--write-recovery-conf"]
+            command = [self._bin / "pg_basebackup", "-D", self._data, "-d", copy_of.conninfo, *options]
+        made = subprocess.run(command, capture_output=True, text=True, cwd="/", user=self._user, check=False)
         if made.returncode != 0:
-            raise RuntimeError(f"initdb failed:\n{made.stdout}{made.stderr}")
+            raise RuntimeError(f"{command[0].name} failed:\n{made.stdout}{made.stderr}")
         with (self._data / "postgresql.conf").open("a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
 

@@ -152,11 +152,12 @@ class Processes:
         if error is not None:
             error.add_note("\n\n".join(reports))
 
-    async def server(self, database: str, *options: str, **environment: str) -> ServerProcess:
-        """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"."""
+    async def server(self, database: str, *options: str, program: str = "kagzi", **environment: str) -> ServerProcess:
+        """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"; `program`: a module that
+        does as `kagzi` does."""
         ports = () if "--listen" in options else ("--listen", "127.0.0.1:0")
         web = () if "--http" in options else ("--http", "127.0.0.1:0")
-        command = [sys.executable, "-m", "kagzi", "server", "--db", database, *ports, *web, *options]
+        command = [sys.executable, "-m", program, "server", "--db", database, *ports, *web, *options]
         server = ServerProcess(self._name("server"), await self._spawn(command, environment))
         self._started.append(server)
         ready = await server.wait_for(SERVER_READY)

@@ -8,7 +8,7 @@ How results arrive may differ each time (in which pages, in which order within t
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -121,6 +121,12 @@ class ReplayPort:
         first, self._rest = recorded[:cut], recorded[cut:]
         self.task = write_task(_claimed(history.run, HistoryPage(tuple(first), bool(self._rest), cut)))
         self._closed = False
+
+    def lease_is_over(self) -> bool:
+        return False
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        raise AssertionError("its lease is never over")
 
     def announce(self) -> pb.Operation:
         return self._operation(None)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable
 
-from kagzi.core.ids import uuid7
+from kagzi.core.ids import uuid7_of
 from kagzi.core.times import Timestamp
 
 
@@ -14,8 +14,8 @@ class CountingIds:
         self._origin = origin
         self._serial = itertools.count(1)
 
-    def run_id(self, now: Timestamp) -> str:
-        return uuid7(now, self._draw())
+    def run_id(self, now: Timestamp, namespace: str = "default") -> str:
+        return uuid7_of(namespace, now, (self._origin << 30) + next(self._serial))
 
     def token(self) -> str:
         return f"token-{self._origin}-{next(self._serial)}"

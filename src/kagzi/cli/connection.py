@@ -132,6 +132,10 @@ class ServerConnection:
         """`request` must carry a request id: it may be sent more than once."""
         return await self._connection.call(lambda link: link.workflows.SignalWorkflow, request)
 
+    async def replace_signal(self, request: workflow_pb2.ReplaceSignalRequest) -> workflow_pb2.ReplaceSignalResponse:
+        """`request` must carry a request id: it may be sent more than once."""
+        return await self._connection.call(lambda link: link.workflows.ReplaceSignal, request)
+
     async def explain(self, run_id: str) -> workflow_pb2.ExplainWorkflowResponse:
         request = workflow_pb2.ExplainWorkflowRequest(namespace_id=self.namespace, run_id=run_id)
         return await self._connection.call(lambda link: link.workflows.ExplainWorkflow, request)

@@ -36,6 +36,12 @@ def _timing_options(command: Any) -> Any:
 @_timing_options
 @click.option("--claim-cap", metavar="N", help="Workers a run may lose in a row before it is paused.  [default: 10]")
 @click.option("--payload-bytes", metavar="N", help="Largest input or output.  [default: 2097152]")
+@click.option(
+    "--journal-total-bytes", metavar="N", help="Operations that wait to be written, all together.  [default: 134217728]"
+)
+@click.option(
+    "--unread-total-bytes", metavar="N", help="Answers that wait for workers to read them.  [default: 67108864]"
+)
 @click.option("--strict-namespaces", is_flag=True, default=None, help="Refuse namespaces that were not made before.")
 @click.option("--jitter/--no-jitter", default=None, help="Chance in retry delays.  [default: jitter]")
 @click.option("--no-migrate", is_flag=True, default=None, help="Refuse to start on a database that needs migrating.")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @click.argument("run", metavar="RUN")
 @click.argument("name")
 @click.argument("value", nargs=-1)
+@click.option("--replace", is_flag=True, help="Put VALUE in the place of one that the run has not received.")
+@click.option("--drop", is_flag=True, help="Drop a value that the run has not received; its wait goes on.")
 @click.option("--request-id", default="", help="The same one sent twice is one signal.")
 @json_option
 @address_options
@@ -30,6 +32,8 @@ def signal(
     run: str,
     name: str,
     value: Sequence[str],
+    replace: bool,
+    drop: bool,
     request_id: str,
     as_json: bool,
     address: str | None,
@@ -43,8 +47,23 @@ def signal(
     VALUE   JSON if it parses, else a string      kagzi signal RUN approved true
             key=text and key:=json pairs          kagzi signal RUN decision approved:=true by=ada
             @file, or - for stdin                 kagzi signal RUN decision @decision.json
+
+    \b
+    A value that does not fit what the run waits for pauses it. Then
+            kagzi signal RUN approved true --replace     gives it another value, and it goes on
+            kagzi signal RUN approved --drop             has it wait for the next one
+    Both also work on a value that the run has not waited for yet, the oldest of its name first.
     """
-    letter = _letter(name, read_input(value, sys.stdin.buffer.read), request_id)
+    if replace and drop:
+        raise click.UsageError("--replace and --drop are both given. Give one.")
+    if drop and value:
+        raise click.UsageError("--drop takes no VALUE. To put another value in its place, use --replace.")
+    data = read_input(value, sys.stdin.buffer.read)
+    if replace or drop:
+        return _replace(
+            run, _replacement(name, None if drop else data or b"null", request_id), as_json, address, namespace
+        )
+    letter = _letter(name, data, request_id)
     answer = asyncio.run(_signal(run, letter, address, namespace))
     if as_json:
         put_json({"run_id": letter.run_id, "signal": name, "delivered": answer.delivered})
@@ -75,3 +94,49 @@ async def _signal(
         letter.namespace_id = server.namespace
         letter.run_id = (await server.find_run(run)).run_id
         return await server.signal(letter)
+
+
+# --- a value that was not received ------------------------------------------------------------------------------------
+
+
+def _replacement(name: str, data: bytes | None, request_id: str) -> workflow_pb2.ReplaceSignalRequest:
+    """No data: the value is dropped."""
+    from ..system import SystemIds
+    from ..v1 import common_pb2, workflow_pb2
+
+    request = workflow_pb2.ReplaceSignalRequest(signal_name=name, request_id=request_id or SystemIds().token())
+    if data is None:
+        request.drop = True
+    else:
+        request.payload.CopyFrom(common_pb2.Payload(data=data))
+    return request
+
+
+def _replace(
+    run: str,
+    request: workflow_pb2.ReplaceSignalRequest,
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    answer = asyncio.run(_send_replacement(run, request, address, namespace))
+    name, done = request.signal_name, "dropped" if request.drop else "replaced"
+    if as_json:
+        put_json({"run_id": answer.run_id, "signal": name, done: True, "resumed": answer.resumed})
+    elif answer.resumed:
+        goes_on = "waits for the next one" if request.drop else "goes on"
+        say(f"{answer.run_id}: the value of {name!r} was {done}; the run {goes_on}")
+    else:
+        say(f"{answer.run_id}: the value of {name!r}, which the run has not waited for yet, was {done}")
+    return Exit.OK
+
+
+async def _send_replacement(
+    run: str, request: workflow_pb2.ReplaceSignalRequest, address: str | None, namespace: str | None
+) -> workflow_pb2.ReplaceSignalResponse:
+    from .connection import connected
+
+    async with connected(address, namespace) as server:
+        request.namespace_id = server.namespace
+        request.run_id = (await server.find_run(run)).run_id
+        return await server.replace_signal(request)

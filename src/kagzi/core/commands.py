@@ -95,6 +95,14 @@ class SignalGiven(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
 
 
+class SignalReplacement(msgspec.Struct, frozen=True, kw_only=True):
+    """Another value for a signal that no code has received yet; None: none, the wait goes on."""
+
+    name: str
+    payload: Payload | None
+    request_id: str
+
+
 class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of what a worker says about a run it holds."""
 
@@ -264,7 +272,8 @@ class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The code does not fit the history: PAUSED with this problem; offered again to builds that have not tried it."""
+    """The code does not fit the history, a signal's value does not fit the code, or the store fails on what the run does: PAUSED with
+    this problem; offered again to builds that have not tried it."""
 
     problem: ErrorDetail
     build_id: str = ""

@@ -7,7 +7,6 @@ rhythm: it goes on through both passes of a repeated hour, as time itself does.
 Looking backwards costs as little as looking forwards, so that the last few of a million missed times are found at once.
 """
 
-import copy
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from .cron_search import Search
 from .errors import InvalidArgument
 from .times import US_PER_S, Timestamp, from_datetime, to_datetime
 
@@ -38,6 +38,11 @@ class NominalTimes(Protocol):
         """The last one that is not later than `at`."""
         ...
 
+    @property
+    def steps(self) -> int:
+        """What looking for them has cost so far."""
+        ...
+
 
 class Interval:
     """Every so often, counted from the anchor: it does not drift."""
@@ -52,6 +57,8 @@ class Interval:
         self._interval_us = interval_us
         self._anchor = anchor
 
+    steps = 0  # it is computed
+
     def next(self, after: Timestamp) -> Timestamp | None:
         at = self._anchor + ((after - self._anchor) // self._interval_us + 1) * self._interval_us
         return at if at <= _LAST_TIME else None
@@ -65,10 +72,15 @@ class Cron:
     """Raises InvalidArgument for an expression or a zone that is none, and for an expression that never matches."""
 
     def __init__(self, expression: str, timezone: str = "") -> None:
-        self._forward = _parse(expression)
-        self._backward = CronSim(expression, _SOME_DATE, reverse=True)
+        simulation = _parse(expression)
+        self._search = Search(simulation)
         self._zone = _zone(timezone)
-        self._is_rhythm = len(self._forward.hours) == _EVERY_HOUR
+        self._is_rhythm = len(simulation.hours) == _EVERY_HOUR
+
+    @property
+    def steps(self) -> int:
+        """What looking for times has cost so far: months and days."""
+        return self._search.steps
 
     def next(self, after: Timestamp) -> Timestamp | None:
         if not _FIRST_TIME <= after < _LAST_TIME:
@@ -157,10 +169,10 @@ class Cron:
         return after
 
     def _match_after(self, local: datetime) -> datetime | None:
-        return _first(self._forward, local.replace(microsecond=0))
+        return self._search.after(local)
 
     def _match_until(self, local: datetime) -> datetime | None:
-        return _first(self._backward, local.replace(microsecond=0) + timedelta(seconds=1))
+        return self._search.until(local)
 
 
 class Times:
@@ -180,6 +192,11 @@ class Times:
     def latest(self, at: Timestamp) -> Timestamp | None:
         found = self._source.latest(min(at, self._end_at - 1))
         return found if found is not None and found >= self._start_at else None
+
+    @property
+    def steps(self) -> int:
+        """See NominalTimes."""
+        return self._source.steps
 
     def after(self, after: Timestamp) -> Iterator[Timestamp]:
         """One after the other, earliest first."""
@@ -208,7 +225,7 @@ def _parse(expression: str) -> CronSim:
         simulation = CronSim(expression, _SOME_DATE)
     except CronSimError as error:
         raise _bad(expression, str(error)) from error
-    if _first(simulation, _SOME_DATE) is None:
+    if Search(simulation).after(_SOME_DATE) is None:
         raise _bad(expression, "no day ever matches it")
     return simulation
 
@@ -226,16 +243,6 @@ def _zone(name: str) -> ZoneInfo:
         raise InvalidArgument(
             f'timezone={name!r} is no time zone. Use an IANA name such as "Europe/Berlin" or "UTC".', field="timezone"
         ) from error
-
-
-def _first(simulation: CronSim, since: datetime) -> datetime | None:
-    """What the simulation comes to first, beyond `since`; None if nothing in 50 years."""
-    simulation = copy.copy(simulation)
-    simulation.dt = since
-    try:
-        return next(simulation)
-    except (StopIteration, OverflowError):
-        return None
 
 
 def _plain(at: Timestamp, offset: int) -> datetime:

@@ -20,8 +20,11 @@ KagziError
 |   `-- Unimplemented     this server does not do that yet
 |-- SchemaMismatch        the database is of another version: migrate it, or run other code
 |-- Unavailable           the server or its store cannot be reached: try again
-|   `-- ServerUnavailable ... and the server says so itself
+|   |-- ServerUnavailable ... and the server says so itself
+|   |-- Contended         ... because somebody else holds locks: nothing was changed
+|   `-- StoreBroken       ... for this one thing: the store may do others
 `-- InternalError         a bug in Kagzi
+    `-- StatementFailed   ... or in a statement that the store refused
 """
 
 from collections.abc import Mapping
@@ -49,6 +52,11 @@ class ErrorKind(StrEnum):
 
 REASON = "reason"
 """In the metadata of a refusal that tells a worker of a cancellation: why the run is to be cancelled."""
+
+
+def limit_reached(name: str, maximum: float) -> dict[str, str]:
+    """The metadata of a refusal by a limit: what it is called, and how much it allows."""
+    return {"limit": name, "maximum": str(int(maximum)) if maximum == int(maximum) else f"{maximum:g}"}
 
 
 class ErrorCode(StrEnum):
@@ -297,10 +305,35 @@ class ServerUnavailable(Unavailable):
     name hosts and files, and stays in the log."""
 
 
+class Contended(Unavailable):
+    """The store did not get a lock in time, or gave way to somebody else. Nothing was changed: try again."""
+
+
+class StoreBroken(Unavailable):
+    """The store failed inside on what it was asked: a damaged page, a full cache, a bug of its own. It may pass, and something else
+    may work meanwhile."""
+
+
 class InternalError(KagziError):
     """A bug in Kagzi."""
 
     code = ErrorCode.INTERNAL
+
+
+class StatementFailed(InternalError):
+    """The store refused a statement in a way that nobody foresaw. Its words are for the log only."""
+
+
+INCIDENT = "incident"
+"""In the metadata of an InternalError whose cause is in the log: the number under which it is found there."""
+
+
+def incident_error(number: str) -> InternalError:
+    """What clients are told of something that was logged under this number."""
+    return InternalError(
+        f"internal error, incident {number}. The server's log says more under this number.",
+        metadata={INCIDENT: number},
+    )
 
 
 def qualified_name(cls: type[BaseException]) -> str:

@@ -21,6 +21,7 @@ class EventKind(StrEnum):
     SIGNAL_AWAITED = "signal_awaited"
     SIGNAL_RECEIVED = "signal_received"
     SIGNAL_TIMED_OUT = "signal_timed_out"
+    SIGNAL_REJECTED = "signal_rejected"  # its value did not fit, and was replaced or dropped
     CHILD_STARTED = "child_started"
     CHILD_COMPLETED = "child_completed"
     CHILD_FAILED = "child_failed"
@@ -107,10 +108,12 @@ _ENDED = {
 def event_kind(source: Source, kind: StepKind, status: StepStatus) -> EventKind:
     """What a number of a step's row says. `status`: of a result."""
     match source:
+        case Source.ATTEMPT_BEGUN if kind is StepKind.SIGNAL:
+            return EventKind.SIGNAL_RECEIVED  # by the run, but by no code: it was rejected later
         case Source.BEGUN | Source.ATTEMPT_BEGUN:
             return _BEGUN[kind]
         case Source.ATTEMPT_FAILED:
-            return EventKind.STEP_RETRYING
+            return EventKind.SIGNAL_REJECTED if kind is StepKind.SIGNAL else EventKind.STEP_RETRYING
         case Source.RESULT if status is StepStatus.FAILED:
             return _FAILED.get(kind, EventKind.STEP_FAILED)
         case Source.RESULT:

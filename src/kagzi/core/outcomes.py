@@ -89,10 +89,12 @@ class Parked(msgspec.Struct, frozen=True, gc=False):
 
 class NotParked(msgspec.Struct, frozen=True):
     """The lease stays. `results` were recorded (due sleeps) or had been recorded beyond known_seq; it may be empty when only
-    a retry has come due."""
+    a retry has come due. They are in the order of their seqs. `more`: the page is full; ask again with known_seq set to the
+    last one of it."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
+    more: bool = False
 
 
 class RunClosed(msgspec.Struct, frozen=True, gc=False):
@@ -130,6 +132,7 @@ class Started(msgspec.Struct, frozen=True, gc=False):
     at: Timestamp
     stirred: tuple[Stirred, ...] = ()  # by `replace`: parents of the run that was ended
     ousted: tuple[Ousted, ...] = ()
+    replaced: str = ""  # by `replace`: the run that was ended
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):
@@ -157,6 +160,17 @@ class Busy(msgspec.Struct, frozen=True, gc=False):
     """The run's row is locked by somebody else. Nothing was changed; try again in a later batch."""
 
 
+class Failed(msgspec.Struct, frozen=True, gc=False):
+    """The store failed on this command in a way that nobody foresaw, or on one before it of the same run. Nothing was changed;
+    try again in a later batch. `reason` is for the log only."""
+
+    reason: str
+
+
+class Deferred(msgspec.Struct, frozen=True, gc=False):
+    """The answers of this batch are large enough without it. Nothing was changed; it comes first in the next batch."""
+
+
 class Refused(msgspec.Struct, frozen=True):
     """Not possible in this state, or not valid. The detail says why and what to do."""
 
@@ -181,5 +195,7 @@ Outcome: TypeAlias = (
     | RunNotFound
     | DeadlinePassed
     | Busy
+    | Failed
+    | Deferred
     | Refused
 )

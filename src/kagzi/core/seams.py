@@ -16,8 +16,8 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    def run_id(self, now: Timestamp) -> str:
-        """A new UUIDv7 for something created at `now`."""
+    def run_id(self, now: Timestamp, namespace: str) -> str:
+        """A new UUIDv7 for something created at `now`, with the mark of its namespace."""
         ...
 
     def token(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from .errors import ErrorDetail, ErrorKind, InvalidArgument
+from .misfits import misfit_of
 from .records import NO_LABELS, Payload
 from .retry import RetryPolicy
 from .states import RunStatus, StepKind, StepStatus, WaitReason
@@ -340,7 +341,9 @@ def unchanged(image: RunImage) -> dict[str, Any]:
 def has_diverged(image: RunImage) -> bool:
     """Whether it was paused because the code did not fit."""
     problem = image.problem
-    return image.status is RunStatus.PAUSED and problem is not None and problem.kind is ErrorKind.NONDETERMINISM
+    if image.status is not RunStatus.PAUSED or problem is None:
+        return False
+    return problem.kind is ErrorKind.NONDETERMINISM or misfit_of(problem) is not None
 
 
 class Digest:

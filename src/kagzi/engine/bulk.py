@@ -12,7 +12,7 @@ import msgspec
 
 from ..core.bulk import Batch, BulkAction, BulkOperation, BulkProgress, meant
 from ..core.cursor import Cursor
-from ..core.errors import InvalidArgument, KagziError, NotFound, Unavailable, not_found
+from ..core.errors import InternalError, InvalidArgument, KagziError, NotFound, Unavailable, incident_error, not_found
 from ..core.ids import is_uuid
 from ..core.limits import BULK_RUNS
 from ..core.records import RunFilter
@@ -62,7 +62,7 @@ class Bulk:
             )
         now = self._clock.now()
         operation = BulkOperation(
-            operation_id=(operation_id := self._ids.run_id(now)),
+            operation_id=(operation_id := self._ids.run_id(now, namespace)),
             namespace=namespace,
             action=action,
             where=meant(action, where),
@@ -181,6 +181,10 @@ class Bulk:
                     await self._control.retry(namespace, run_id=run_id, request_id=request_id)
         except Unavailable:
             raise
+        except InternalError:
+            number = self._ids.token()
+            logger.exception("incident %s: run %s of operation %s", number, run_id, operation.operation_id)
+            return incident_error(number)
         except KagziError as error:
             return error
         return None

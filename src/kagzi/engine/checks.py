@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from ..core import limits
-from ..core.commands import SignalGiven, StartRequest, StartRun
-from ..core.errors import InvalidArgument, NotFound, not_found
+from ..core.commands import SignalGiven, SignalReplacement, StartRequest, StartRun
+from ..core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunFilter, RunKey, WorkerRecord
 from ..core.retry import UNLIMITED, RetryPolicy
@@ -61,7 +61,7 @@ def payload(value: Payload | None, field: str, limit_bytes: int) -> None:
         raise InvalidArgument(
             f"{field} has {len(value.data)} bytes; the limit is {limit_bytes}. Store it elsewhere and pass a reference.",
             field=field,
-            metadata={"limit": str(limit_bytes)},
+            metadata=limit_reached("payload_bytes", limit_bytes),
         )
     if value.metadata:
         entries(value.metadata, f"{field}.metadata", limits.METADATA_ENTRIES)
@@ -189,6 +189,12 @@ def signal(given: SignalGiven, payload_bytes: int) -> None:
     payload(given.payload, "payload", payload_bytes)
 
 
+def signal_replacement(change: SignalReplacement, payload_bytes: int) -> None:
+    name(change.name, "signal_name")
+    optional_name(change.request_id, "request_id")
+    payload(change.payload, "payload", payload_bytes)
+
+
 def worker(record: WorkerRecord) -> None:
     name(record.namespace, "namespace")
     name(record.worker_id, "worker_id")
@@ -231,6 +237,16 @@ def run_filter(where: RunFilter) -> None:
 def batch_size(items: Sequence[object], limit: int, field: str) -> None:
     if len(items) > limit:
         raise InvalidArgument(f"{field} has {len(items)} items; the limit is {limit}. Send several.", field=field)
+
+
+def leases(held: Sequence[object]) -> None:
+    if len(held) > limits.HEARTBEAT_LEASES:
+        raise InvalidArgument(
+            f"held names {len(held)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
+            "(max_concurrent). Name only what this worker holds.",
+            field="held",
+            metadata=limit_reached("heartbeat_leases", limits.HEARTBEAT_LEASES),
+        )
 
 
 def key(namespace: str, run: str) -> RunKey:

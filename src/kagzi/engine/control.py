@@ -1,10 +1,10 @@
-"""What people do to runs from outside: signal, cancel, terminate, pause, resume, retry, fork."""
+"""What people do to runs from outside: signal, replace a signal, cancel, terminate, pause, resume, retry, fork."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-from ..core.commands import SignalGiven
+from ..core.commands import SignalGiven, SignalReplacement
 from ..core.errors import InvalidArgument
 from ..core.limits import METADATA_ENTRIES, Settings
 from ..core.outcomes import Existing, Refused, Started
@@ -12,7 +12,7 @@ from ..core.records import Payload, RunKey
 from ..core.seams import Clock, Ids
 from ..core.states import RunStatus
 from ..core.times import US_PER_MS
-from ..store.protocol import Changed, Fork, Signalled, Store
+from ..store.protocol import Changed, Fork, Signalled, SignalReplaced, Store
 from . import checks
 from .news import News
 from .refusals import error_of
@@ -48,6 +48,29 @@ class Control:
             raise error_of(signalled.error)
         self._news.stirred(signalled.stirred)
         return signalled
+
+    async def replace_signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement
+    ) -> SignalReplaced:
+        """Another value for a signal that no code has received, or none. A run that was paused because of the value goes on.
+        Raises PreconditionFailed if there is no such value, or the run has ended; AlreadyExists if the request id was used for
+        something else."""
+        checks.name(namespace, "namespace")
+        checks.one_of(run_id, workflow_id)
+        checks.signal_replacement(change, self._payload_bytes)
+        if not change.request_id:
+            change = msgspec.structs.replace(change, request_id=self._ids.token())
+        replaced = await self._store.replace_signal(
+            namespace, run_id=run_id, workflow_id=workflow_id, change=change, now=self._clock.now()
+        )
+        if replaced is None:
+            raise checks.no_run(run_id or workflow_id)
+        if isinstance(replaced, Refused):
+            raise error_of(replaced.error)
+        self._news.touched(replaced.run)
+        if replaced.resumed and replaced.status is RunStatus.PENDING:
+            self._news.pending(namespace, replaced.workflow_type)
+        return replaced
 
     async def cancel(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
         """Ask the run to stop; answers its status."""
@@ -128,7 +151,7 @@ class Control:
         ):
             checks.optional_name(value, field)
         now = self._clock.now()
-        new_run_id = self._ids.run_id(now)
+        new_run_id = self._ids.run_id(now, namespace)
         fork = Fork(
             source=source,
             from_step=from_step,

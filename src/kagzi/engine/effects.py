@@ -19,7 +19,7 @@ from ..core.outcomes import (
     RunNotFound,
     Started,
 )
-from ..core.records import RunEnd
+from ..core.records import RunEnd, RunKey
 from ..core.seams import Clock
 from ..core.states import RunStatus
 from ..store.protocol import TypeKey
@@ -87,7 +87,7 @@ class Effects:
         holding = self._holders.let_go(run.run_id, command.lease)
         self._permit_free(command, holding)
         if outcome.status.ended:
-            self._wakeups.ended(run.namespace)
+            self._wakeups.ended(run)
             self._waits.ended_here(run)
             if self._waits.waited_for(run):
                 self._tell_end(command, outcome)
@@ -158,9 +158,7 @@ class Effects:
         if isinstance(outcome, Started) and outcome.ousted:
             self._news.ousted(outcome.ousted)
         if command.on_conflict == "replace":
-            self._waits.look_in(run.namespace)  # another run may have been ended by this start
-            self._wakeups.ended(run.namespace)
-            self._news.children()
+            self._replaced(run.namespace, outcome)
         if command.deadline_at is not None:
             self._timers.hear(command.deadline_at)
         if command.assignment is not None:
@@ -169,6 +167,17 @@ class Effects:
             self._matcher.mark(TypeKey(run.namespace, command.workflow_type), announce=True)
         elif command.start_at is not None:
             self._timers.hear(command.start_at)
+
+    def _replaced(self, namespace: str, outcome: Started | Existing) -> None:
+        """Another run may have been ended by this start. Which one is not known of a start that was repeated after an outage."""
+        if isinstance(outcome, Existing):
+            self._waits.look_in(namespace)
+            self._wakeups.ended_somewhere(namespace)
+        elif outcome.replaced:
+            ended = RunKey(namespace, outcome.replaced)
+            self._waits.look((ended,))
+            self._wakeups.ended(ended)
+        self._news.children()
 
     def _existing(self, command: StartRun, outcome: Existing) -> None:
         if outcome.run_id == command.run.run_id:

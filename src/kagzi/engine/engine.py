@@ -7,6 +7,7 @@ from functools import partial
 
 from ..core.errors import InternalError
 from ..core.limits import Settings
+from ..core.records import RunKey
 from ..core.seams import Clock, Dice, Ids
 from ..core.times import Timestamp
 from ..store.protocol import Bus, Cascaded, Fired, Horizon, NullBus, Poke, Store, TypeKey, Wake
@@ -19,6 +20,7 @@ from .explain import Explanations
 from .holders import Holders
 from .housekeeping import Chore, Housekeeping
 from .journal import Journal
+from .lanes import Lane
 from .leases import Leases
 from .matcher import Matcher
 from .namespace_chores import CHORE as NAMESPACE_CHORE
@@ -38,6 +40,8 @@ from .schedules import Schedules
 from .sessions import Sessions
 from .stats import Stats
 from .steps import Steps
+from .store_clock import StoreClock
+from .stuck_runs import StuckRuns
 from .supervisor import Supervisor
 from .tasks import Tasks
 from .timers import Timers
@@ -51,7 +55,6 @@ from .workers import Workers
 logger = logging.getLogger("kagzi.engine")
 
 STOP_TIMEOUT_S = 5.0
-CASCADE_REASON = "the run that started this one has ended or is to be cancelled"
 
 
 class Engine:
@@ -64,17 +67,31 @@ class Engine:
         self._bus = bus
         self._supervisor = Supervisor()
         self._outages = Outages(clock)
-        self._leases = Leases(store, clock=clock, settings=settings, outages=self._outages)
+        self._store_clock = StoreClock(
+            store, clock=clock, settings=settings, alone=isinstance(bus, NullBus), on_step=self._clock_stepped
+        )
+        self._leases = Leases(
+            store, clock=clock, store_clock=self._store_clock, settings=settings, outages=self._outages
+        )
         self._holders = Holders()
         self._wakeups = Wakeups(bus)
         self._waits = WaitHub(store)
         self.watching = Watching(store)
         self._presence = Presence(settings, alone=isinstance(bus, NullBus))
         self._beats = Beats(clock, self._presence.refresh_s)
-        self._journal = Journal(store, clock=clock, terms=self._leases.terms, outages=self._outages)
+        self._journal = Journal(
+            store,
+            clock=clock,
+            store_clock=self._store_clock,
+            terms=self._leases.terms,
+            outages=self._outages,
+            stuck=StuckRuns(ids, rounds=settings.claim_cap),
+            lane=Lane(total_bytes=settings.journal_total_bytes),
+        )
         self._matcher = Matcher(
             store,
             clock=clock,
+            store_clock=self._store_clock,
             ids=ids,
             leases=self._leases,
             outages=self._outages,
@@ -84,6 +101,7 @@ class Engine:
         self._timers = Timers(
             store,
             clock=clock,
+            store_clock=self._store_clock,
             dice=dice,
             settings=settings,
             leases=self._leases,
@@ -93,6 +111,17 @@ class Engine:
             on_look=self._looked,
             alone=isinstance(bus, NullBus),
         )
+        self._open_effects(store, clock, settings)
+        self.housekeeping = Housekeeping(
+            store, clock=clock, dice=dice, settings=settings, alone=isinstance(bus, NullBus)
+        )
+        self.housekeeping.add(Chore(name="retention", work=Retention(store, settings).work, shared=True))
+        self._open_doors(store, clock, ids, settings)
+        self._running = False
+        self._stopping: asyncio.Task[None] | None = None
+
+    def _open_effects(self, store: Store, clock: Clock, settings: Settings) -> None:
+        """What follows from a commit."""
         self._cascade = Cascade(
             store, clock=clock, settings=settings, outages=self._outages, on_cascaded=self._cascaded
         )
@@ -105,7 +134,7 @@ class Engine:
             on_touched=self.watching.touched,
             on_children=self._cascade.wanted,
         )
-        effects = Effects(
+        self._effects = Effects(
             clock=clock,
             holders=self._holders,
             matcher=self._matcher,
@@ -115,17 +144,9 @@ class Engine:
             news=self._news,
             on_recorded=self.watching.recorded,
         )
-        self._effects = effects
-        self._journal.effects = effects.apply
+        self._journal.effects = self._effects.apply
         self._leases.on_woken = self._woken
         self._leases.on_overdue = OverdueSteps(journal=self._journal, news=self._news).take
-        self.housekeeping = Housekeeping(
-            store, clock=clock, dice=dice, settings=settings, alone=isinstance(bus, NullBus)
-        )
-        self.housekeeping.add(Chore(name="retention", work=Retention(store, settings).work, shared=True))
-        self._open_doors(store, clock, ids, settings)
-        self._running = False
-        self._stopping: asyncio.Task[None] | None = None
 
     def _open_doors(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
         namespaces = self._open_namespaces(store, clock, settings)
@@ -222,6 +243,7 @@ class Engine:
         self._schedule_clock = ScheduleClock(
             store,
             clock=clock,
+            store_clock=self._store_clock,
             ids=ids,
             settings=settings,
             versions=self.versions,
@@ -244,6 +266,7 @@ class Engine:
     async def start(self) -> None:
         if self._running:
             return
+        await self._store_clock.start()
         self._leases.start()
         await self._bus.open(self._on_wake)
         self._running = True
@@ -287,7 +310,7 @@ class Engine:
     def health(self) -> str | None:
         """None: all is well. Otherwise what is wrong, in words."""
         if self._supervisor.failure is not None:
-            return f"a background task died for good: {self._supervisor.failure}"
+            return "a background task died for good; the server's log says why"
         if not self._running:
             return "the engine is not running"
         if self._stopping is not None:
@@ -302,6 +325,8 @@ class Engine:
 
     def _on_wake(self, wake: Wake) -> None:
         self._matcher.mark_all(wake.pending)
+        if wake.ended_runs:
+            self._waits.look(RunKey(*ended) for ended in wake.ended_runs)
         for namespace in wake.ended:
             self._waits.look_in(namespace)
         if wake.pokes:
@@ -317,6 +342,11 @@ class Engine:
             self._waits.look_everywhere()
             self.sessions.look_again()
 
+    def _clock_stepped(self) -> None:
+        self._leases.clock_stepped()
+        self._timers.clock_stepped()
+        self._schedule_clock.clock_stepped()
+
     def _woken(self, woken: Sequence[TypeKey]) -> None:
         self._matcher.mark_all(woken, announce=True)
         for key in woken:
@@ -326,7 +356,7 @@ class Engine:
         self._woken(fired.woken)
         self.sessions.lost_leases(fired.lost)
         for end in fired.ended:
-            self._wakeups.ended(end.run.namespace)
+            self._wakeups.ended(end.run)
             self._matcher.permit_free(end.run.namespace)
             self.sessions.run_ended(end.run.run_id)
         if fired.ended:
@@ -351,7 +381,7 @@ class Engine:
         for cancelled in cascaded.cancelled:
             if cancelled.run is None:
                 raise InternalError("the store did not say which child was cancelled")
-            self._news.cancelled(cancelled.run, cancelled, CASCADE_REASON, cancel_by)
+            self._news.cancelled(cancelled.run, cancelled, cancelled.reason, cancel_by)
 
     def _drain_worker(self, namespace: str, worker_id: str) -> None:
         session = self.sessions.get(namespace, worker_id)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.errors import ErrorKind
+from ..core.misfits import misfit_of, misfit_words
 from ..core.records import RunRecord, Served, StepRecord, WorkerRecord
 from ..core.retry import SERVER_DEFAULT, UNLIMITED
 from ..core.seams import Clock
@@ -164,11 +165,17 @@ class Explanations:
     async def _open_steps(self, run: RunRecord) -> list[StepRecord]:
         """Open steps, the latest first. Of a very long run the last ones only: that is where it is."""
         after = max(0, run.last_seq - _STEPS_LOOKED_AT)
-        rows = await self._store.list_steps(
-            run.run, name=None, after_begun_seq=after, limit=_STEPS_LOOKED_AT, payloads=False
-        )
-        steps = rows.rows if rows is not None else ()
-        return [step for step in reversed(steps) if step.status in (StepStatus.RUNNING, StepStatus.PENDING)]
+        steps: list[StepRecord] = []
+        more = True
+        while more:  # a page may end early, at a number of bytes
+            rows = await self._store.list_steps(
+                run.run, name=None, after_begun_seq=after, limit=_STEPS_LOOKED_AT, payloads=False
+            )
+            if rows is None or not rows.rows:
+                break
+            steps += (step for step in rows.rows if step.status in (StepStatus.RUNNING, StepStatus.PENDING))
+            after, more = rows.rows[-1].begun_seq, rows.has_more
+        return steps[::-1]
 
     # --- waiting for something ----------------------------------------------------------------------------------------------
 
@@ -273,6 +280,11 @@ def _paused(run: RunRecord) -> Explanation:
         why = f": {_brief(run.pause_reason)}" if run.pause_reason else ""
         facts = {"pause_reason": run.pause_reason}
         return Explanation(sentence=f"It was paused{why}.", reason="paused", facts=facts, remedy=f"Resume it: {resume}")
+    if (misfit := misfit_of(problem)) is not None:
+        words = misfit_words(misfit, run.run.run_id)
+        return Explanation(
+            sentence=words.sentence, reason="signal_does_not_fit", facts=words.facts, remedy=words.remedy
+        )
     if problem.kind is ErrorKind.NONDETERMINISM:
         return Explanation(
             sentence=f"It is paused because the code does not fit its history: {_brief(problem.message)}.",

@@ -1,7 +1,8 @@
 """Group commit. While one batch is being written the next gathers; an idle journal writes at once.
 
-Nothing is answered before it is durable. One refused operation leaves its neighbours alone, one locked run waits aside,
-one greedy namespace gets its share and no more, and an outage of the store is waited out: every operation can be repeated.
+Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on whose
+operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the store is waited
+out: every operation can be repeated.
 """
 
 import asyncio
@@ -11,22 +12,27 @@ from datetime import timedelta
 
 from ..core import limits
 from ..core.commands import Command
-from ..core.errors import InternalError, KagziError, ResourceExhausted, ServerUnavailable, Unavailable
-from ..core.outcomes import Busy, Outcome
+from ..core.errors import KagziError, ResourceExhausted, ServerUnavailable, StoreBroken, Unavailable, limit_reached
+from ..core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, RunClosed
 from ..core.seams import Clock
 from ..store.protocol import LeaseTerms, Store
 from .lanes import Entry, Lane, Sink, weight_bytes
 from .outages import Outages, backoff_s
 from .refusals import refused
+from .store_clock import StoreClock
+from .stuck_runs import StuckRuns
+from .turns import Turns
 
 logger = logging.getLogger("kagzi.engine")
 
 WRITE_TIMEOUT_S = 30.0
 OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cannot be reached
 ROOM_TIMEOUT_S = 60.0
-BUSY_TRIES = 30  # with pauses that grow to half a second: about 12 s
+TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
 
 Effects = Callable[[Sequence[Command], Sequence[Outcome]], None]
+
+_ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tried again
 
 
 class Journal:
@@ -37,21 +43,29 @@ class Journal:
         store: Store,
         *,
         clock: Clock,
+        store_clock: StoreClock,
         terms: Callable[[int], LeaseTerms],
         outages: Outages,
+        stuck: StuckRuns,
         outage_limit_s: float = OUTAGE_LIMIT_S,
+        tries: int = TRIES,
+        lane: Lane | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._terms = terms
         self._outages = outages
         self._outage_limit_s = outage_limit_s
-        self._lane = Lane()
+        self._stuck = stuck
+        self._most_tries = tries
+        self._lane = Lane() if lane is None else lane
+        self._turns = Turns()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._committing: list[Entry] = []
-        self._busy_tries: dict[str, int] = {}
+        self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
         self._room: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
         self.effects: Effects = _no_effects
@@ -60,6 +74,10 @@ class Journal:
 
     async def submit(self, command: Command) -> Outcome:
         """What it came to. Raises ResourceExhausted if the queue is full, Unavailable if the journal is closed."""
+        return await self.enqueue(command)
+
+    def enqueue(self, command: Command) -> asyncio.Future[Outcome]:
+        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the queue."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def answer(answers: list[tuple[int, Outcome]]) -> None:
@@ -67,7 +85,7 @@ class Journal:
                 future.set_result(answers[0][1])
 
         self.submit_many(((0, command),), answer)
-        return await future
+        return future
 
     def submit_many(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
         """Queue operations, in order. `sink` is called once per commit with the (token, outcome) pairs it brought.
@@ -100,31 +118,50 @@ class Journal:
         except TimeoutError:
             raise _queue_full(namespace) from None
 
+    def hold_back(self, sink: Sink) -> None:
+        """Its answers are not read: write nothing more of what is to be answered there until `let_go`."""
+        if not self._closed:
+            self._lane.hold_back(sink)
+
+    def let_go(self, sink: Sink) -> None:
+        self._lane.let_go(sink)
+        self._work.set()
+
     # --- the loop --------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
         while True:
             if not self._committing:
-                self._committing = self._lane.gather()
+                self._committing = self._lane.gather(large=self._turns.large_may_go())
                 if self._room:
                     self._tell_room()
             if not self._committing:
-                if not self._lane.aside:
+                if self._lane.has_large:
+                    self._turns.when_large_may_go(self._work.set)
+                elif not self._lane.aside:
                     self._idle.set()
                 await self._work.wait()
                 self._work.clear()
                 continue
             batch = self._committing
-            outcomes = await self._write(batch)
+            with self._turns.batch(entry[1] for entry in batch):
+                outcomes = await self._write(batch)
             self._committing = []
-            if self._busy_tries or Busy in map(type, outcomes):
-                batch, outcomes = self._without_busy(batch, outcomes)
+            kinds = set(map(type, outcomes))
+            if self._tries or not _ASIDE.isdisjoint(kinds):
+                batch, outcomes = self._without_aside(batch, outcomes)
+            if Deferred in kinds:
+                self._turns.was_large()
+                batch, outcomes = self._without_deferred(batch, outcomes)
             self._settle(batch, outcomes)
 
     async def stop(self, timeout_s: float) -> None:
         """Take nothing more, write what is there, then fail what could not be written."""
         self._closed = True
+        self._turns.stop()
+        self._lane.let_all_go()
+        self._work.set()
         self._tell_room()
         try:
             async with asyncio.timeout(timeout_s):
@@ -144,11 +181,14 @@ class Journal:
         give_up_at = loop.time() + self._outage_limit_s
         failures = 0
         while True:
-            now = self._clock.now()
             try:
+                await self._store_clock.confirm()
+                now = self._clock.now()
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
                     outcomes = await self._store.write(commands, now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
+                if isinstance(error, StoreBroken) and len(commands) == 1:
+                    return [Failed(str(error))]
                 failures += 1
                 self._outages.seen(error)
                 if loop.time() >= give_up_at:
@@ -162,60 +202,99 @@ class Journal:
                 return outcomes
 
     async def _one_by_one(self, commands: Sequence[Command]) -> list[Outcome]:
-        """A statement that fails in a way the store did not foresee costs only the command that made it fail."""
+        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what follows
+        it in its run."""
         outcomes: list[Outcome] = []
+        failed: dict[str, Failed] = {}
         for command in commands:
+            run_id = command.run.run_id
+            if run_id in failed:
+                outcomes.append(failed[run_id])
+                continue
             now = self._clock.now()
             try:
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
                     outcomes.extend(await self._store.write((command,), now, self._terms(now)))
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
-                outcomes.append(refused(ServerUnavailable("the store cannot be reached. Try again.")))
-            except Exception:
-                logger.exception("the store failed on %s of run %s", type(command).__name__, command.run.run_id)
-                outcomes.append(refused(InternalError("the store failed on this operation; see the server's log.")))
+                return outcomes + [Busy()] * (len(commands) - len(outcomes))
+            except Exception as error:
+                logger.exception("the store failed on %s of run %s", type(command).__name__, run_id)
+                failed[run_id] = Failed(f"{type(error).__name__}: {error}")
+                outcomes.append(failed[run_id])
         return outcomes
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
         """The store has been away for too long: fail the batch, and what queued up behind it."""
         problem = ServerUnavailable(f"the store could not be reached for {self._outage_limit_s:g} s. Try again.")
         queued = self._lane.remove_all()
-        self._busy_tries.clear()
+        self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
         self._fail(queued, problem)
         self._tell_room()
         return [refused(problem)] * len(commands)
 
-    # --- runs whose row is locked ----------------------------------------------------------------------------------------
+    # --- runs that are locked, or on which the store fails ----------------------------------------------------------------
 
-    def _without_busy(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
-        """Set operations of locked runs aside, to be tried again; answers the others."""
+    def _without_aside(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
+        """Set operations of such runs aside, to be tried again; answers the others."""
         done: list[Entry] = []
         done_outcomes: list[Outcome] = []
-        locked: dict[str, list[Entry]] = {}
+        aside: dict[str, list[Entry]] = {}
+        why: dict[str, Outcome] = {}
         for entry, outcome in zip(batch, outcomes, strict=True):
             run_id = entry[0].run.run_id
-            if outcome.__class__ is Busy:
-                locked.setdefault(run_id, []).append(entry)
+            if outcome.__class__ in _ASIDE:
+                aside.setdefault(run_id, []).append(entry)
+                why.setdefault(run_id, outcome)
             else:
                 done.append(entry)
                 done_outcomes.append(outcome)
-                if run_id not in locked:
-                    self._busy_tries.pop(run_id, None)
-        for run_id, entries in locked.items():
-            self._try_later(run_id, entries)
+                if run_id not in aside:
+                    self._tries.pop(run_id, None)
+        for run_id, entries in aside.items():
+            self._try_later(run_id, entries, why[run_id])
         return done, done_outcomes
 
-    def _try_later(self, run_id: str, entries: list[Entry]) -> None:
-        tries = self._busy_tries[run_id] = self._busy_tries.get(run_id, 0) + 1
-        if tries > BUSY_TRIES:
-            del self._busy_tries[run_id]
-            rest = self._lane.remove_run(entries[0][0].run.namespace, run_id)  # a hole in a run's order is worse
-            self._fail(entries + rest, ServerUnavailable(f"run {run_id} is locked by another transaction. Try again."))
+    def _without_deferred(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
+        """What would have made the answers of this batch too large comes first in the next; answers the others."""
+        marked = [
+            (entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)
+        ]
+        self._lane.put_back([entry for entry, _, deferred in marked if deferred])
+        done = [(entry, outcome) for entry, outcome, deferred in marked if not deferred]
+        return [entry for entry, _ in done], [outcome for _, outcome in done]
+
+    def _try_later(self, run_id: str, entries: list[Entry], why: Outcome) -> None:
+        tries = self._tries[run_id] = self._tries.get(run_id, 0) + 1
+        if tries > self._most_tries:
+            del self._tries[run_id]
+            # The rest goes with them: a hole in a run's order is worse.
+            entries = entries + self._lane.remove_run(entries[0][0].run.namespace, run_id)
+            if isinstance(why, Failed):
+                self._give_up_run(entries, why.reason)
+            else:
+                self._fail(entries, ServerUnavailable(f"run {run_id} is locked by another transaction. Try again."))
             return
+        if isinstance(why, Failed) and tries == 1:
+            what = type(entries[0][0]).__name__
+            logger.warning("the store failed on %s of run %s, which is tried again: %s", what, run_id, why.reason)
         self._lane.set_aside(run_id, entries)
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
+
+    def _give_up_run(self, entries: list[Entry], reason: str) -> None:
+        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker that."""
+        problem, pause = self._stuck.give_up(entries[0][0], reason)
+        if pause is None:
+            self._fail(entries, problem)
+            return
+
+        def paused(answers: list[tuple[int, Outcome]]) -> None:
+            outcome = LeaseLost() if isinstance(answers[0][1], RunClosed) else refused(problem)
+            self._settle(entries, [outcome] * len(entries))
+
+        self._lane.add((pause, weight_bytes(pause), paused, 0))
+        self._work.set()
 
     def _bring_back(self, run_id: str) -> None:
         self._lane.bring_back(run_id)
@@ -256,11 +335,12 @@ class Journal:
 
 def _queue_full(namespace: str) -> ResourceExhausted:
     return ResourceExhausted(
-        f"namespace {namespace} has {limits.JOURNAL_QUEUE_OPERATIONS} operations or "
-        f"{limits.JOURNAL_QUEUE_BYTES} bytes waiting to be written, which is the limit. Send more slowly.",
+        f"namespace {namespace} has {limits.JOURNAL_QUEUE_OPERATIONS} operations or {limits.JOURNAL_QUEUE_BYTES} bytes waiting "
+        f"to be written, which is the limit; or all namespaces together have as much as the server keeps (journal_total_bytes) and "
+        f"this one {limits.JOURNAL_SHARE_BYTES} bytes. Send more slowly.",
         subject="namespace",
         subject_id=namespace,
-        metadata={"limit": str(limits.JOURNAL_QUEUE_OPERATIONS)},
+        metadata=limit_reached("journal_queue_operations", limits.JOURNAL_QUEUE_OPERATIONS),
         retry_after=timedelta(seconds=1),
     )
 

@@ -7,13 +7,16 @@ during a claim is not mistaken for what that claim has emptied.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 
+from ..core import limits
 from ..core.commands import Assignment, StartRun
 from ..core.errors import Unavailable
 from ..core.outcomes import Existing, Started
 from ..core.records import ClaimedRun, Held
 from ..core.seams import Clock, Ids
+from ..core.sizes import task_bytes
 from ..core.states import RunStatus
 from ..core.versions import compare_versions
 from ..store.protocol import Store, TypeKey, Want
@@ -21,6 +24,7 @@ from .grants import Grant, born, distribute, in_turn, share_out
 from .held_back import HeldBack
 from .leases import Leases
 from .outages import Outages, backoff_s
+from .store_clock import StoreClock
 from .takers import Taker
 
 logger = logging.getLogger("kagzi.engine")
@@ -45,6 +49,7 @@ class Matcher:
         store: Store,
         *,
         clock: Clock,
+        store_clock: StoreClock,
         ids: Ids,
         leases: Leases,
         outages: Outages,
@@ -53,6 +58,7 @@ class Matcher:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._ids = ids
         self._leases = leases
         self._outages = outages
@@ -64,6 +70,7 @@ class Matcher:
         self._assigned: dict[str, Taker] = {}
         self._looks: list[asyncio.Future[None]] = []
         self._generation = 0
+        self._claim_runs = CLAIM_RUNS
         self._work = asyncio.Event()
         self._at_rest = asyncio.Event()
         self._at_rest.set()
@@ -183,6 +190,18 @@ class Matcher:
         now = self._clock.now()
         return Assignment(best.worker_id, best_version, self._ids.nonce(), self._leases.until(now))
 
+    @contextmanager
+    def assigning(self) -> Generator[None]:
+        """Around `assign` and the queueing of the starts. Slots reserved inside are given back if it raises; if it does not, the
+        journal has the starts and settles every one of them. Nothing may be awaited inside: there a caller could hang up."""
+        before = len(self._assigned)  # in the order in which they came
+        try:
+            yield
+        except BaseException:
+            for run_id in list(self._assigned)[before:]:
+                self.unassign(run_id)
+            raise
+
     def unassign(self, run_id: str) -> None:
         """Nothing came of the start."""
         taker = self._assigned.pop(run_id, None)
@@ -231,7 +250,7 @@ class Matcher:
     def _plan(self) -> list[Grant]:
         """Reserve free slots of those who are ready for what is pending, in turn."""
         ready = [(key, self._ready(key)) for key in in_turn(self._pending)]
-        return share_out([(key, takers) for key, takers in ready if takers], CLAIM_RUNS)
+        return share_out([(key, takers) for key, takers in ready if takers], self._claim_runs)
 
     def _ready(self, key: TypeKey) -> list[Taker]:
         """Takers of the type with free slots and hope of a run, most slots first."""
@@ -246,27 +265,30 @@ class Matcher:
         return ready
 
     async def _claim(self, grants: list[Grant]) -> None:
-        generations = {grant.key: self._pending[grant.key].generation for grant in grants}
-        wants = [
-            Want(
-                grant.key.namespace,
-                grant.key.workflow_type,
-                grant.taker.versions[grant.key.workflow_type],
-                grant.taker.worker_id,
-                grant.count,
-            )
-            for grant in grants
-        ]
-        for key in generations:
-            self._pending[key] = self._pending.pop(key)  # asked for last
+        """Whatever happens in here, slots that no run came for are given back."""
         for grant in grants:
             grant.left = grant.count
         self._at_rest.clear()
         try:
+            generations = {grant.key: self._pending[grant.key].generation for grant in grants}
+            wants = [
+                Want(
+                    grant.key.namespace,
+                    grant.key.workflow_type,
+                    grant.taker.versions[grant.key.workflow_type],
+                    grant.taker.worker_id,
+                    grant.count,
+                )
+                for grant in grants
+            ]
+            for key in generations:
+                self._pending[key] = self._pending.pop(key)  # asked for last
+            await self._store_clock.confirm()
             now = self._clock.now()
             async with asyncio.timeout(_CLAIM_TIMEOUT_S):
                 claimed = await self._store.claim(wants, self._ids.nonce(), now, self._leases.until(now))
             self._outages.over()
+            self._note_sizes(claimed.runs)
             parcels, strays = distribute(grants, claimed.runs)
             for taker, runs in parcels.items():
                 self._hand_over(taker, runs)
@@ -280,6 +302,12 @@ class Matcher:
                     grant.taker.give_back(grant.left)
         self._note_emptied(grants, generations)
         self._held_back.learn(generations, claimed)
+
+    def _note_sizes(self, claimed: Sequence[ClaimedRun]) -> None:
+        """A claim reads input and history of each run: with large ones the next claim is for fewer."""
+        if claimed:
+            size = sum(map(task_bytes, claimed))
+            self._claim_runs = min(CLAIM_RUNS, max(1, limits.CLAIM_BYTES * len(claimed) // size))
 
     def _note_emptied(self, grants: list[Grant], generations: dict[TypeKey, int]) -> None:
         """A claim that came back short has emptied its type, unless somebody marked it meanwhile."""

@@ -84,7 +84,7 @@ class News:
         """It ended otherwise than by its worker's word: what those who wait for it are told has to be looked up."""
         self._matcher.permit_free(run.namespace)
         self._waits.look((run,))
-        self._wakeups.ended(run.namespace)
+        self._wakeups.ended(run)
 
     def cancelled(self, run: RunKey, cancelled: Cancelled, reason: str, cancel_by: Timestamp) -> None:
         """A run ended at once, or was asked to stop, by a caller or because its parent did."""

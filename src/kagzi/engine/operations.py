@@ -30,6 +30,7 @@ from ..core.commands import (
 )
 from ..core.errors import InvalidArgument
 from ..core.records import Payload, RunKey
+from ..core.refusals import is_reserved, reserved_step
 from ..core.seams import Clock, Ids
 from . import checks
 from .bounds import bounded_error
@@ -81,7 +82,7 @@ class Operations:
             checks.payload(payload, field, self._payload_bytes)
 
     def _begin_step(self, command: BeginStep) -> BeginStep:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         if command.name is not command.step_id:
             checks.name(command.name, "step_name")
         _attempt(command.attempt)
@@ -107,7 +108,7 @@ class Operations:
         return _with_bounded_error(command)
 
     def _begin_sleep(self, command: BeginSleep) -> BeginSleep:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         checks.name(command.name, "step_name")
         if (command.duration_us is None) == (command.until is None):
             raise InvalidArgument("a sleep has a duration or an end: give exactly one.", field="duration")
@@ -157,7 +158,7 @@ class Operations:
         now = self._clock.now()
         start = command.start
         checks.child_start(start, now, self._payload_bytes)
-        run_id = self._ids.run_id(now)
+        run_id = self._ids.run_id(now, command.run.namespace)
         start = msgspec.structs.replace(
             start,
             run=RunKey(command.run.namespace, run_id),
@@ -167,7 +168,7 @@ class Operations:
         return msgspec.structs.replace(command, start=start)
 
     def _decide_race(self, command: DecideRace) -> DecideRace:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         checks.name(command.name, "step_name")
         checks.name(command.winner, "winner")
         checks.batch_size(command.losers, limits.STEPS_PER_RUN, "losers")
@@ -177,7 +178,7 @@ class Operations:
         return command
 
     def _record_patch(self, command: RecordPatch) -> RecordPatch:
-        checks.name(command.step_id, "step_id")
+        _new_step_id(command.step_id)
         checks.name(command.name, "step_name")
         return command
 
@@ -196,15 +197,22 @@ class Operations:
     def _continue_as_new(self, command: ContinueAsNew) -> ContinueAsNew:
         self._payload(command.input, "input")
         checks.optional_name(command.version or "", "version")
-        return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now()))
+        return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now(), command.run.namespace))
 
     def _pause_diverged(self, command: PauseDiverged) -> PauseDiverged:
         checks.text(command.build_id, "build_id", limits.NAME_BYTES)
         return msgspec.structs.replace(command, problem=bounded_error(command.problem))
 
 
+def _new_step_id(step_id: str) -> None:
+    """Of a command that may make a step."""
+    checks.name(step_id, "step_id")
+    if is_reserved(step_id):
+        raise InvalidArgument(reserved_step(step_id).error.message, field="step_id")
+
+
 def _place(command: WaitSignal | StartChild) -> None:
-    checks.name(command.step_id, "step_id")
+    _new_step_id(command.step_id)
     checks.optional_name(command.parent_step_id, "parent_step_id")
     checks.optional_name(command.parallel_group_id, "parallel_group_id")
 

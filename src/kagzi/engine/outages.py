@@ -1,7 +1,8 @@
-"""Whether the store can be reached, as those who use it all the time have seen."""
+"""Whether the store does what it is asked, as those who use it all the time have seen."""
 
 import logging
 
+from ..core.errors import Contended, StoreBroken
 from ..core.seams import Clock
 from ..core.times import Timestamp
 
@@ -18,14 +19,25 @@ class Outages:
 
     def seen(self, error: BaseException) -> None:
         self.last_failure_at = self._clock.now()
+        what = _what(error)
         if self.reason is None:
-            logger.warning("the store cannot be reached, trying on: %s", error)
-        self.reason = "the store cannot be reached; the server's log says why"
+            logger.warning("%s, trying on: %s", what, error)
+        self.reason = f"{what}; the server's log says why"
+
+    def clock_stepped(self) -> None:
+        self.last_failure_at = min(self.last_failure_at, self._clock.now())
 
     def over(self) -> None:
         if self.reason is not None:
-            logger.warning("the store can be reached again")
+            logger.warning("the store works again")
             self.reason = None
+
+
+def _what(error: BaseException) -> str:
+    """In words that tell nobody where the store is."""
+    if isinstance(error, Contended):
+        return "the store is locked by somebody else"
+    return "the store fails" if isinstance(error, StoreBroken) else "the store cannot be reached"
 
 
 def backoff_s(failures: int, *, first_s: float = 0.05, most_s: float = 1.0) -> float:

@@ -55,8 +55,10 @@ def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
                 subject="run",
                 subject_id=command.run.run_id,
             )
-        case outcomes.Busy():
+        case outcomes.Busy() | outcomes.Deferred():
             return ServerUnavailable(f"run {command.run.run_id} is locked by another transaction. Try again.")
+        case outcomes.Failed():
+            return ServerUnavailable(f"the store failed on this operation of run {command.run.run_id}. Try again.")
         case _:
             return None
 

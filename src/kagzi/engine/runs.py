@@ -71,13 +71,11 @@ class Runs:
         now = self._clock.now()
         checks.start(request, now, self._settings.payload_bytes)
         await self._namespaces.check(request.namespace)
-        command = self._command(await self._pinned(request), now, signal)
-        try:
-            outcome = await self._journal.submit(command)
-        except KagziError:
-            self._matcher.unassign(command.run.run_id)
-            raise
-        answer = _start_answer(outcome, command, now)
+        pinned = await self._pinned(request)
+        with self._matcher.assigning():
+            command = self._command(pinned, now, signal)
+            outcome = self._journal.enqueue(command)
+        answer = _start_answer(await outcome, command, now)
         if isinstance(answer, KagziError):
             raise answer
         return answer
@@ -87,27 +85,32 @@ class Runs:
         checks.batch_size(requests, limits.START_BATCH_ITEMS, "starts")
         now = self._clock.now()
         answers: list[Started | Existing | KagziError | None] = [None] * len(requests)
-        by_namespace: dict[str, list[tuple[int, StartRun]]] = {}
+        by_namespace: dict[str, list[tuple[int, StartRequest]]] = {}
         for index, request in enumerate(requests):
             try:
                 checks.start(request, now, self._settings.payload_bytes)
                 await self._namespaces.check(request.namespace)
-                command = self._command(await self._pinned(request), now)
-                by_namespace.setdefault(request.namespace, []).append((index, command))
+                pinned = await self._pinned(request)
             except KagziError as error:
                 answers[index] = error
-        await asyncio.gather(*(self._submit_starts(starts, now, answers) for starts in by_namespace.values()))
+            else:
+                by_namespace.setdefault(request.namespace, []).append((index, pinned))
+        # A caller may hang up at any await. None lies between here, where slots are reserved, and the journal, which settles them.
+        queued = [self._queue_starts(starts, now, answers) for starts in by_namespace.values()]
+        for done in queued:
+            await done
         return [_answered(answer) for answer in answers]
 
-    async def _submit_starts(
+    def _queue_starts(
         self,
-        starts: list[tuple[int, StartRun]],
+        requests: list[tuple[int, StartRequest]],
         now: Timestamp,
         answers: list[Started | Existing | KagziError | None],
-    ) -> None:
-        commands = dict(starts)
-        left = len(starts)
+    ) -> asyncio.Future[None]:
+        """Done when all of them are answered, in `answers`."""
+        left = len(requests)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        commands: dict[int, StartRun] = {}
 
         def take(parcel: list[tuple[int, Outcome]]) -> None:
             nonlocal left
@@ -118,13 +121,14 @@ class Runs:
                 done.set_result(None)
 
         try:
-            self._journal.submit_many(starts, take)
+            with self._matcher.assigning():
+                commands.update((index, self._command(request, now)) for index, request in requests)
+                self._journal.submit_many(list(commands.items()), take)
         except KagziError as error:
-            for index, command in starts:
-                self._matcher.unassign(command.run.run_id)
+            for index, _ in requests:
                 answers[index] = error
-            return
-        await done
+            done.set_result(None)
+        return done
 
     async def _pinned(self, request: StartRequest) -> StartRequest:
         """With the version it is to have. Raises PreconditionFailed for a deprecated one, unless the run is there already."""
@@ -141,7 +145,7 @@ class Runs:
         return request if version == request.version else msgspec.structs.replace(request, version=version)
 
     def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
-        run_id = self._ids.run_id(now)
+        run_id = self._ids.run_id(now, request.namespace)
         start_at = start_time(request, now)
         assignment = None
         if start_at is None:
@@ -211,6 +215,10 @@ class Runs:
         """Many waits for one party; `deliver(ends, not_found_ids)` is called, never from within `add`."""
         checks.name(namespace, "namespace")
         return self._waits.open(namespace, deliver)
+
+    async def ends(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
+        """How these runs stand, for as many of them, from the first, as make a page; None for what names no run."""
+        return await self._store.ends_of([RunKey(namespace, run_id) for run_id in run_ids])
 
     async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
         if run_id:

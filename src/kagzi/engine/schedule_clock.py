@@ -6,11 +6,12 @@ The nearest due time is known from what happens here and from each look of the t
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from ..core.commands import Command, StartRun
-from ..core.errors import KagziError, Unavailable
+from ..core.errors import RequestError, StatementFailed, StoreBroken, Unavailable
 from ..core.limits import Settings
 from ..core.outcomes import Outcome
 from ..core.records import RunKey
@@ -22,6 +23,7 @@ from .news import News
 from .occasions import Decided, decide
 from .outages import Outages, backoff_s
 from .refusals import refused
+from .store_clock import StoreClock
 from .versions import Versions
 
 logger = logging.getLogger("kagzi.engine")
@@ -30,9 +32,16 @@ DUE_SCHEDULES = 100  # looked at together
 _RUNS_AT_ONCE = 400  # in one transaction
 _CALL_TIMEOUT_S = 30.0
 _LEAST_WAIT_S = 0.0005
-CANCEL_REASON = "the next run of its schedule has come and overlap is cancel_other"
+_FIRST_PAUSE_US = US_PER_S
+_LONGEST_PAUSE_US = 60 * US_PER_S
+_REMEMBERED = 10_000
 
 Apply = Callable[[Sequence[Command], Sequence[Outcome]], None]
+
+
+class _Retry(NamedTuple):
+    at: Timestamp
+    failures: int
 
 
 class ScheduleClock:
@@ -43,6 +52,7 @@ class ScheduleClock:
         store: Store,
         *,
         clock: Clock,
+        store_clock: StoreClock,
         ids: Ids,
         settings: Settings,
         versions: Versions,
@@ -52,6 +62,7 @@ class ScheduleClock:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._ids = ids
         self._late_us = settings.schedule_late_ms * US_PER_MS
         self._cleanup_us = settings.cleanup_ms * US_PER_MS
@@ -60,6 +71,7 @@ class ScheduleClock:
         self._outages = outages
         self._apply = apply
         self._next: Timestamp | None = None
+        self._retries: dict[tuple[str, str], _Retry] = {}  # of schedules that could not fire
         self._changed = asyncio.Event()
 
     def hear(self, due_at: Timestamp | None) -> None:
@@ -68,6 +80,9 @@ class ScheduleClock:
             self._next = due_at
             self._changed.set()
 
+    def clock_stepped(self) -> None:
+        self._changed.set()
+
     async def run(self) -> None:
         failures = 0
         while True:
@@ -75,14 +90,21 @@ class ScheduleClock:
             if self._next is None or self._next > now:
                 await self._wait(now)
                 continue
-            self._next = None
             try:
+                await self._store_clock.confirm()
+                now = self._clock.now()
+                if self._next > now:
+                    continue
+                self._next = None
                 await self._tick(now)
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
                 self.hear(now)
                 failures += 1
                 await asyncio.sleep(backoff_s(failures))
+            except BaseException:
+                self.hear(now)  # it is still to be done
+                raise
             else:
                 failures = 0
 
@@ -99,49 +121,82 @@ class ScheduleClock:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
             due = await self._store.due_schedules(now, DUE_SCHEDULES)
         self.hear(due.next_due_at)
-        if due.more:
-            self.hear(now)
         firings: list[Firing] = []
         for record in due.schedules:
-            firing = await self._planned(record, now)
+            firing = None if self._waits_for_another_try(record, now) else await self._planned(record, now)
             if firing is not None:
                 firings.append(firing)
+        if due.more:
+            self.hear(now if firings else now + _FIRST_PAUSE_US)
         for batch in _batches(firings):
             await self._fire_batch(batch)
 
     async def _planned(self, record: ScheduleRecord, now: Timestamp) -> Firing | None:
-        """None: it cannot be decided about, and was paused."""
+        """None: it cannot be decided about now."""
         try:
             return await self.plan(record, decide(record, now, self._late_us), now)
-        except (Unavailable, TimeoutError):
-            raise
-        except Exception as error:
-            logger.exception(
-                "schedule %r of namespace %r cannot be decided about", record.schedule_id, record.namespace
-            )
-            await self._give_up(record, error)
+        except Exception as error:  # noqa: BLE001  whatever it is concerns this schedule only
+            await self._stumbled(record, error)
             return None
 
     async def _fire_batch(self, firings: Sequence[Firing]) -> None:
         try:
             await self.fire(firings)
-        except (Unavailable, TimeoutError):
-            raise
         except Exception as error:
-            if len(firings) > 1:
-                for firing in firings:
-                    await self._fire_batch((firing,))
+            if len(firings) == 1:
+                await self._stumbled(firings[0].schedule, error)
                 return
-            record = firings[0].schedule
-            logger.exception("schedule %r of namespace %r cannot fire", record.schedule_id, record.namespace)
-            await self._give_up(record, error)
+            if _is_outage(error):
+                raise
+            for firing in firings:
+                await self._fire_batch((firing,))
+        else:
+            for firing in firings:
+                self._retries.pop(_key(firing.schedule), None)
 
-    async def _give_up(self, record: ScheduleRecord, error: Exception) -> None:
-        """Paused, so that it harms nobody, and says why."""
+    async def _stumbled(self, record: ScheduleRecord, error: Exception) -> None:
+        """Its own fault pauses a schedule; anything else is tried again, later and later. Raises an outage of the store: that
+        is nothing about this schedule."""
+        if _is_outage(error):
+            raise error
+        if isinstance(error, RequestError):
+            logger.error("schedule %r of namespace %r is paused: %s", record.schedule_id, record.namespace, error)
+            await self._pause(record, error)
+            return
+        failures = self._retries[_key(record)].failures + 1 if _key(record) in self._retries else 1
+        pause_us = min(_FIRST_PAUSE_US << min(failures - 1, 20), _LONGEST_PAUSE_US)
+        retry_at = self._clock.now() + pause_us
+        logger.error(
+            "schedule %r of namespace %r could not fire (%d times) and is tried again in %d s",
+            record.schedule_id,
+            record.namespace,
+            failures,
+            pause_us // US_PER_S,
+            exc_info=error,
+        )
+        if len(self._retries) >= _REMEMBERED:
+            self._retries.clear()
+        self._retries[_key(record)] = _Retry(retry_at, failures)
+        self.hear(retry_at)
+        await self._postpone(record, retry_at)
+
+    def _waits_for_another_try(self, record: ScheduleRecord, now: Timestamp) -> bool:
+        retry = self._retries.get(_key(record))
+        return retry is not None and now < retry.at
+
+    async def _postpone(self, record: ScheduleRecord, until: Timestamp) -> None:
+        """In the store, too, as far as it takes it: those that can fire must not stand behind those that cannot."""
+        try:
+            await self._store.put_schedule(msgspec.structs.replace(record, due_at=until), was=record, skips=())
+        except (StoreBroken, StatementFailed) as error:
+            logger.warning("schedule %r could not be postponed: %s", record.schedule_id, error)
+
+    async def _pause(self, record: ScheduleRecord, error: RequestError) -> None:
+        """So that it harms nobody, and says why."""
         paused = msgspec.structs.replace(
             record,
             enabled=False,
-            paused_reason=f"paused by the server: {type(error).__name__}: {error}"[:1_000],
+            paused_reason=f"paused by the server: {error.message}"[:1_000],
             next_at=None,
             due_at=None,
             updated_at=self._clock.now(),
@@ -161,9 +216,7 @@ class ScheduleClock:
         if decided.runs:
             try:
                 version = await self.version_of(record)
-            except Unavailable:
-                raise
-            except KagziError as error:
+            except RequestError as error:
                 reason = refusal_reason(refused(error).error)
                 skips += [
                     Fire(nominal_at=nominal, at=now, cause=cause, reason=reason, count=1)
@@ -196,7 +249,7 @@ class ScheduleClock:
     ) -> Occasion:
         spec = record.spec
         start = StartRun(
-            run=RunKey(record.namespace, self._ids.run_id(now)),
+            run=RunKey(record.namespace, self._ids.run_id(now, record.namespace)),
             workflow_id=run_name(record.schedule_id, nominal),
             workflow_type=spec.workflow_type,
             request_id=request_of(record.schedule_id, request or str(nominal)),
@@ -232,8 +285,17 @@ class ScheduleClock:
                 self._apply([start for start, _ in fired.started], [started for _, started in fired.started])
             for cancelled in fired.cancelled:
                 if cancelled.run is not None:
-                    self._news.cancelled(cancelled.run, cancelled, CANCEL_REASON, cancel_by)
+                    self._news.cancelled(cancelled.run, cancelled, cancelled.reason, cancel_by)
         return answers
+
+
+def _is_outage(error: Exception) -> bool:
+    """Of the store as a whole. One that fails on a single schedule is not."""
+    return isinstance(error, (Unavailable, TimeoutError)) and not isinstance(error, StoreBroken)
+
+
+def _key(record: ScheduleRecord) -> tuple[str, str]:
+    return record.namespace, record.schedule_id
 
 
 def _batches(firings: Sequence[Firing]) -> list[list[Firing]]:

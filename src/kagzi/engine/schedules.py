@@ -1,13 +1,22 @@
 """Schedules, as people see them: made, changed, looked at, paused, triggered, backfilled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
 
 import msgspec
 
 from ..core import limits
+from ..core.cron import Times
 from ..core.cursor import Cursor
-from ..core.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed, ServerUnavailable, not_found
+from ..core.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    NotFound,
+    PreconditionFailed,
+    ServerUnavailable,
+    limit_reached,
+    not_found,
+)
 from ..core.limits import Settings
 from ..core.outcomes import Refused
 from ..core.schedules import Fire, ScheduleRecord, ScheduleSpec, nominal_times
@@ -191,7 +200,16 @@ class Schedules:
                 "schedule_id, or cron_expr or interval: give one of them, not both.", field="schedule_id"
             )
         times = times_of(await self.get(namespace, schedule_id)) if spec is None else nominal_times(spec, since)
-        return list(islice(times.after(since), count or 10))
+        wanted = count or 10
+        found = list(islice(_searched(times, since), wanted))
+        if len(found) < wanted and times.steps > limits.SCHEDULE_SEARCH_STEPS:
+            raise InvalidArgument(
+                f"count={wanted}: these times are so rare that {limits.SCHEDULE_SEARCH_STEPS} steps of the search found "
+                f"{len(found)} of them. Ask for {len(found)}, then go on after the last one.",
+                field="count",
+                metadata=limit_reached("schedule_search_steps", limits.SCHEDULE_SEARCH_STEPS),
+            )
+        return found
 
     # --- beside its times -------------------------------------------------------------------------------------------------
 
@@ -225,14 +243,22 @@ class Schedules:
         record = await self.get(namespace, schedule_id)
         now = self._clock.now()
         _check_range(begin, end)
-        times = takewhile(lambda nominal: nominal < end, times_of(record).after(begin - 1))
-        nominals = list(islice(times, limits.SCHEDULE_BACKFILL + 1))
+        times = times_of(record)
+        within = takewhile(lambda nominal: nominal < end, _searched(times, begin - 1))
+        nominals = list(islice(within, limits.SCHEDULE_BACKFILL + 1))
+        if times.steps > limits.SCHEDULE_SEARCH_STEPS:
+            raise InvalidArgument(
+                f"from..to takes more than {limits.SCHEDULE_SEARCH_STEPS} steps to search. "
+                "Take a shorter range, then the next one.",
+                field="to",
+                metadata=limit_reached("schedule_search_steps", limits.SCHEDULE_SEARCH_STEPS),
+            )
         if len(nominals) > limits.SCHEDULE_BACKFILL:
             raise InvalidArgument(
                 f"from..to holds more than {limits.SCHEDULE_BACKFILL} times, the limit of one backfill. "
                 "Take a shorter range, then the next one.",
                 field="to",
-                metadata={"limit": str(limits.SCHEDULE_BACKFILL)},
+                metadata=limit_reached("schedule_backfill", limits.SCHEDULE_BACKFILL),
             )
         if nominals and nominals[-1] > now:
             raise InvalidArgument("from..to holds times that lie ahead. A backfill is about the past.", field="to")
@@ -250,6 +276,14 @@ class Schedules:
     async def forget_old_fires(self, now: Timestamp) -> bool:
         """A chore: fires are kept as long as runs are."""
         return await self._store.forget_fires(now - self._retention_us, _FIRES_AT_ONCE)
+
+
+def _searched(times: Times, after: Timestamp) -> Iterator[Timestamp]:
+    """Times one after the other, until there are no more or the search has cost too much: others wait meanwhile."""
+    for at in times.after(after):
+        yield at
+        if times.steps > limits.SCHEDULE_SEARCH_STEPS:
+            return
 
 
 def _key(namespace: str, schedule_id: str) -> None:

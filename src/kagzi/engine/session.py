@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Protocol
 
-from ..core import outcomes
+from ..core import limits, outcomes
 from ..core.commands import Command
 from ..core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from ..core.ids import is_uuid
@@ -15,7 +15,9 @@ from ..core.records import ClaimedRun, Held, WorkerRecord
 from ..core.states import WorkerStatus
 from ..core.workers import Trouble
 from ..store.protocol import Renewal
+from . import checks
 from .beats import Beats
+from .deferred import DeferredOperations, Operation
 from .holders import Holders, Holding
 from .journal import Journal
 from .leases import Leases
@@ -55,6 +57,8 @@ class Keeper(Protocol):
 
     def broke(self, session: "Session") -> None: ...
 
+    def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]": ...
+
 
 class Session(Taker):
     """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
@@ -73,7 +77,13 @@ class Session(Taker):
         self._in_flight = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._sink = self._settled
+        self._few_in_flight = asyncio.Event()
+        self._few_in_flight.set()
+        self.sink = self._settled
+        self._deferred = DeferredOperations(
+            resolve=self._resolved, queue=self._queue_deferred, answer=self._settled, in_background=keeper.in_background
+        )
+        self._reading = True
         self.held: dict[str, Holding] = {}
         self.lost: tuple[Held, ...] = ()
         self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
@@ -83,7 +93,7 @@ class Session(Taker):
     # --- a taker of runs ------------------------------------------------------------------------------------------------------
 
     def offerable(self) -> int:
-        if self.closed or self.draining or self.is_late():
+        if self.closed or self.draining or not self._reading or self.is_late():
             return 0
         return self._max_concurrent - len(self.held) - self._reserved
 
@@ -94,6 +104,18 @@ class Session(Taker):
             return False
         self._was_late = self._loop.time() - self._heard_at > self._late_after_s
         return self._was_late
+
+    def set_reading(self, reading: bool) -> None:
+        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that would have
+        to be answered."""
+        if self.closed or reading == self._reading:
+            return
+        self._reading = reading
+        if reading:
+            self._keeper.journal.let_go(self.sink)
+            self._keeper.matcher.slot_free()
+        else:
+            self._keeper.journal.hold_back(self.sink)
 
     def reserve(self, count: int) -> None:
         self._reserved += count
@@ -124,7 +146,9 @@ class Session(Taker):
     # --- what the worker says ---------------------------------------------------------------------------------------------------
 
     async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
-        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full.
+        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full, or if
+        the worker has as many unwritten as it may: others of its namespace would wait behind them. What needs a look-up first,
+        and what its run says after that, is queued when it is known: nothing else waits for it.
 
         Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
         """
@@ -137,22 +161,49 @@ class Session(Taker):
             if run.run_id not in held and (run.namespace != namespace or not is_uuid(run.run_id)):
                 answers.append((operation_id, outcomes.RunNotFound()))
                 continue
+            if run.run_id in self._deferred or (
+                command.__class__ in STARTING and not self._keeper.pinning.is_known(command)
+            ):
+                self._defer((operation_id, command))
+                continue
             try:
                 if command.__class__ in STARTING:
-                    command = await self._keeper.pinning.pin(command)  # noqa: PLW2901  the same, with its version
+                    command = self._keeper.pinning.pin_known(command)  # noqa: PLW2901  the same, with its version
                 accepted.append((operation_id, check(command)))
             except (InvalidArgument, PreconditionFailed) as error:
                 answers.append((operation_id, refused(error)))
         if answers:
             self._answer(answers)
-        if accepted:
+        for first in range(0, len(accepted), limits.BATCH_OPERATIONS):
+            part = accepted[first : first + limits.BATCH_OPERATIONS]
+            await self._few_in_flight.wait()
             await self._keeper.journal.room(namespace)
-            self._keeper.journal.submit_many(accepted, self._sink)
-            self._in_flight += len(accepted)
+            self._keeper.journal.submit_many(part, self.sink)
+            self._in_flight += len(part)
             self._quiet.clear()
+            if self._in_flight >= limits.SESSION_OPERATIONS:
+                self._few_in_flight.clear()
+        await self._deferred.drained()
+
+    def _defer(self, operation: Operation) -> None:
+        self._in_flight += 1
+        self._quiet.clear()
+        self._deferred.add(operation)
+
+    async def _resolved(self, command: Command) -> Command:
+        return self._keeper.operations.check(await self._keeper.pinning.pin(command))
+
+    async def _queue_deferred(self, operation: Operation) -> bool:
+        """Not when the session is over: its worker has repeated it elsewhere, and gone on from there."""
+        await self._keeper.journal.room(self.namespace)
+        if self.closed:
+            return False
+        self._keeper.journal.submit_many((operation,), self.sink)
+        return True
 
     async def heartbeat(self, held: Sequence[Held]) -> None:
-        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices."""
+        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises InvalidArgument."""
+        checks.leases(held)
         self._heard()
         self.received(held)
         self._keeper.beats.note((self.namespace, self.worker_id), len(self.held))
@@ -255,6 +306,8 @@ class Session(Taker):
 
     def _settled(self, answers: list[tuple[int, Outcome]]) -> None:
         self._in_flight -= len(answers)
+        if self._in_flight < limits.SESSION_OPERATIONS:
+            self._few_in_flight.set()
         if self._in_flight == 0:
             self._quiet.set()
         self._answer(answers)

@@ -13,6 +13,7 @@ from ..core.seams import Clock
 from ..core.states import WorkerStatus
 from ..core.times import Timestamp
 from ..store.protocol import Poke, Renewal
+from . import checks
 from .beats import Beats
 from .holders import Holders, Holding
 from .journal import Journal
@@ -58,7 +59,7 @@ class Sessions:
         self.pinning = pinning
         self._timers = timers
         self._sessions: dict[tuple[str, str], Session] = {}
-        self._renewals: set[asyncio.Task[object]] = set()
+        self._background: set[asyncio.Task[object]] = set()
         self._partings: set[asyncio.TimerHandle] = set()
         self._look_again_at = 0.0
         self._stopping = False
@@ -67,6 +68,7 @@ class Sessions:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+        checks.leases(held)
         for item in held:
             if item.run.namespace != worker.namespace:
                 raise InvalidArgument("held names a run of another namespace.", field="held")
@@ -112,21 +114,24 @@ class Sessions:
     def _renew_again(self, session: Session) -> None:
         held = [holding.held for holding in session.held.values()]
         if held and not session.closed:
-            self._in_background(self.leases.renew(held))
+            _ = self.in_background(self.leases.renew(held))
 
-    def _in_background(self, renewing: Coroutine[Any, Any, object]) -> None:
-        task = asyncio.get_running_loop().create_task(renewing)
-        self._renewals.add(task)
-        task.add_done_callback(self._renewed)
+    def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
+        """Off the path of any stream. It ends with the server."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+        return task
 
-    def _renewed(self, task: "asyncio.Task[object]") -> None:
-        self._renewals.discard(task)
+    def _done(self, task: "asyncio.Task[object]") -> None:
+        self._background.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            logger.error("leases could not be renewed", exc_info=task.exception())
+            logger.error("work for a session failed (%s)", task.get_coro(), exc_info=task.exception())
 
     def end(self, session: Session) -> list[Holding]:
         """The session takes nothing more. Answers what it held."""
         session.closed = True
+        self.journal.let_go(session.sink)
         if session.second_renewal is not None:
             session.second_renewal.cancel()
         self.matcher.remove(session)
@@ -160,7 +165,7 @@ class Sessions:
         def look() -> None:
             self._partings.discard(timer)
             if (session.namespace, session.worker_id) not in self._sessions:
-                self._in_background(self._lose(session, since))
+                _ = self.in_background(self._lose(session, since))
 
         timer = asyncio.get_running_loop().call_later(self.settings.lease_ms / 1_000, look)
         self._partings.add(timer)
@@ -211,7 +216,7 @@ class Sessions:
                 case _:  # cancelled, and why; or taken away altogether: the store knows
                     ask.setdefault(session, []).append(holding.held)
         for session, held in ask.items():
-            self._in_background(session.look_after(held))
+            _ = self.in_background(session.look_after(held))
 
     def told_to_drain(self, namespace: str, worker_id: str) -> None:
         """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
@@ -244,7 +249,7 @@ class Sessions:
         """Hand back what has not arrived; the rest stays leased, so that its workers can go on elsewhere."""
         for timer in self._partings:
             timer.cancel()
-        for task in tuple(self._renewals):
+        for task in tuple(self._background):
             task.cancel()
         holdings = [holding for session in list(self._sessions.values()) for holding in self.end(session)]
         await self.hand_back(holdings)

@@ -8,6 +8,7 @@ from ..core.commands import ClosingCommand, StepCommand
 from ..core.errors import InvalidArgument, PreconditionFailed, ServerUnavailable, not_found
 from ..core.outcomes import Outcome
 from ..core.records import ClaimedRun, Held, HistoryPage, Lease, RunKey, WorkerRecord
+from ..core.sizes import task_bytes
 from ..core.states import WorkerStatus
 from ..store.protocol import Store
 from . import checks
@@ -85,6 +86,9 @@ class Tasks:
             given = taker.close()
             if given and not claimed:  # the caller went away just when they came
                 self._leases.release_soon(Held(run.run, run.lease) for run in given)
+        claimed, rest = fitting(claimed)
+        if rest:
+            self._leases.release_soon(Held(run.run, run.lease) for run in rest)
         for run in claimed:
             self._holders.add_unary(Held(run.run, run.lease), run.workflow_type)
         return claimed
@@ -123,6 +127,16 @@ class Tasks:
         self._stopped.set()
         for taker in self._polls:
             taker.stop()
+
+
+def fitting(claimed: Sequence[ClaimedRun]) -> tuple[Sequence[ClaimedRun], Sequence[ClaimedRun]]:
+    """What fits into one response, at least one run; and the rest."""
+    size = 0
+    for place, run in enumerate(claimed):
+        size += task_bytes(run)
+        if place and size > limits.MESSAGE_SOFT_BYTES:
+            return claimed[:place], claimed[place:]
+    return claimed, ()
 
 
 def _served(worker: WorkerRecord, workflow_types: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from ..store.protocol import Fired, Horizon, Store
 from .beats import Beats
 from .leases import Leases
 from .outages import Outages, backoff_s
+from .store_clock import StoreClock
 
 FIRE_RUNS = 500
 _HEARD_TIMES = 10_000
@@ -24,7 +25,6 @@ _LEAST_WAIT_S = 0.0005
 _STUCK_FIRST_US = 1 * US_PER_S
 _STUCK_MOST_US = 5 * US_PER_S
 _CALL_TIMEOUT_S = 30.0
-_CLOCK_TICK_US = 1_000
 
 
 class Timers:
@@ -35,6 +35,7 @@ class Timers:
         store: Store,
         *,
         clock: Clock,
+        store_clock: StoreClock,
         dice: Dice,
         settings: Settings,
         leases: Leases,
@@ -46,6 +47,7 @@ class Timers:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._store_clock = store_clock
         self._dice = dice
         self._settings = settings
         self._leases = leases
@@ -73,6 +75,10 @@ class Timers:
         if due_at < self._sleeping_until:
             self._changed.set()
 
+    def clock_stepped(self) -> None:
+        self._stuck_us = self._stuck_until = 0
+        self._changed.set()
+
     def look_soon(self) -> None:
         self._look_at = 0.0
         self._changed.set()
@@ -86,7 +92,8 @@ class Timers:
             due = self._next_due()
             try:
                 if due is not None and due <= now:
-                    await self._fire(now)
+                    await self._store_clock.confirm()
+                    await self._fire_due()
                 elif loop.time() >= self._look_at:
                     await self._look()
                 else:
@@ -117,6 +124,11 @@ class Timers:
             pass
         self._sleeping_until = 0
         self._changed.clear()
+
+    async def _fire_due(self) -> None:
+        now, due = self._clock.now(), self._next_due()
+        if due is not None and due <= now:  # still, now that the time is confirmed
+            await self._fire(now)
 
     async def _fire(self, now: Timestamp) -> None:
         end_leases = self._leases.may_end(now)
@@ -165,7 +177,8 @@ class Timers:
         # Noting beats may cost a second statement. Alone, nobody else's timers are to be found, so the next look can wait.
         looks_saved = 2 if beats and self._alone else 1
         self._look_at = asyncio.get_running_loop().time() + looks_saved * self._interval_s(asked_at)
-        self._follow(horizon.store_now, asked_at, self._clock.now())
+        if self._store_clock.polled(horizon.store_now, asked_at, self._clock.now()):
+            self._look_at = 0.0
         self._ahead = horizon.next_due_at
         if self._ahead is not None and self._ahead < self._stuck_until:
             if self._ahead <= asked_at:
@@ -173,12 +186,6 @@ class Timers:
             else:
                 self._stuck_us = self._stuck_until = 0
         self._on_look(horizon)
-
-    def _follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
-        """Within what the round trip leaves uncertain the clocks agree: following would only make this one tremble."""
-        uncertain_us = (answered_at - asked_at) // 2 + _CLOCK_TICK_US
-        if abs(store_now - (asked_at + answered_at) // 2) > uncertain_us:
-            self._clock.follow(store_now, asked_at, answered_at)
 
     def _interval_s(self, now: Timestamp) -> float:
         """Leases shorter than the interval would end unseen between two looks: then, and while they are used, here or on another

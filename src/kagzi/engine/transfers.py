@@ -7,10 +7,20 @@ from typing import TypeVar
 import msgspec
 
 from ..core import limits
-from ..core.errors import AlreadyExists, InvalidArgument, PreconditionFailed, ResourceExhausted, Unavailable
+from ..core.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    PreconditionFailed,
+    ResourceExhausted,
+    Unavailable,
+    limit_reached,
+)
+from ..core.ids import is_of, made_of
 from ..core.limits import Settings
+from ..core.lines import LineBuffer
 from ..core.outcomes import Refused
 from ..core.records import RunFilter, RunKey
+from ..core.renaming import Rename, renamed, runs_named
 from ..core.seams import Clock, Ids
 from ..core.states import OPEN, RunStatus
 from ..core.times import US_PER_S, Timestamp
@@ -39,7 +49,6 @@ from .transfer_checks import Checker, on_line
 
 STALE_S = 60.0
 _TRIES = 5
-_FIRST_ROWS = 20
 _ORDER = (StepImage, AttemptImage, SignalImage, LinkImage)
 
 Image = TypeVar("Image", bound=Part)
@@ -132,9 +141,13 @@ class Transfers:
 
     async def import_run(self, namespace: str, chunks: AsyncIterator[bytes]) -> ImportAnswer:
         """One run. Raises InvalidArgument, AlreadyExists (its id with other content, or its workflow_id is active),
-        ResourceExhausted, PreconditionFailed, Unavailable; nothing is left of it then."""
+        ResourceExhausted, PreconditionFailed, Unavailable; nothing is left of it then.
+
+        Every id in it becomes one of this namespace (core/ids): what it names is here or nowhere, and whether its id is taken in
+        another namespace is neither asked nor told.
+        """
         await self._namespaces.check(namespace)
-        incoming = _Incoming(chunks, self._payload_bytes)
+        incoming = _Incoming(chunks, self._payload_bytes, _Renaming(self._store, namespace))
         image = await incoming.run()
         run = RunKey(namespace, image.run_id)
         await self._refuse_full(namespace, image)
@@ -153,7 +166,7 @@ class Transfers:
 
     async def _bring_in(self, run: RunKey, token: str, image: RunImage, incoming: "_Incoming") -> ImportAnswer:
         async for parts in incoming.batches():
-            staged = await self._store.stage_import(run.run_id, token, parts, self._clock.now())
+            staged = await self._store.stage_import(run, token, parts, self._clock.now())
             if staged is None:
                 raise Unavailable(f"the import of run {run.run_id} took too long between two pieces. Try again.")
             if staged != len(parts):
@@ -211,7 +224,7 @@ class Transfers:
             raise ResourceExhausted(
                 f"namespace {namespace} has {limit} open runs, its limit (open_runs_limit). "
                 "Wait until some have ended, or raise the limit.",
-                metadata={"limit": "open_runs_limit"},
+                metadata=limit_reached("open_runs_limit", limit),
             )
 
     async def sweep(self, now: Timestamp) -> bool:
@@ -224,11 +237,39 @@ class Transfers:
         return now, now - int(STALE_S * US_PER_S)
 
 
+class _Renaming:
+    """Ids of runs as they are in one namespace. Those that its own runs have already stay as they are: there were ids before
+    namespaces had marks."""
+
+    def __init__(self, store: Store, namespace: str) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._keeps_all = False
+
+    async def run(self, image: RunImage) -> RunImage:
+        """If the run is here under the very id that the line has, it is only compared, word for word."""
+        rename = await self._for([image])
+        self._keeps_all = rename(image.run_id) == image.run_id and not is_of(self._namespace, image.run_id)
+        return image if self._keeps_all else renamed(image, rename)
+
+    async def parts(self, parts: Sequence[Part]) -> Sequence[Part]:
+        if self._keeps_all:
+            return parts
+        rename = await self._for(parts)
+        return [renamed(part, rename) for part in parts]
+
+    async def _for(self, items: Sequence[RunImage | Part]) -> Rename:
+        foreign = sorted({each for item in items for each in runs_named(item) if not is_of(self._namespace, each)})
+        known = frozenset(await self._store.known_runs(self._namespace, foreign)) if foreign else frozenset[str]()
+        return lambda run_id: run_id if run_id in known else made_of(self._namespace, run_id)
+
+
 class _Incoming:
     """The lines of a run as they come in: checked, counted, and not more of them in memory than needed."""
 
-    def __init__(self, chunks: AsyncIterator[bytes], payload_bytes: int) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], payload_bytes: int, renaming: _Renaming) -> None:
         self._lines = _lines_of(chunks)
+        self._renaming = renaming
         self._checker = Checker(payload_bytes)
         self.number = 0
         self.digest = Digest()
@@ -241,6 +282,7 @@ class _Incoming:
             )
         with on_line(self.number):
             self._checker.run(item)
+        item = await self._renaming.run(item)
         self.digest.add(item)
         return item
 
@@ -256,11 +298,10 @@ class _Incoming:
             if _ORDER.index(type(item)) < place:
                 raise self._refused("is out of order: steps, attempts, signals and links come in this order.")
             place = _ORDER.index(type(item))
-            self.digest.add(item)
             batch.append(item)
             size += self._size
             if len(batch) >= limits.TRANSFER_ROWS or size >= limits.TRANSFER_BYTES:
-                yield batch
+                yield await self._taken_in(batch)
                 batch, size = [], 0
         with on_line(self.number):
             self._checker.end(item)
@@ -268,7 +309,13 @@ class _Incoming:
             self.number += 1
             raise self._refused("comes after the end of the run.")
         if batch:
-            yield batch
+            yield await self._taken_in(batch)
+
+    async def _taken_in(self, batch: Sequence[Part]) -> Sequence[Part]:
+        parts = await self._renaming.parts(batch)
+        for part in parts:
+            self.digest.add(part)
+        return parts
 
     async def _next(self) -> RunImage | Part | End:
         data = await anext(self._lines, None)
@@ -287,41 +334,29 @@ class _Incoming:
 
 async def _lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Lines, however they were cut. Empty ones are passed over. Raises InvalidArgument for one that is too long."""
-    rest = bytearray()
+    buffer = LineBuffer()
     async for chunk in chunks:
-        rest += chunk
-        while (end := rest.find(b"\n")) >= 0:
-            line = bytes(rest[:end]).strip()
-            del rest[: end + 1]
-            if line:
-                yield line
-        if len(rest) > limits.TRANSFER_LINE_BYTES:
+        for line in buffer.add(chunk):
+            if stripped := line.strip():
+                yield stripped
+        if len(buffer) > limits.TRANSFER_LINE_BYTES:
             raise InvalidArgument(
                 f"a line has more than {limits.TRANSFER_LINE_BYTES} bytes, the limit. Import files that `kagzi export` made.",
                 field="json",
             )
-    if rest.strip():
-        yield bytes(rest).strip()
+    if stripped := buffer.last().strip():
+        yield stripped
 
 
 async def _paged(
     read: Callable[[Image | None, int], Awaitable[Sequence[Image]]],
 ) -> AsyncIterator[Image]:
-    """All of them, page by page; pages grow while their rows are small."""
-    last: Image | None = None
-    rows = _FIRST_ROWS
-    while True:
-        page = await read(last, rows)
+    """All of them, page by page: the store ends pages at a number of bytes."""
+    page = await read(None, limits.TRANSFER_ROWS)
+    while page:
         for each in page:
             yield each
-        if len(page) < rows:
-            return
-        last = page[-1]
-        size = sum(len(msgspec.json.encode(each)) for each in page)
-        if size < limits.TRANSFER_BYTES // 4:
-            rows = min(rows * 2, limits.TRANSFER_ROWS)
-        elif size > limits.TRANSFER_BYTES:
-            rows = max(rows // 2, 1)
+        page = await read(page[-1], limits.TRANSFER_ROWS)
 
 
 def _moved(run_id: str) -> PreconditionFailed:

@@ -127,6 +127,8 @@ class WaitHub:
         live = self._live.get(run.namespace)
         if live is not None:
             live.pop(run.run_id, None)
+            if not live:
+                del self._live[run.namespace]
 
     def tell(self, ends: Iterable[RunEnd]) -> None:
         parcels: dict[Waits, list[RunEnd]] = {}
@@ -145,7 +147,7 @@ class WaitHub:
 
     def look(self, runs: Iterable[RunKey]) -> None:
         for run in runs:
-            self._live.get(run.namespace, {}).pop(run.run_id, None)
+            self.ended_here(run)
             if run in self._waiting:
                 self._to_look[run] = None
         if self._to_look:
@@ -182,6 +184,9 @@ class WaitHub:
                     self._to_look.update(dict.fromkeys(runs))
                     failures += 1
                     await asyncio.sleep(backoff_s(failures))
+                except BaseException:
+                    self._to_look.update(dict.fromkeys(runs))  # they are still to be looked up
+                    raise
                 else:
                     failures = 0
 
@@ -192,10 +197,11 @@ class WaitHub:
         if runs:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
                 found = await self._store.ends_of(runs)
-            if len(found) != len(runs):
-                raise InternalError("the store answered for other runs than were asked for")
+            if not found:
+                raise InternalError("the store answered for none of the runs that were asked for")
+            self._to_look.update(dict.fromkeys(runs[len(found) :]))  # more than a page: the rest is read next
             self.tell([end for end in found if isinstance(end, RunEnd)])
-            unknown = malformed + [run for run, end in zip(runs, found, strict=True) if end is None]
+            unknown = malformed + [run for run, end in zip(runs, found, strict=False) if end is None]
         for run in unknown:
             for waits in self._waiting.pop(run, ()):
                 waits.ids.discard(run.run_id)

@@ -12,7 +12,7 @@ from contextlib import aclosing
 import msgspec
 
 from ..core.commands import Command
-from ..core.errors import InvalidArgument, ResourceExhausted, Unavailable
+from ..core.errors import InvalidArgument, ResourceExhausted, Unavailable, limit_reached
 from ..core.events import EventKind, RunEvent, RunMark, RunNews, end_kind
 from ..core.ids import is_uuid
 from ..core.limits import WATCHES
@@ -125,7 +125,7 @@ class Watching:
         if self._watches >= WATCHES:
             raise ResourceExhausted(
                 f"this server has {WATCHES} watchers, which is the limit. Watch through another one, or fewer runs.",
-                metadata={"limit": "watches"},
+                metadata=limit_reached("watches", WATCHES),
             )
         self._watches += 1
         self._watched.setdefault(watch.run.run_id, []).append(watch)

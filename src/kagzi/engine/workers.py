@@ -32,7 +32,6 @@ logger = logging.getLogger("kagzi.engine")
 
 _REMEMBERED_S = 5.0
 _REMEMBERED = 10_000
-_HELD_RUNS = 10_000
 _SWEPT = 500
 _NUMBER_DIGITS = 18
 
@@ -105,7 +104,7 @@ class Workers:
     ) -> HeartbeatAnswer:
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
-        checks.batch_size(held, _HELD_RUNS, "held")
+        checks.leases(held)
         for field, value in (
             ("active_count", active_count),
             ("completed_delta", completed_delta),
@@ -119,7 +118,8 @@ class Workers:
         if troubles:
             await self.note_troubles(namespace, worker_id, troubles)
         mine = [item for item in held if item.run.namespace == namespace and is_uuid(item.run.run_id)]
-        strange = tuple(item for item in held if item not in mine)
+        known = set(mine)
+        strange = tuple(item for item in held if item not in known)
         renewal = await self._leases.renew(mine) if mine else None
         return HeartbeatAnswer(
             accepted=True,

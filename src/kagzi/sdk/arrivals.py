@@ -5,9 +5,12 @@ numbers, like any result.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ..core import limits
+from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from .ledger import ABANDONED, CHILD, SIGNAL, SLEEP
 from .ports import Answer
@@ -20,15 +23,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kagzi.worker")
 
 _WAITS = (SLEEP, SIGNAL, CHILD)
+_NAMED_WAITS_CHARS = limits.MESSAGE_SOFT_BYTES // 4  # that fit into a message whatever they are written in
 
 
 class Arrivals:
-    __slots__ = ("_ask_again", "_asked", "_early", "_run", "_synced_seq")
+    __slots__ = ("_ask_again", "_asked", "_early", "_fetching", "_pages", "_run", "_synced_seq")
 
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._asked = False
         self._ask_again = False
+        self._fetching = False
+        self._pages: list[pb.HistoryStep] = []  # of an answer that takes several messages
         self._synced_seq = run.task.last_seq  # what others recorded up to here is known
         self._early: dict[str, pb.HistoryStep] = {}  # came before the code waited for it: it is on its way there
 
@@ -48,17 +54,21 @@ class Arrivals:
 
     def ask(self) -> None:
         run = self._run
-        if run.state is not State.RUNNING:
-            return  # a park that is asked for answers the same
-        if self._asked:
+        if self._asked or self._fetching:
             self._ask_again = True
             return
+        if run.state is not State.RUNNING:
+            return  # a park that is asked for answers the same
         self._asked = True
         run.in_flight += 1
         self.fill(run.port.send(self._answered).park)
 
     def fill(self, park: pb.ParkOperation, *, stay: bool = True) -> None:
-        park.waits.extend(self._run.waits.by_id)
+        waits = self._run.waits.by_id
+        if sum(map(len, waits)) <= _NAMED_WAITS_CHARS:
+            park.waits.extend(
+                waits
+            )  # naming none means all of them, those given up included: it may be woken for nothing
         park.known_seq = self.known_seq()
         park.stay = stay
 
@@ -70,13 +80,66 @@ class Arrivals:
             return
         kind = answer.detail.WhichOneof("kind")
         if kind == "not_parked":
-            self.take_in(answer.detail.not_parked.results)
-        elif kind == "refused" and not run.taken_away(answer.detail.refused):
-            logger.error("run %s could not ask what has come: %s", run.run_id, answer.detail.refused.message)
+            self.gather(answer.detail.not_parked, self._gathered, self._refused)
+            return
+        if kind == "refused":
+            self._refused(answer.detail.refused)
+        else:
+            self.ask_if_due()
+
+    def _gathered(self, results: list[pb.HistoryStep]) -> None:
+        self.take_in(results)
+        self.ask_if_due()
+
+    def _refused(self, refusal: common.ErrorDetail) -> None:
+        if not self._run.taken_away(refusal):
+            logger.error("run %s could not ask what has come: %s", self._run.run_id, refusal.message)
+        self.ask_if_due()
+
+    def ask_if_due(self) -> None:
+        """News that came while the run was asking: it asks again."""
         if self._ask_again:
             self._ask_again = False
             self.ask()
-        run.quiet.start()
+        self._run.quiet.start()
+
+    def gather(
+        self,
+        answer: pb.NotParked,
+        then: Callable[[list[pb.HistoryStep]], None],
+        refused: Callable[[common.ErrorDetail], None],
+    ) -> None:
+        """Call `then` with all results of which this answer is a page, once the others are here. The run sees them together, as if
+        they had come in one message: in between, results of its own steps could overtake them."""
+        self._pages.extend(answer.results)
+        if answer.more and answer.results:
+            run = self._run
+            run.in_flight += 1
+            self._fetching = True
+            park = run.port.send(partial(self._next_page, then, refused)).park
+            self.fill(park)
+            park.known_seq = answer.results[-1].seq
+            return
+        self._fetching = False
+        results, self._pages = self._pages, []
+        then(results)
+
+    def _next_page(
+        self,
+        then: Callable[[list[pb.HistoryStep]], None],
+        refused: Callable[[common.ErrorDetail], None],
+        answer: Answer,
+    ) -> None:
+        run = self._run
+        run.in_flight -= 1
+        kind = None if answer.detail is None else answer.detail.WhichOneof("kind")
+        if run.state in (State.RUNNING, State.PARKING) and answer.detail is not None and kind == "not_parked":
+            self.gather(answer.detail.not_parked, then, refused)
+            return
+        self._fetching = False
+        self._pages = []
+        if run.state in (State.RUNNING, State.PARKING) and answer.detail is not None and kind == "refused":
+            refused(answer.detail.refused)
 
     def take_in(self, results: Iterable[pb.HistoryStep]) -> bool:
         """Results that came while the run waited, and ones it knew. False if nothing was learnt."""

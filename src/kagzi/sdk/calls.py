@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from urllib.parse import urlencode
 
-from ..core.commands import SignalGiven, StartRequest
+from ..core.commands import SignalGiven, SignalReplacement, StartRequest
 from ..core.errors import NotFound
 from ..core.ids import is_uuid
 from ..core.records import DEFAULT_NAMESPACE, Payload, RunEnd, RunFilter, RunRecord, StepRecord
@@ -148,6 +148,22 @@ class RunCalls:
             request_id=signal.request_id,
         )
         return (await self._connection.call(lambda link: link.workflows.SignalWorkflow, request)).run_id
+
+    async def replace_signal(
+        self, namespace: str, change: SignalReplacement, *, run_id: str = "", workflow_id: str = ""
+    ) -> pb.ReplaceSignalResponse:
+        request = pb.ReplaceSignalRequest(
+            namespace_id=namespace,
+            run_id=run_id,
+            workflow_id=workflow_id,
+            signal_name=change.name,
+            request_id=change.request_id,
+        )
+        if change.payload is None:
+            request.drop = True
+        else:
+            request.payload.CopyFrom(write_payload(change.payload))
+        return await self._connection.call(lambda link: link.workflows.ReplaceSignal, request)
 
     async def signal_with_start(self, start: StartRequest, signal: SignalGiven) -> pb.StartWorkflowResponse:
         request = pb.SignalWithStartRequest(

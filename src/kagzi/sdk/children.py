@@ -37,15 +37,27 @@ class ChildOptions(NamedTuple):
 class ChildHandle(Generic[O_co]):
     """A child that was started. It goes on whether or not its result is awaited."""
 
-    def __init__(self, run: Run, step_id: str, run_id: str, workflow: Workflow[Any, O_co], end: Any) -> None:
+    def __init__(
+        self,
+        run: Run,
+        step_id: str,
+        run_id: str,
+        workflow: Workflow[Any, O_co],
+        end: Any,
+        *,
+        recorded: pb.HistoryStep | None,
+    ) -> None:
         self.run_id = run_id
         self._run = run
         self._step_id = step_id
         self._workflow = workflow
         self._end: asyncio.Future[pb.HistoryStep] = end
+        self._given_up = recorded if recorded is not None and recorded.status == ABANDONED else None
 
     async def result(self) -> O_co:
         """What the child returns. Raises ChildError if it failed or was cancelled."""
+        if self._given_up is not None:
+            await self._run.gate.wait_in_vain(self._given_up)
         if not self._end.done():
             self._run.quiet.start()
             await self._wait_for_end()
@@ -118,7 +130,7 @@ async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.Histo
     end.add_done_callback(lambda _: run.open_steps.pop(step_id, None))
     if step is not None and step.seq and _is_conflict(step):
         _value(run, step, options.workflow)
-    return ChildHandle(run, step_id, child_run_id, options.workflow, end)
+    return ChildHandle(run, step_id, child_run_id, options.workflow, end, recorded=step)
 
 
 def _recorded_end(run: Run, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import msgspec
 
 from ..core import limits
-from ..core.errors import InvalidArgument, ResourceExhausted
+from ..core.errors import InvalidArgument, ResourceExhausted, limit_reached
 from ..core.records import Payload
 from . import models
 from .payload_paths import non_finite_path, unencodable_path
@@ -117,14 +117,14 @@ def _from_plain(wanted: type, plain: Any) -> Any:
         return plain
     if models.is_pydantic(wanted):
         return models.validate(wanted, plain)
-    raise TypeError(f"values of type {_name(wanted)} cannot be read from JSON")
+    raise TypeError(f"values of type {type_name(wanted)} cannot be read from JSON")
 
 
 def _to_plain(value: Any) -> Any:
     if models.is_pydantic(type(value)):
         return models.dump(value)
     raise TypeError(
-        f"{_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model"
+        f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model"
     )
 
 
@@ -136,7 +136,8 @@ def to_plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_to_plain)
 
 
-def _name(annotation: Any) -> str:
+def type_name(annotation: Any) -> str:
+    """As people write it."""
     if isinstance(annotation, type):
         return annotation.__qualname__
     return str(annotation)
@@ -148,7 +149,7 @@ def _name(annotation: Any) -> str:
 def _unreadable(annotation: Any, error: Exception) -> InvalidArgument:
     reason = str(error).partition("\n")[0].rstrip(".")
     return InvalidArgument(
-        f"{_name(annotation)} cannot be read from JSON: {reason}. Use dataclasses, msgspec.Struct (tagged, in unions), "
+        f"{type_name(annotation)} cannot be read from JSON: {reason}. Use dataclasses, msgspec.Struct (tagged, in unions), "
         f"TypedDict, attrs or pydantic models.",
         field="annotation",
     )
@@ -158,7 +159,7 @@ def _too_large(size: int, what: str) -> ResourceExhausted:
     return ResourceExhausted(
         f"{what} is {size:,} bytes as JSON; the limit is {limits.PAYLOAD_BYTES:,}. "
         f"Store it elsewhere and pass a reference.",
-        metadata={"limit": "payload_bytes", "size": str(size), "maximum": str(limits.PAYLOAD_BYTES)},
+        metadata={**limit_reached("payload_bytes", limits.PAYLOAD_BYTES), "size": str(size)},
     )
 
 

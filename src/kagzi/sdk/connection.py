@@ -48,10 +48,9 @@ BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
-_RECEIVE_BYTES = 4 * limits.MESSAGE_HARD_BYTES
 _OPTIONS: tuple[tuple[str, Any], ...] = (
-    ("grpc.max_receive_message_length", _RECEIVE_BYTES),
-    ("grpc.max_send_message_length", _RECEIVE_BYTES),
+    ("grpc.max_receive_message_length", limits.MESSAGE_READ_BYTES),
+    ("grpc.max_send_message_length", limits.MESSAGE_READ_BYTES),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take

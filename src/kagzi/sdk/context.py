@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.times import from_datetime, to_datetime, us_from_timedelta
+from . import unwinding
 from .branching import ContextBranches
 from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
 from .codec import write_payload
@@ -288,7 +289,7 @@ class Context(ContextBranches):
         here(self._run, "ctx.now()")
         now_us = self._run.now_us
         if now_us is None:
-            raise self._run.rewind()
+            raise unwinding.rewind(self._run)
         return to_datetime(now_us)
 
     def uuid(self) -> uuid.UUID:

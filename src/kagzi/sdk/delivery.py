@@ -24,7 +24,10 @@ class Delivery:
     def give(self, seq: int, at_us: int, future: "asyncio.Future[Any]", value: Any) -> None:
         """A result has come for whoever awaits `future`."""
         run = self._run
-        if future.done() or run.state not in (State.RUNNING, State.PARKING):
+        if run.state not in (State.RUNNING, State.PARKING):
+            return
+        if future.done():
+            run.quiet.start()  # nobody waits for it, but perhaps it was the last thing on its way
             return
         if len(run.tasks) <= 1 and not self._results:
             run.now_us = at_us
@@ -61,7 +64,7 @@ class Delivery:
     async def reach(self, step: pb.HistoryStep) -> None:
         """Returns when it is this recorded result's turn; never for a step that was closed by a race."""
         if step.status == ABANDONED:
-            await self._run.wait(self._run.loop.create_future())
+            await self._run.gate.wait_in_vain(step)
         try:
             await self.turn(step.seq, step.at_us)
         finally:

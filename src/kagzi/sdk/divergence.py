@@ -6,7 +6,7 @@ import logging
 from functools import partial
 from pathlib import PurePath
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,6 +24,7 @@ logger = logging.getLogger("kagzi.worker")
 
 _SDK_DIRECTORY = PurePath(__file__).parent
 _ASYNCIO_DIRECTORY = PurePath(asyncio.__file__).parent
+_MOVED = "If this is the recorded {!r}, its call was moved: in another task, gather, branch or order it is another step, {!r}. "
 _REMEDY = (
     'Keep the recorded calls as they were and put new ones behind `if ctx.changed("id")`, or deploy the code that fits.'
 )
@@ -33,13 +34,32 @@ def other_kind(run: "Run", error: Diverged, step_id: str) -> Diverged:
     return Diverged(f"{error.message} The call is at {where(run)}.", metadata={"step_id": step_id})
 
 
-def out_of_order(run: "Run", step_id: str, recorded: pb.HistoryStep) -> Diverged:
-    """`step_id` is about to be executed for the first time, although this result of its scope was not asked for."""
+def out_of_order(run: "Run", step_id: str, call: str) -> Diverged:
+    """`step_id` would be executed for the first time by the call at this place, although recorded calls are missing."""
+    recorded = run.ledger.first_outstanding()
+    missing = ", ".join(f"{_kind(step)} {step.step_id!r}{'' if step.seq else ' (begun)'}" for step in recorded)
+    more = run.ledger.outstanding - len(recorded)
+    moved = next((step.step_id for step in recorded if _name(step.step_id) == _name(step_id)), None)
     return Diverged(
-        f"step {step_id!r} at {where(run)} is new to this run, but its history goes on with "
-        f"{_kind(recorded)} {recorded.step_id!r}, which the code has not reached. {_REMEDY}",
-        metadata={"step_id": step_id, "recorded": recorded.step_id},
+        f"step {step_id!r} at {call} is new to this run, but its history goes on with "
+        f"{missing}{f' and {more} more' if more else ''}, which the code has not reached. "
+        f"{'' if moved is None else _MOVED.format(moved, step_id)}{_REMEDY}",
+        metadata={"step_id": step_id, "recorded": recorded[0].step_id if recorded else ""},
     )
+
+
+def waits_in_vain(run: "Run", recorded: pb.HistoryStep, call: str) -> Diverged:
+    """The run can only wait, and this is what it waits for."""
+    return Diverged(
+        f"the code at {call} waits for {_kind(recorded)} {recorded.step_id!r}, but this run gave that up when it was executed before: "
+        f"nothing will come for it. {_REMEDY}",
+        metadata={"step_id": recorded.step_id},
+    )
+
+
+def _name(step_id: str) -> str:
+    """Without scope and occurrence."""
+    return step_id.rpartition("/")[2].partition("#")[0]
 
 
 def never_reached(run: "Run", recorded: pb.HistoryStep) -> Diverged:
@@ -66,6 +86,17 @@ def where(run: "Run") -> str:
             break
         frame = frame.f_back
     return _function(run)
+
+
+def call_of(run: "Run", task: "asyncio.Task[Any] | None") -> str:
+    """`file.py:12`, of the innermost code that is neither Kagzi's nor asyncio's in a task that waits."""
+    awaitable: Any = None if task is None else task.get_coro()
+    place = _function(run)
+    while (frame := getattr(awaitable, "cr_frame", None)) is not None:
+        if PurePath(frame.f_code.co_filename).parent not in (_SDK_DIRECTORY, _ASYNCIO_DIRECTORY):
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        awaitable = getattr(awaitable, "cr_await", None)
+    return place
 
 
 def _belongs_to_user(frame: FrameType) -> bool:

@@ -12,6 +12,7 @@ from ..core.errors import (
     ErrorCode,
     ErrorDetail,
     ErrorKind,
+    InternalError,
     InvalidArgument,
     KagziError,
     LeaseLost,
@@ -68,7 +69,7 @@ async def _load_history(run: Run) -> bool:
     except LeaseLost as error:
         run.abandon(str(error))
         return False
-    except Unavailable as error:
+    except (Unavailable, InternalError) as error:
         logger.warning("run %s: the rest of its history could not be read: %s", run.run_id, error)
         run.release("the history could not be read")
         return False
@@ -183,6 +184,9 @@ def _closed(run: Run, answer: Answer) -> None:
         if refused.code == common.ERROR_CODE_CANCELLED:
             # It followed from what a cancelled run may not do any more: whoever claims it next is told, and cleans up.
             unwinding.send_release(run, "it is to be cancelled")
+            return
+        if refused.code == common.ERROR_CODE_INTERNAL:
+            unwinding.hand_back(run, refused.message)
             return
         error = unwinding.refusal(refused)
         if isinstance(error, RequestError) and not run.end_refused:

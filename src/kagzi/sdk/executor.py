@@ -8,6 +8,7 @@ from ..v1 import worker_pb2 as pb
 from .codec import PayloadHook
 from .context import Context
 from .ending import run_function, send_failure
+from .outside_sources import watch_sources
 from .ports import Answer, Execution, RunPort
 from .registry import Registry
 from .retry import Retry
@@ -81,6 +82,7 @@ class Executor:
     def _kept_on(self, loop: asyncio.AbstractEventLoop) -> KeptRuns[Run]:
         if self._kept is None:
             install_task_factory(loop)
+            watch_sources(loop)
             self._kept = KeptRuns(_drop, loop=loop, count_max=self._kept_runs_max, age_max_s=self._kept_s)
         return self._kept
 
@@ -157,6 +159,9 @@ class Refusal:
         """It is on its way back; whoever takes it next is told."""
 
     def pause(self, reason: str) -> None:
+        """It is on its way back."""
+
+    def server_failed(self, reason: str) -> None:
         """It is on its way back."""
 
     def news(self) -> None:

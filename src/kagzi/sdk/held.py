@@ -1,11 +1,15 @@
 """The runs a worker holds, and what the server says about them."""
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
+from ..core.errors import REASON
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
 from ..v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
+from .lease_clock import LeaseClock
 from .outbox import Outbox, OutPort, Sent
 from .ports import Answer, Executor, OnAnswer
 
@@ -31,12 +35,23 @@ class Port(OutPort):
         lease = task.lease
         proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
         super().__init__(held.outbox, task.run_id, (lease.counter, lease.nonce), proof)
+        self._accepted_at = held.clock.now()
+        self._asked_at = -math.inf
         self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
         self._held = held
 
     def fetch_history(self, after: int) -> Awaitable[Sequence[pb.HistoryStep]]:
         counter, nonce = self.lease
         return self._held.fetch_history(self.run_id, common_pb2.Lease(counter=counter, nonce=nonce), after)
+
+    def lease_is_over(self) -> bool:
+        return self._held.clock.is_over(self._accepted_at, self._asked_at)
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        return partial(self._lease_kept, self._held.clock.now())
+
+    def _lease_kept(self, asked_at: float) -> None:
+        self._asked_at = asked_at
 
     def close(self) -> None:
         self._held.forget(self)
@@ -47,6 +62,7 @@ class HeldRuns:
 
     def __init__(self, outbox: Outbox, executor: Executor, fetch_history: FetchHistory) -> None:
         self.outbox = outbox
+        self.clock = LeaseClock()
         self.fetch_history = fetch_history
         self.completed = 0
         self.failed = 0
@@ -135,6 +151,11 @@ class HeldRuns:
         for answer in response.answers:
             self._answer(answer)
 
+    def refuse(self, answers: Iterable[pb.OperationAnswer]) -> None:
+        """Operations that are refused here, since no server would take them."""
+        for answer in answers:
+            self._answer(answer)
+
     def _mixed_answers(self, response: pb.SessionResponse) -> None:
         """The two lists interleave by seq; that keeps each run's order. A refusal has no seq and comes last."""
         ordered: list[tuple[int, int, int, pb.OperationAnswer | None]] = [
@@ -180,9 +201,12 @@ class HeldRuns:
                 error.code = common_pb2.ERROR_CODE_CANCELLED  # the end of a step whose beginning was refused
             return False
         if error.code == common_pb2.ERROR_CODE_CANCELLED:
-            self._tell_of_cancel(sent.port, error.message)
+            self._tell_of_cancel(sent.port, error.metadata.get(REASON, ""))
             return True
         self.outbox.drop(sent.port)
+        if error.code == common_pb2.ERROR_CODE_INTERNAL and sent.port.execution is not None:
+            sent.port.execution.server_failed(error.message)
+            return True
         if error.code in _HOPELESS:
             sent.port.send(_ignore).fail_run.error.MergeFrom(error)
         self._part_with(sent.port, error.message)

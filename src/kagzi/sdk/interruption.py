@@ -26,10 +26,10 @@ class Interruption:
 
     def cancel(self, reason: str) -> None:
         run = self._run
+        self.cancel_reason = self.cancel_reason or reason  # who hears of it first may not know why
         if self.cancelling or run.state not in (State.RUNNING, State.PARKING):
             return
         self.cancelling = True
-        self.cancel_reason = reason
         run.hinder()
         if run.state is State.RUNNING and not run.replaying:
             self.raise_if_due()

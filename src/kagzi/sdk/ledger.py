@@ -1,6 +1,7 @@
 """What is recorded of a run, by step id: replay reads from here instead of executing."""
 
 from collections.abc import Iterable
+from heapq import nsmallest
 
 from ..core.errors import Diverged, ErrorDetail, ErrorKind, StepError
 from ..v1 import worker_pb2 as pb
@@ -24,7 +25,7 @@ class Ledger:
     Steps closed by a race have no result, whatever number they have.
     """
 
-    __slots__ = ("_open", "fingerprint", "known_seq", "steps_count", "unreached")
+    __slots__ = ("_open", "fingerprint", "known_seq", "outstanding", "steps_count", "unreached")
 
     def __init__(self, steps: Iterable[pb.HistoryStep] = ()) -> None:
         self._open: dict[str, pb.HistoryStep] = {}
@@ -32,12 +33,14 @@ class Ledger:
         self.known_seq = 0
         self.steps_count = 0
         self.unreached = 0  # recorded results that were not delivered yet
+        self.outstanding = 0  # recorded calls that code which fits will make, and has not made yet
         self.add(steps)
 
     def add(self, steps: Iterable[pb.HistoryStep]) -> None:
         for step in steps:
             self._open[step.step_id] = step
             self.steps_count += 1
+            self.outstanding += _is_binding(step)
             if step.status == ABANDONED:
                 step.seq = step.seq or 1  # it is settled
             elif step.seq:
@@ -59,6 +62,8 @@ class Ledger:
                 f"Give the changed call another name, or deploy the code that began the run.",
                 metadata={"step_id": step_id},
             )
+        if step is not None:
+            self.outstanding -= _is_binding(step)
         return step
 
     @property
@@ -70,24 +75,14 @@ class Ledger:
         """Whether something is recorded in this scope (or inside of it) that the code has not asked for."""
         return any(step_id.startswith(prefix) for step_id in self._open)
 
-    def result_in(self, prefix: str) -> pb.HistoryStep | None:
-        """The first result of just this scope that the code has not asked for."""
-        return self._first(step for step in self._open.values() if _is_directly_in(prefix, step.step_id))
-
     def first_result(self) -> pb.HistoryStep | None:
         """The first result that the code has not asked for."""
-        return self._first(self._open.values())
-
-    def _first(self, steps: Iterable[pb.HistoryStep]) -> pb.HistoryStep | None:
-        results = (
-            step
-            for step in steps
-            if step.seq
-            and step.status != ABANDONED
-            and step.kind != PATCH
-            and not (step.kind == RACE and step.step_id.endswith(WITHDRAWN))
-        )
+        results = (step for step in self._open.values() if step.seq and _is_binding(step))
         return min(results, key=lambda step: step.seq, default=None)
+
+    def first_outstanding(self, count: int = 3) -> list[pb.HistoryStep]:
+        """The first recorded calls that the code has not made, in the order in which they were begun."""
+        return nsmallest(count, filter(_is_binding, self._open.values()), key=lambda step: step.begun_seq)
 
     def close(self, prefix: str, decided_seq: int) -> None:
         """The scope was given up: what is recorded of it will not be asked for. What was begun after that was recorded (0: it is
@@ -96,6 +91,7 @@ class Ledger:
             if 0 < decided_seq < self._open[step_id].begun_seq:
                 continue
             step = self._open.pop(step_id)
+            self.outstanding -= _is_binding(step)
             if step.seq and step.status != ABANDONED and step.kind != PATCH:
                 self.unreached -= 1
 
@@ -108,8 +104,12 @@ class Ledger:
         return fingerprint == self.fingerprint
 
 
-def _is_directly_in(prefix: str, step_id: str) -> bool:
-    return step_id.startswith(prefix) and "/" not in step_id[len(prefix) :]
+def _is_binding(step: pb.HistoryStep) -> bool:
+    """Whether code that fits is bound to make this call again. Not the markers, which may be removed from the code; and not what
+    was given up, for which nobody waits any more."""
+    if step.status == ABANDONED or step.kind == PATCH:
+        return False
+    return step.kind != RACE or not step.step_id.endswith(WITHDRAWN)
 
 
 def error_of(step: pb.HistoryStep) -> StepError | None:

@@ -4,10 +4,12 @@ Operations are written by the runner straight into their run's part of the next 
 parts and kept, byte for byte, until each of its operations is answered: what is kept is what a reconnect sends again.
 """
 
-from collections import deque
+import asyncio
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from ..core import limits
+from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
 from .ports import Execution, OnAnswer
 
@@ -16,6 +18,10 @@ RUNS_TAG = b"\x12"
 HEARTBEAT_TAG = b"\x1a"
 RECEIVED_TAG = b"\x22"
 _OPERATION_TAG = b"\x1a"
+
+_LARGE_PART_BYTES = 256 * limits.KIB  # beyond it a part travels alone
+_LARGE_UNANSWERED = 4
+_LARGEST_PART_BYTES = limits.MESSAGE_HARD_BYTES - limits.KIB  # a part may be a message by itself
 
 
 def field(tag: bytes, body: bytes) -> bytes:
@@ -34,11 +40,13 @@ def field(tag: bytes, body: bytes) -> bytes:
 class Message:
     """Operations that were sent together."""
 
-    __slots__ = ("data", "unanswered")
+    __slots__ = ("data", "is_large", "settled", "unanswered")
 
     def __init__(self, data: bytes, unanswered: int) -> None:
         self.data = data
         self.unanswered = unanswered
+        self.is_large = False
+        self.settled: asyncio.Event | None = None  # for one who waits until all of them are answered
 
 
 class Sent:
@@ -104,6 +112,10 @@ class Outbox:
         self._held: dict[OutPort, None] = {}
         self._sent: dict[int, Sent] = {}
         self._messages: deque[Message] = deque()
+        self._too_large: list[tuple[Sent, bytes]] = []
+        self._large: deque[tuple[OutPort, bytes, list[Sent]]] = deque()
+        self._large_ports: Counter[OutPort] = Counter()
+        self._large_unanswered = 0
 
     # --- filling -------------------------------------------------------------------------------------------------------
 
@@ -132,7 +144,11 @@ class Outbox:
     # --- sending -------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[bytes]:
-        """What is due, as messages of about MESSAGE_SOFT_BYTES at most. From now on they are kept until answered."""
+        """What is due, as messages of about MESSAGE_SOFT_BYTES at most. From now on they are kept until answered.
+
+        One large part at a time, and few that are not answered: what other runs say meanwhile goes before the next one, and does
+        not wait at the server behind what that cannot take yet. What a run says after a large part of its own stays behind it.
+        """
         due, self._due = self._due, []
         taken: list[bytes] = []
         parts: list[bytes] = []
@@ -140,6 +156,13 @@ class Outbox:
         size = 0
         for port in due:
             for part, operations in _parts(port):
+                if len(part) > _LARGEST_PART_BYTES:
+                    self._too_large.extend((sent, part) for sent in operations)  # one: more would have been cut
+                    continue
+                if len(part) > _LARGE_PART_BYTES or (self._large and port in self._large_ports):
+                    self._large.append((port, part, operations))
+                    self._large_ports[port] += 1
+                    continue
                 if parts and size + len(part) > limits.MESSAGE_SOFT_BYTES:
                     taken.append(self._keep(parts, inside))
                     parts, inside, size = [], [], 0
@@ -148,7 +171,21 @@ class Outbox:
                 size += len(part)
         if parts:
             taken.append(self._keep(parts, inside))
+        if self._large and self._large_unanswered < _LARGE_UNANSWERED:
+            taken.append(self._take_large())
         return taken
+
+    def _take_large(self) -> bytes:
+        port, part, operations = self._large.popleft()
+        self._large_ports[port] -= 1
+        if not self._large_ports[port]:
+            del self._large_ports[port]
+        if self._large:
+            self._wake()
+        data = self._keep([part], operations)
+        self._messages[-1].is_large = True
+        self._large_unanswered += 1
+        return data
 
     def _keep(self, parts: list[bytes], inside: list[Sent]) -> bytes:
         message = Message(b"".join(parts), len(inside))
@@ -157,11 +194,20 @@ class Outbox:
         self._messages.append(message)
         return message.data
 
-    def unanswered(self) -> list[bytes]:
+    def take_too_large(self) -> list[pb.OperationAnswer]:
+        """Operations that no server would read, as the refusals they would get."""
+        too_large, self._too_large = self._too_large, []
+        return [_refuse_too_large(sent, part) for sent, part in too_large]
+
+    def unanswered(self) -> list[Message]:
         """Everything to be sent again after a reconnect, in order. What only concerns runs that are gone is forgotten."""
         for sent in [sent for sent in self._sent.values() if not sent.port.is_open]:
             self.answered(sent.id)
-        return [message.data for message in self._messages if message.unanswered]
+        return [message for message in self._messages if message.unanswered]
+
+    def ports_of(self, message: Message) -> list[OutPort]:
+        """The runs with operations in this message that were not answered."""
+        return list(dict.fromkeys(sent.port for sent in self._sent.values() if sent.message is message))
 
     # --- answers -------------------------------------------------------------------------------------------------------
 
@@ -173,6 +219,12 @@ class Outbox:
             message.unanswered -= 1
             if not message.unanswered:
                 message.data = b""  # it may stay behind an older one for a while
+                if message.settled is not None:
+                    message.settled.set()
+                if message.is_large:
+                    self._large_unanswered -= 1
+                    if self._large:
+                        self._wake()
             while messages and not messages[0].unanswered:
                 messages.popleft()
         return sent
@@ -184,6 +236,27 @@ class Outbox:
         for sent in port.fresh:
             self._sent.pop(sent.id, None)
         port.fresh = []
+        if self._large_ports.pop(port, 0):
+            for _, _, operations in [each for each in self._large if each[0] is port]:
+                for sent in operations:
+                    self._sent.pop(sent.id, None)
+            self._large = deque(each for each in self._large if each[0] is not port)
+
+
+def _refuse_too_large(sent: Sent, part: bytes) -> pb.OperationAnswer:
+    [run] = pb.SessionRequest.FromString(part).runs
+    kind = run.operations[0].WhichOneof("kind")
+    message = (
+        f"the operation {kind} takes {len(part)} bytes; a server reads {limits.MESSAGE_HARD_BYTES} (MESSAGE_HARD_BYTES) at once. "
+        "Pass less data, or wait for fewer things at a time."
+    )
+    refused = common_pb2.ErrorDetail(
+        code=common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED,
+        kind=common_pb2.ERROR_KIND_PERMANENT,
+        message=message,
+        non_retryable=True,
+    )
+    return pb.OperationAnswer(id=sent.id, refused=refused)
 
 
 def _parts(port: OutPort) -> Iterable[tuple[bytes, list[Sent]]]:

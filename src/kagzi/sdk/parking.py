@@ -8,8 +8,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from .joins import foreign_tasks, whereabouts
 from .ports import Answer, RunPort
@@ -43,7 +44,11 @@ class Parking:
             return
         foreign = foreign_tasks(run.tasks, run.in_step, run.open)
         if foreign:
-            self._stay_for(foreign)
+            self._stay_for(f"something outside Kagzi at {whereabouts(foreign[0])}")
+            return
+        source = run.outside.describe()
+        if source:
+            self._stay_for(source)
             return
         run.state = State.PARKING
         run.raise_barrier()
@@ -51,17 +56,17 @@ class Parking:
         run.status.flush()
         run.arrivals.fill(run.port.send(self._answered).park, stay=False)
 
-    def _stay_for(self, foreign: "list[asyncio.Future[Any]]") -> None:
+    def _stay_for(self, what: str) -> None:
         """Something that is not Kagzi's holds the run in its slot: say so once, and look again from time to time."""
         run = self._run
         if not run.workflow.warned_of_foreign_wait:
             run.workflow.warned_of_foreign_wait = True
             logger.warning(
-                "workflow %r (run %s) could sleep, but waits for something outside Kagzi at %s, and so keeps its place on this "
-                "worker. Put that wait into a step, or use ctx.sleep.",
+                "workflow %r (run %s) could sleep, but waits for %s, and so keeps its place on this worker. Put that wait into a "
+                "step, or use ctx.sleep or the timeout of ctx.wait_for.",
                 run.workflow.name,
                 run.run_id,
-                whereabouts(foreign[0]),
+                what,
             )
         self._look_in(_LOOK_S)
 
@@ -88,9 +93,14 @@ class Parking:
         if kind == "parked":
             self._leave(answer.detail.parked.wake_at_us, answer.at_us)
         elif kind == "not_parked":
-            self._go_on(answer.detail.not_parked.results)
-        elif kind == "refused" and not run.taken_away(answer.detail.refused):
-            logger.error("run %s could not be parked: %s", run.run_id, answer.detail.refused.message)
+            run.arrivals.gather(answer.detail.not_parked, self._go_on, self._refused)
+        elif kind == "refused":
+            self._refused(answer.detail.refused)
+
+    def _refused(self, refusal: common.ErrorDetail) -> None:
+        run = self._run
+        if not run.taken_away(refusal):
+            logger.error("run %s could not be parked: %s", run.run_id, refusal.message)
             run.unwind(partial(send_release, run, "could not be parked"))
 
     def _leave(self, wake_at_us: int, at_us: int) -> None:
@@ -109,6 +119,8 @@ class Parking:
 
     def _go_on(self, results: Iterable[pb.HistoryStep]) -> None:
         run = self._run
+        if run.state is not State.PARKING:
+            return
         run.state = State.RUNNING
         run.lift_barrier()
         if self.when_answered is not None:
@@ -123,7 +135,7 @@ class Parking:
             self._pause_s = min(2 * self._pause_s, _LOOK_MAX_S)
         run.waits.arm()
         run.interruption.raise_if_due()
-        run.quiet.start()
+        run.arrivals.ask_if_due()
 
     def can_resume(self, task: pb.Task) -> bool:
         """Whether the kept coroutine is where this claim's history says the run is."""

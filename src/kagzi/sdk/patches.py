@@ -25,8 +25,10 @@ def changed(run: "Run", scope: Scope, change: str) -> bool:
     step_id = scope.allot(f"changed:{change}")
     if run.take(step_id, PATCH) is not None:
         return True
-    if run.ledger.has_more_in(scope.prefix):
-        return False  # the run passed this point before the change was there
+    if run.ledger.outstanding or run.ledger.has_more_in(scope.prefix):
+        # The run passed this point before the change was there. It may have done so also where this scope has no more to come: what
+        # waits for the scope has gone on.
+        return False
     if run.state in (State.RUNNING, State.PARKING):
         run.count_step()
         letter = run.port.announce().patch

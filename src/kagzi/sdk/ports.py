@@ -39,6 +39,14 @@ class RunPort(Protocol):
         this loop pass, together with whatever other runs produced. `on_answer` is called once, on the loop."""
         ...
 
+    def lease_is_over(self) -> bool:
+        """Whether the lease may have ended, by this worker's own clock: nothing may begin before the server was asked."""
+        ...
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        """To be called when an operation leaves whose answer tells. What is answered is to be called if it was accepted."""
+        ...
+
     def fetch_history(self, after: int) -> Awaitable[Sequence[pb.HistoryStep]]:
         """The rest of a history that did not fit into the task. Raises LeaseLost, Unavailable (after retries)."""
         ...
@@ -62,6 +70,10 @@ class Execution(Protocol):
     def pause(self, reason: str) -> None:
         """A pause was requested: begin nothing more, let what runs finish and be recorded, then hand the run back with a release
         operation."""
+        ...
+
+    def server_failed(self, reason: str) -> None:
+        """The server could not record an operation, through no fault of the run: hand it back with a release operation."""
         ...
 
     def news(self) -> None:

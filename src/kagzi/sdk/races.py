@@ -82,7 +82,7 @@ async def decide(
 async def _record(run: Run, group: str, winner: str, open_steps: Collection[str]) -> None:
     run.count_step()
     if not run.unhindered:
-        await run.may_act()
+        await run.may_act(group)
     operation, future = run.ask(group)
     race = operation.race
     race.step_id = group
@@ -109,6 +109,8 @@ def close_scopes(run: Run, scopes: Collection[Scope], decided_seq: int) -> list[
         run.waits.drop(step_id)
     for scope in scopes:
         run.ledger.close(scope.prefix, decided_seq)
+    if not run.ledger.outstanding:
+        run.gate.reached_all()
     return open_steps
 
 
@@ -123,6 +125,11 @@ def withdraw(run: Run, step_id: str) -> None:
     if run.cancelling:
         return
     run.closed_steps.add(step_id)
+    run.gate.defer(partial(_send_withdrawal, run, step_id))
+
+
+def _send_withdrawal(run: Run, step_id: str) -> None:
+    record_id = step_id + WITHDRAWN
     run.in_flight += 1
     race = run.port.send(partial(_withdrawn, run, record_id)).race
     race.step_id = record_id

@@ -5,18 +5,19 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar, overload
 
-from ..core.commands import SignalGiven
+from ..core.commands import SignalGiven, SignalReplacement
 from ..core.duration import Duration, parse_duration
 from ..core.errors import ErrorDetail, ErrorKind, InvalidArgument, PreconditionFailed, RunError
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunEnd, RunRecord
 from ..core.states import RunStatus
+from ..wire.runs import read_run_status
 from .calls import RunCalls
 from .codec import ANY, Codec, read_payload, write_payload
 from .explanation import Explanation
 from .run_info import RunInfo, run_info
 from .signals import Signal
-from .signals_sent import signal_given
+from .signals_sent import signal_given, signal_name
 from .step_records import StepRecord, step_record
 
 T = TypeVar("T")
@@ -147,20 +148,42 @@ class Run(Generic[O_co]):
     # --- changing ------------------------------------------------------------------------------------------------------
 
     @overload
-    async def signal(self, signal: Signal[T], value: T, /) -> None: ...
+    async def signal(self, signal: Signal[T], value: T, /, *, replace: bool = False) -> None: ...
     @overload
-    async def signal(self, signal: str, value: Any = None, /) -> None: ...
-    async def signal(self, signal: Signal[Any] | str, value: Any = None, /) -> None:
+    async def signal(self, signal: str, value: Any = None, /, *, replace: bool = False) -> None: ...
+    async def signal(self, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> None:
         """Send the run a message. It is kept until the run waits for it. By workflow_id: to the run that has not ended.
 
-        Raises PreconditionFailed if the run has ended, NotFound, ResourceExhausted if too many are unread.
+        With `replace` the value takes the place of one that no code has received: the one that the run is paused for because it
+        does not fit, and the run goes on; else the oldest of that name that the run has not waited for.
+
+        Raises PreconditionFailed if the run has ended or there is nothing to replace, NotFound, ResourceExhausted if too many are
+        unread, InvalidArgument if the value does not fit the signal's type.
         """
         given = signal_given(signal, value, request_id=self._draw_id())
-        if self._run_id or is_uuid(self._asked_for):
+        if replace:
+            change = SignalReplacement(name=given.name, payload=given.payload, request_id=given.request_id)
+            await self._replace_signal(change)
+        elif self._run_id or is_uuid(self._asked_for):
             await self._signal(given)
         else:
             self._run_id = await self._calls.signal(self._namespace, given, workflow_id=self._asked_for)
             self._workflow_id = self._asked_for
+
+    async def drop_signal(self, signal: Signal[Any] | str, /) -> None:
+        """Drop a value that no code has received: the one that the run is paused for because it does not fit, and the run goes on
+        waiting; else the oldest of that name that the run has not waited for. Raises PreconditionFailed if there is none."""
+        await self._replace_signal(
+            SignalReplacement(name=signal_name(signal), payload=None, request_id=self._draw_id())
+        )
+
+    async def _replace_signal(self, change: SignalReplacement) -> None:
+        if self._run_id or is_uuid(self._asked_for):
+            answer = await self._calls.replace_signal(self._namespace, change, run_id=await self._known_id())
+        else:
+            answer = await self._calls.replace_signal(self._namespace, change, workflow_id=self._asked_for)
+            self._run_id, self._workflow_id = answer.run_id, self._asked_for
+        self._last_status = read_run_status(answer.status)
 
     async def _signal(self, given: SignalGiven) -> None:
         run_id = await self._known_id()

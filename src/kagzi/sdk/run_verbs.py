@@ -129,12 +129,16 @@ class RunVerbs:
     # --- changing: `id` is a run id, or a workflow_id and means its latest run --------------------------------------------
 
     @overload
-    async def signal(self, id: str, signal: Signal[T], value: T, /) -> None: ...
+    async def signal(self, id: str, signal: Signal[T], value: T, /, *, replace: bool = False) -> None: ...
     @overload
-    async def signal(self, id: str, signal: str, value: Any = None, /) -> None: ...
-    async def signal(self, id: str, signal: Signal[Any] | str, value: Any = None, /) -> None:
+    async def signal(self, id: str, signal: str, value: Any = None, /, *, replace: bool = False) -> None: ...
+    async def signal(self, id: str, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> None:
         """See Run.signal."""
-        await self.get(id).signal(cast("Any", signal), value)
+        await self.get(id).signal(cast("Any", signal), value, replace=replace)
+
+    async def drop_signal(self, id: str, signal: Signal[Any] | str, /) -> None:
+        """See Run.drop_signal."""
+        await self.get(id).drop_signal(signal)
 
     async def cancel(self, id: str, reason: str = "") -> None:
         """See Run.cancel."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ..core import limits
-from ..core.errors import REASON, Diverged, ResourceExhausted
+from ..core.errors import REASON, Diverged, ResourceExhausted, limit_reached
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from . import divergence, unwinding
@@ -23,15 +23,18 @@ from .arrivals import Arrivals
 from .current import place
 from .delivery import Delivery
 from .interruption import Interruption, in_cleanup
+from .lease_clock import LeaseCheck
 from .ledger import Ledger
+from .outside_sources import OutsideSources
 from .parking import Parking
 from .ports import Answer, RunPort
 from .quiet import QuietWatch
+from .replay_gate import ReplayGate
 from .scopes import Scope
 from .services import Services
 from .states import State
 from .suspend import Suspended
-from .timed_waits import TimedWaits
+from .timed_waits import TimedWaits, is_open
 from .volatile import Beats, Status
 from .workflow import Workflow
 
@@ -68,7 +71,7 @@ class Run:
         self.closed_steps: set[str] = set()  # given up, by a race or because a branch failed
         self.replaying = self.ledger.unreached > 0
         self.now_us: int | None = task.created_at_us  # None: the time of the last result is not known yet
-        self.unhindered = not self.replaying
+        self.unhindered = not (self.replaying or self.ledger.outstanding)
         self.accepted_at = loop.time()
         self.root = Scope(self, "")
         self.interruption = Interruption(self)
@@ -76,7 +79,11 @@ class Run:
         self.arrivals = Arrivals(self)
         self.delivery = Delivery(self)
         self.parking = Parking(self)
+        self.gate = ReplayGate(self)
         self.status = Status(self)
+        self.lease = LeaseCheck(self)
+        self.outside = OutsideSources(loop)
+        self.started = self.outside.add
         self._beats: Beats | None = None
         self.has_beats = False
         self.quiet = QuietWatch(loop, self.loose, self._on_quiet)
@@ -86,7 +93,6 @@ class Run:
         self.barrier = False
         self.ahead = ""  # the step whose result is used already and not yet acknowledged
         self._held: list[asyncio.Future[None]] = []
-        self._gated: list[asyncio.Future[None]] = []
         self._paused: list[asyncio.Future[None]] = []
 
     def begin(self, main: "Callable[[Run], Any]") -> None:
@@ -110,7 +116,7 @@ class Run:
     def _task_done(self, task: "asyncio.Future[Any]") -> None:
         self.tasks.discard(task)
         self.loose.discard(task)
-        if self.waits.by_id and self.state is State.RUNNING:
+        if (self.waits.by_id or self.gate.is_watching) and self.state is State.RUNNING:
             self.quiet.start()  # perhaps it was the last one that did something
 
     def server_now_us(self) -> int:
@@ -122,7 +128,8 @@ class Run:
     def hinder(self) -> None:
         """To be called after anything that `may_act` looks at has changed."""
         interrupted = self.interruption.cancelling or self.interruption.pausing
-        self.unhindered = self.state is State.RUNNING and not (self.barrier or self.replaying or interrupted)
+        behind = self.barrier or self.replaying or self.ledger.outstanding > 0
+        self.unhindered = self.state is State.RUNNING and not (behind or interrupted)
 
     @property
     def beats(self) -> Beats:
@@ -134,16 +141,20 @@ class Run:
     def cancelling(self) -> bool:
         return self.interruption.cancelling
 
-    async def may_act(self) -> None:
-        """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never."""
-        while not self.unhindered:
+    async def may_act(self, first: str = "") -> None:
+        """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
+        `first`: the id under which something would be recorded for the first time; see ReplayGate."""
+        waited = False
+        while not self.unhindered or self.port.lease_is_over():
             if self.state not in (State.RUNNING, State.PARKING):
                 raise await self._suspended()
             if self.barrier:
                 await self._hold(self._held)
-            elif self.replaying and len(self.tasks) > 1:
-                self.quiet.start()
-                await self._hold(self._gated)
+            elif self.port.lease_is_over():
+                await self.lease.confirm()
+            elif len(self.tasks) > 1 and (self.replaying or (not self.gate.is_open and (first or not waited))):
+                waited = True
+                await self.gate.hold(first)
             elif self.cancelling and not in_cleanup():
                 raise self.interruption.cancelled()
             elif self.interruption.pausing:
@@ -151,8 +162,10 @@ class Run:
                 await self._hold(self._paused)
             elif self.replaying:
                 self.caught_up()
-            else:
+            elif not first or self.gate.is_open:
                 return
+            else:
+                raise self.gate.diverged_alone(first)
 
     async def _hold(self, holders: "list[asyncio.Future[None]]") -> None:
         future: asyncio.Future[None] = self.loop.create_future()
@@ -217,23 +230,19 @@ class Run:
             raise self.fail_with(
                 ResourceExhausted(
                     f"the run has more than {limits.STEPS_PER_RUN:,} steps. Divide the work among several runs.",
-                    metadata={"limit": "steps_per_run"},
+                    metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
                 )
             )
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
         """What is recorded under this id. A kind that does not fit pauses the run."""
         try:
-            return self.ledger.take(step_id, kind)
+            step = self.ledger.take(step_id, kind)
         except Diverged as error:
             raise self.diverge(divergence.other_kind(self, error, step_id)) from error
-
-    def check_order(self, step_id: str, scope: Scope) -> None:
-        """To be called before the first execution of a step, if the ledger is not empty."""
-        if self.ledger.unreached > 0 and not self.cancelling:
-            recorded = self.ledger.result_in(scope.prefix)
-            if recorded is not None:
-                raise self.diverge(divergence.out_of_order(self, step_id, recorded))
+        if step is not None and not self.ledger.outstanding:
+            self.gate.reached_all()
+        return step
 
     def diverge(self, error: Diverged) -> Suspended:
         """The code does not fit the history: unwind the run and pause it. To be raised."""
@@ -256,7 +265,7 @@ class Run:
             kind = detail.WhichOneof("kind")
             if kind == "refused" and self.taken_away(detail.refused):
                 return
-            if kind in ("refused", "retry") or (kind == "timer" and _is_open(detail.timer)):
+            if kind in ("refused", "retry") or (kind == "timer" and is_open(detail.timer)):
                 if not future.done():
                     self.quiet.disturb()
                     future.set_result(answer)
@@ -270,10 +279,16 @@ class Run:
         self.delivery.give(answer.seq, answer.at_us, future, answer)
 
     def taken_away(self, refused: common.ErrorDetail) -> bool:
-        if refused.code in _ABANDON_CODES:
+        if refused.code == common.ERROR_CODE_INTERNAL:
+            unwinding.hand_back(self, refused.message)
+        elif refused.code in _ABANDON_CODES:
             self.abandon(refused.message)
-            return True
-        return False
+        else:
+            return False
+        return True
+
+    def server_failed(self, reason: str) -> None:
+        unwinding.hand_back(self, reason)
 
     def refused(self, refused: common.ErrorDetail) -> BaseException:
         """What a ctx call raises whose operation was refused."""
@@ -318,13 +333,6 @@ class Run:
         if self.waits.by_id:
             self.quiet.start()
 
-    def rewind(self) -> Suspended:
-        """The code asked for the time of a result that is still on its way: hand the run back; the next claim replays it. Runs
-        of this workflow do not run ahead again."""
-        self.workflow.runs_ahead = False
-        self.unwind(partial(unwinding.send_release, self, "the time of the last result was needed"))
-        return Suspended()
-
     # --- when it is quiet -----------------------------------------------------------------------------------------------
 
     def _on_quiet(self) -> None:
@@ -334,11 +342,7 @@ class Run:
             self.quiet.start()
         elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
             return
-        elif self._gated:
-            self.caught_up()
-            _release(self._gated)
-            self.quiet.start()
-        else:
+        elif not self.gate.on_idle():
             self.parking.consider()
 
     # --- from outside ---------------------------------------------------------------------------------------------------
@@ -373,6 +377,7 @@ class Run:
         self.state = State.UNWINDING
         self.unhindered = False
         self.delivery.clear()
+        self.gate.stop()
         self.waits.disarm()
         self.unwound = unwinding.Unwinding(self, after)
         Variables().run(self.unwound.start)
@@ -384,11 +389,6 @@ class Run:
         self.parking.stop_looking()
         self.port.close()
         self.services.closed(self)
-
-
-def _is_open(timer: pb.TimerSet) -> bool:
-    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
-    return timer.remaining_us > 0 or not timer.wake_at_us
 
 
 def _release(holders: "list[asyncio.Future[None]]") -> None:

@@ -57,7 +57,7 @@ class Schedules:
 
         async def ask(page: PageRequest) -> pb.ListWorkflowSchedulesResponse:
             request = pb.ListWorkflowSchedulesRequest(
-                namespace_id=self._namespace, task_queue=_type_of(workflow), page=page
+                namespace_id=self._namespace, task_queue=_type_of(workflow), page=page, include_payloads=True
             )
             return await self._connection.call(lambda link: link.schedules.ListWorkflowSchedules, request)
 

@@ -28,6 +28,10 @@ class TaskKeeper(Protocol):
         """A task was created by the run's own code."""
         ...
 
+    def started(self, source: "asyncio.TimerHandle | asyncio.Future[Any]") -> None:
+        """A timer or a thread was started by the run's own code."""
+        ...
+
 
 class Scope:
     """A branch of a run: names are counted within it."""

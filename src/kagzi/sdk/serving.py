@@ -75,6 +75,7 @@ class Serving:
                 self._register.worker_id,
                 self._register.namespace_id,
                 proofs=self._session.held.proofs,
+                on_renewed=self._session.held.clock.renewed,
                 open_channel=self._connection.blocking_channel,
                 lease_ms=welcome.lease_ms,
                 heartbeat_ms=welcome.heartbeat_ms,

@@ -6,19 +6,21 @@ at a time; whatever the runs produce meanwhile is the next message.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 
 import grpc.aio
 
+from ..core import limits
 from ..core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
 from ..wire.workers import write_troubles
 from .backoff import Backoff
-from .connection import Connection, Link
+from .connection import BARE_STATUS, Connection, Link
 from .held import HeldRuns, SendAgain
 from .history import fetch_history
-from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Outbox, field
+from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Message, Outbox, field
 from .ports import Executor
 from .troubles import Troubles
 
@@ -28,6 +30,9 @@ HOLD_S = 0.005
 WELCOME_S = 10.0
 LASTING_S = 30.0  # a stream that lived so long was no failed attempt
 PARTING_S = 2.0  # how long a server that stops may take to answer what it has
+
+_TRIAL_S = 5.0  # how long a message that is sent again by itself is waited for
+_TOO_LARGE_LONGEST_S = 60.0
 
 _Call = grpc.aio.StreamStreamCall[bytes, pb.SessionResponse]
 
@@ -55,6 +60,7 @@ class Session:
         self._outbox = Outbox(self._wake.set, self._start_hold)
         self.held = HeldRuns(self._outbox, executor, self._fetch_history)
         self._received: list[bytes] = []
+        self._hello_at = 0.0
         self._heartbeat_due = False
         self._heartbeat_s = 0.0
         self._heartbeat_timer: asyncio.TimerHandle | None = None
@@ -68,6 +74,8 @@ class Session:
         self._is_open = False
         self._progress = False
         self._last_problem: KagziError | None = None
+        self._one_by_one = False
+        self._on_trial: Message | None = None
         self._welcomed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -130,10 +138,12 @@ class Session:
     async def _live(self) -> None:
         time = asyncio.get_running_loop().time
         backoff = Backoff(self._connection.dice)
+        patient = Backoff(self._connection.dice, longest_s=_TOO_LARGE_LONGEST_S)
         while True:
             link = self._connection.link
             self._progress = self._is_open = False
             opened_at = time()
+            self._on_trial = None
             problem = await self._one_stream(link)
             if self._said_goodbye or self._goodbye_due:
                 return
@@ -141,13 +151,17 @@ class Session:
                 raise problem
             if isinstance(problem, ResourceExhausted) and not self._welcomed.is_set():
                 raise problem
-            if self._progress or time() - opened_at > LASTING_S:
+            too_large = _is_too_large(problem)
+            if too_large:
+                self._answer_too_large(problem)
+            elif self._progress or time() - opened_at > LASTING_S:
                 backoff.reset()
+                patient.reset()
             if self._is_open:
                 logger.warning("the session was broken off: %s", problem)
             self._last_problem = problem
             await self._connection.move(link)
-            await asyncio.sleep(backoff.next_s())
+            await asyncio.sleep((patient if too_large else backoff).next_s())
 
     async def _one_stream(self, link: Link) -> KagziError:
         """From hello to the end of the stream. Answers why it ended."""
@@ -200,29 +214,69 @@ class Session:
         self._received.clear()
         self._server_stops = False
         self._drain_due = self._draining
+        self._hello_at = self.held.clock.now()
         held = [pb.HeldRun.FromString(proof) for proof in self.held.proofs()]
         return pb.SessionRequest(hello=pb.SessionHello(register=self._register, held=held)).SerializeToString()
 
     async def _write(self, call: _Call) -> None:
-        for data in self._outbox.unanswered():
-            await call.write(data)
+        for message in self._outbox.unanswered():
+            await call.write(message.data)
+            if self._one_by_one:
+                await self._tried(message)
+        self._one_by_one = False
         self._wake.set()
         while not (self._said_goodbye or self._server_stops):
             await self._wake.wait()
             self._wake.clear()
             messages = self._outbox.take()
+            self.held.refuse(self._outbox.take_too_large())
             beside = self._beside()
-            if beside:
-                messages = [messages[0] + beside, *messages[1:]] if messages else [beside]
+            if beside and messages and len(messages[0]) + len(beside) <= limits.MESSAGE_SOFT_BYTES:
+                messages[0] += beside
+            elif beside:
+                messages.insert(0, beside)
             for data in messages:
                 await call.write(data)
         await call.done_writing()
+
+    async def _tried(self, message: Message) -> None:
+        """Returns when it is answered. If the stream breaks instead, because of an answer that is too large, it is this one's."""
+        self._on_trial = message
+        message.settled = asyncio.Event()
+        try:
+            async with asyncio.timeout(_TRIAL_S):
+                await message.settled.wait()
+        except TimeoutError:
+            pass
+        self._on_trial = None
+
+    def _answer_too_large(self, problem: KagziError) -> None:
+        """The server sent what this SDK does not read, and would send it again, on and on. Whose answer it is shows when messages
+        are sent again one by one; that run is let go, and the others go on."""
+        message = self._on_trial
+        ports = [] if message is None else self._outbox.ports_of(message)
+        if not ports:
+            logger.error(
+                "the server sent more than this worker reads at once: %s. Looking for the run it was for.", problem
+            )
+            self._one_by_one = True
+            return
+        for port in ports:
+            logger.error(
+                "run %s is let go by this worker: an answer to it is larger than the %d bytes that are read at once (%s). Use a "
+                "server of this version or newer, which cuts its answers.",
+                port.run_id,
+                limits.MESSAGE_READ_BYTES,
+                problem,
+            )
+            self.held.abandon(port, "an answer was too large to be read")
 
     def _beside(self) -> bytes:
         """What travels beside operations and is not sent again: receipts, heartbeats, news about the worker."""
         parts = [field(RECEIVED_TAG, proof) for proof in self._received]
         self._received.clear()
         if self._heartbeat_due:
+            self.held.clock.renewed(self.held.clock.now())
             parts.extend(field(HEARTBEAT_TAG, proof) for proof in self.held.proofs())
         if self._heartbeat_due or self._drain_due or self._goodbye_due or self._trouble_due:
             update = pb.SessionUpdate(
@@ -266,6 +320,8 @@ class Session:
 
     def _take_welcome(self, welcome: pb.SessionWelcome) -> None:
         self._is_open = True
+        self.held.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
+        self.held.clock.renewed(self._hello_at)
         self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000
         self.held.lose(welcome.lost)
         self._on_welcome(welcome)
@@ -294,3 +350,9 @@ class Session:
     async def _fetch_history(self, run_id: str, lease: common_pb2.Lease, after: int) -> "list[pb.HistoryStep]":
         steps = await fetch_history(self._connection, self._register.namespace_id, run_id, lease, after)
         return list(steps)
+
+
+def _is_too_large(problem: KagziError) -> bool:
+    """Whether a message that came was refused here, by gRPC itself."""
+    is_bare = isinstance(problem, ResourceExhausted) and BARE_STATUS in problem.metadata
+    return is_bare and "larger than max" in problem.message

@@ -15,9 +15,16 @@ def signal_given(signal: Signal[Any] | str, value: Any, *, request_id: str) -> S
         payload = write_payload(signal.codec, value, what=f"signal {signal.name!r}", hook=None)
         signal.codec.decode(payload.data, what=f"signal {signal.name!r}")
         return SignalGiven(name=signal.name, payload=payload, request_id=request_id)
+    name = signal_name(signal)
+    payload = write_payload(ANY, value, what=f"signal {name!r}", hook=None)
+    return SignalGiven(name=name, payload=payload, request_id=request_id)
+
+
+def signal_name(signal: Signal[Any] | str) -> str:
+    if isinstance(signal, Signal):
+        return signal.name
     if not isinstance(cast("object", signal), str):
         raise InvalidArgument(
             f'signal={signal!r} is neither a Signal nor its name. Write Signal("approved", bool).', field="signal"
         )
-    payload = write_payload(ANY, value, what=f"signal {signal!r}", hook=None)
-    return SignalGiven(name=check_name(signal, what="signal"), payload=payload, request_id=request_id)
+    return check_name(signal, what="signal")

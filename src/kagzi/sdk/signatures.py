@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from ..core.errors import InvalidArgument
 from ..core.limits import NAME_BYTES
+from ..core.refusals import is_reserved
 from .codec import Codec, codec_for
 
 _RESERVED = re.compile(r"[/#\[\]\x00-\x1f\x7f]")
@@ -24,6 +25,8 @@ def check_name(name: object, *, what: str) -> str:
         raise InvalidArgument(f"{what}={name!r} must be a text that is not empty.", field=what)
     if len(name.encode("utf-8", "replace")) > NAME_BYTES:
         raise InvalidArgument(f"{what} is longer than {NAME_BYTES} bytes: {name[:40]!r}...", field=what)
+    if is_reserved(name):
+        raise InvalidArgument(f"{what}={name!r} must not begin with $: such names are Kagzi's own.", field=what)
     if _RESERVED.search(name) or not _is_utf8(name):
         raise InvalidArgument(
             f"{what}={name!r} must not contain / # [ ] or control characters: they separate the parts of a step's id.",

@@ -10,7 +10,7 @@ import msgspec
 from ..core import limits
 from ..core.commands import OnConflict, StartRequest
 from ..core.duration import Duration, parse_duration
-from ..core.errors import InvalidArgument, ResourceExhausted
+from ..core.errors import InvalidArgument, ResourceExhausted, limit_reached
 from ..core.records import NO_LABELS, Payload
 from ..core.times import Timestamp, from_datetime, us_from_timedelta
 from .codec import ANY, write_payload
@@ -163,7 +163,7 @@ def refuse_oversized(request: StartRequest, limit_bytes: int) -> None:
             f"input of {request.workflow_type!r} is {size:,} bytes as JSON; the limit of this server is {limit_bytes:,}. "
             "Store it elsewhere and pass a reference.",
             field="input",
-            metadata={"limit": "payload_bytes", "size": str(size), "maximum": str(limit_bytes)},
+            metadata={**limit_reached("payload_bytes", limit_bytes), "size": str(size)},
         )
 
 

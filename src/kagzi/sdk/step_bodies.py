@@ -17,6 +17,8 @@ from .states import State
 
 logger = logging.getLogger("kagzi.worker")
 
+_NOT_BEGUN = object()
+
 
 class StepOptions(NamedTuple):
     """How a step is executed; None where the workflow, the worker or the server decides."""
@@ -107,11 +109,19 @@ def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutErr
 
 
 async def _in_thread(run: Run, body: StepBody, on_start: Callable[[], None] | None) -> Any:
-    call = partial(body.fn, *body.args, **body.kwargs)
+    call = partial(_unless_lease_is_over, run, partial(body.fn, *body.args, **body.kwargs))
     step = f"{body.step_id} of run {run.run_id}"
-    job = run.services.threads.begin(call, copy_context(), tell_start=on_start is not None, step=step)
-    if job.started is not None and on_start is not None:
-        await job.started
-        on_start()
-    value = await job.done
-    return await value if inspect.isawaitable(value) else value
+    while True:
+        job = run.services.threads.begin(call, copy_context(), tell_start=on_start is not None, step=step)
+        if job.started is not None and on_start is not None:
+            await job.started
+            on_start()
+        value = await job.done
+        if value is not _NOT_BEGUN:
+            return await value if inspect.isawaitable(value) else value
+        await run.lease.confirm()
+
+
+def _unless_lease_is_over(run: Run, call: Callable[[], Any]) -> Any:
+    """The body may have waited long for its thread."""
+    return _NOT_BEGUN if run.port.lease_is_over() else call()

@@ -52,9 +52,9 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
         else:
             attempt = await _take_up(run, body, step)
         while True:
-            if not run.unhindered:
-                await run.may_act()
-            await_begin = _begin(run, body, attempt, is_new=step is None)
+            if not run.unhindered or run.port.lease_is_over():
+                await run.may_act(step_id if step is None and attempt == 1 else "")
+            await_begin = _begin(run, body, attempt)
             if await_begin is not None:
                 await await_begin
             value, error = await perform(run, body, attempt)
@@ -71,10 +71,8 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
         run.open_steps.pop(step_id, None)
 
 
-def _begin(run: Run, body: StepBody, attempt: int, *, is_new: bool) -> "Coroutine[Any, Any, None] | None":
+def _begin(run: Run, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
     """Say that the attempt begins. What is answered must be awaited: the begin has to be durable first."""
-    if is_new and attempt == 1 and not run.ledger.is_empty:
-        run.check_order(body.step_id, body.scope)
     run.open_steps[body.step_id] = body.scope
     if body.options.once:
         return _begin_durably(run, body, attempt)
@@ -169,6 +167,8 @@ async def _begin_durably(run: Run, body: StepBody, attempt: int) -> None:
         raise run.refused(answer.detail.refused)
     if run.state is not State.RUNNING or run.cancelling:  # a pause comes too late: it has begun
         await run.may_act()
+    if run.port.lease_is_over():
+        await run.lease.confirm()
 
 
 def _begun(run: Run, future: "asyncio.Future[Answer]", answer: Answer) -> None:

@@ -92,6 +92,10 @@ class TimedWaits:
         run = self._run
         if run.state is not State.RUNNING or run.cancelling or step_id in run.closed_steps:
             return
+        run.gate.defer(partial(self._send_given_up, step_id, attempt))
+
+    def _send_given_up(self, step_id: str, attempt: int) -> None:
+        run = self._run
         begin = run.port.announce().begin_step
         begin.step_id = step_id
         begin.attempt = attempt
@@ -204,6 +208,11 @@ class TimedWaits:
         wait.due = run.loop.time() + early / 1_000_000
         if self.by_id.get(wait.step_id) is wait:
             self._arm(wait)
+
+
+def is_open(timer: pb.TimerSet) -> bool:
+    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
+    return timer.remaining_us > 0 or not timer.wake_at_us
 
 
 def _disarm(wait: TimedWait) -> None:

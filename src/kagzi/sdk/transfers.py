@@ -10,6 +10,7 @@ import grpc.aio
 
 from ..core import limits
 from ..core.errors import InvalidArgument, KagziError, Unavailable
+from ..core.lines import LineBuffer
 from ..core.transfers import begins_run
 from ..v1 import workflow_pb2 as pb
 from .backoff import Backoff
@@ -128,14 +129,12 @@ def _spool() -> "SpooledTemporaryFile[bytes]":
 
 async def lines_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Lines with their ends, however they were cut."""
-    rest = bytearray()
+    buffer = LineBuffer()
     async for chunk in chunks:
-        rest += chunk
-        while (end := rest.find(b"\n")) >= 0:
-            yield bytes(rest[: end + 1])
-            del rest[: end + 1]
-    if rest:
-        yield bytes(rest)
+        for line in buffer.add(chunk):
+            yield line
+    if buffer:
+        yield buffer.last()
 
 
 async def as_lines(source: "Iterable[bytes | str] | AsyncIterable[bytes | str]") -> AsyncIterator[bytes]:

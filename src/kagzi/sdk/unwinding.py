@@ -10,6 +10,7 @@ from ..core.errors import InternalError, InvalidArgument, KagziError, ResourceEx
 from ..v1 import common_pb2 as common
 from .joins import foreign_tasks
 from .ports import Answer
+from .states import State
 from .suspend import Suspended
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Unwinding:
     def start(self) -> None:
         run = self._run
         outside = foreign_tasks(run.tasks, (), run.open)
+        for task in run.tasks:
+            task.add_done_callback(_look_at)
         for future in list(run.open):
             if not future.done():
                 future.set_exception(Suspended())
@@ -44,7 +47,7 @@ class Unwinding:
         for task in outside:
             if task is not current:
                 task.cancel()
-        self._keeper = run.loop.create_task(self._end(), name=f"kagzi-unwind-{run.run_id}")
+        self._keeper = run.loop.create_task(self._end(set(run.tasks)), name=f"kagzi-unwind-{run.run_id}")
 
     def then(self, after: Callable[[], None]) -> None:
         """Do this when all have ended, instead of what was planned; at once if they have."""
@@ -52,8 +55,7 @@ class Unwinding:
         if self._finished:
             after()
 
-    async def _end(self) -> None:
-        tasks = set(self._run.tasks)
+    async def _end(self, tasks: "set[asyncio.Future[Any]]") -> None:
         left = await stop(tasks, first_look_s=_FIRST_LOOK_S)
         for task in left:
             logger.error(
@@ -63,6 +65,12 @@ class Unwinding:
             )
         self._finished = True
         self._after()
+
+
+def _look_at(task: "asyncio.Future[Any]") -> None:
+    """It ended because it had to: nobody else will ask how, and the loop must not complain of that."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def stop(tasks: "set[asyncio.Future[Any]]", *, first_look_s: float = 0.0) -> "set[asyncio.Future[Any]]":
@@ -77,13 +85,30 @@ async def stop(tasks: "set[asyncio.Future[Any]]", *, first_look_s: float = 0.0) 
             task.cancel()
         _, pending = await asyncio.wait(pending, timeout=GRACE_S / 10)
     for task in tasks - pending:
-        if not task.cancelled():
-            task.exception()  # looked at: it ended because it had to
+        _look_at(task)
     return pending
 
 
 def send_release(run: "Run", reason: str) -> None:
     run.port.send(partial(_released, run)).release.reason = reason
+
+
+def hand_back(run: "Run", reason: str) -> None:
+    """The server could not record something, which is no fault of the run: give it back, so that it is tried again. Also if its
+    end could not be recorded."""
+    logger.error("run %s is handed back, since the server could not record what it does: %s", run.run_id, reason)
+    if run.state is State.ENDED:
+        send_release(run, reason)
+    else:
+        run.release(reason)
+
+
+def rewind(run: "Run") -> Suspended:
+    """The code asked for the time of a result that is still on its way: hand the run back; the next claim replays it. Runs of this
+    workflow do not run ahead again. To be raised."""
+    run.workflow.runs_ahead = False
+    run.unwind(partial(send_release, run, "the time of the last result was needed"))
+    return Suspended()
 
 
 def _released(run: "Run", answer: Answer) -> None:

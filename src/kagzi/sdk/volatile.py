@@ -7,7 +7,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ..core import limits
-from ..core.errors import InvalidArgument, ResourceExhausted
+from ..core.errors import InvalidArgument
+from ..core.refusals import status_too_long
 from .codec import ANY, write_payload
 from .ports import Answer
 from .states import State
@@ -33,11 +34,8 @@ class Status:
     def set(self, text: str, progress: float | None) -> None:
         size = len(text.encode("utf-8", "replace"))
         if size > limits.STATUS_TEXT_BYTES:
-            raise ResourceExhausted(
-                f"the status text is {size:,} bytes; the limit is {limits.STATUS_TEXT_BYTES:,}. Say it shorter.",
-                field="text",
-                metadata={"limit": "status_text_bytes"},
-            )
+            error = status_too_long(size).error
+            raise InvalidArgument(error.message, field=error.subject_id, metadata=error.metadata)
         if progress is not None and not 0.0 <= progress <= 1.0:
             raise InvalidArgument(f"progress={progress!r} must be between 0 and 1.", field="progress")
         run = self._run

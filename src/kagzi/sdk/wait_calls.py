@@ -8,9 +8,10 @@ from ..core.records import Payload
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error
-from .codec import Codec, read_payload
+from .codec import read_payload
 from .failures import STEP_ATTRIBUTE
 from .ledger import SIGNAL, SLEEP
+from .misfits import VALUE, misfit
 from .races import withdraw
 from .runner import Run
 from .signals import Signal
@@ -63,9 +64,7 @@ async def may_begin(run: Run, step_id: str) -> None:
     """Returns when something that this run has not recorded yet may begin."""
     run.count_step()
     if not run.unhindered:
-        await run.may_act()
-    if not run.ledger.is_empty:
-        run.check_order(step_id, scope_of(run))
+        await run.may_act(step_id)
 
 
 async def execute_wait_for(run: Run, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any) -> Any:
@@ -74,14 +73,14 @@ async def execute_wait_for(run: Run, step_id: str, signal: Signal[Any], timeout_
     if step is not None and step.seq:
         if not run.delivery.reach_alone(step):
             await run.delivery.reach(step)
-        return _value(run, step, signal.codec, default)
+        return _value(run, step, signal, default)
     if step is None:
         await may_begin(run, step_id)
     run.open_steps[step_id] = scope_of(run)
     try:
         if step is not None:
             rest_us = step.wake_at_us - run.server_now_us() if step.wake_at_us else None
-            return _value(run, await run.waits.signal(step_id, step.begun_seq, rest_us), signal.codec, default)
+            return _value(run, await run.waits.signal(step_id, step.begun_seq, rest_us), signal, default)
         return await _ask_and_wait(run, step_id, signal, timeout_us, default)
     except asyncio.CancelledError:
         withdraw(run, step_id)
@@ -104,23 +103,27 @@ async def _ask_and_wait(run: Run, step_id: str, signal: Signal[Any], timeout_us:
         case "refused":
             raise run.refused(detail.refused)
         case "signal":
-            return _decoded(run, step_id, detail.signal.payload, signal.codec)
+            return _decoded(run, step_id, answer.seq, detail.signal.payload, signal)
         case "exhausted":
             return _without(step_id, detail.exhausted.error, default)
         case _:
             rest_us = detail.timer.remaining_us if detail.timer.wake_at_us else None
-            return _value(run, await run.waits.signal(step_id, answer.seq, rest_us), signal.codec, default)
+            return _value(run, await run.waits.signal(step_id, answer.seq, rest_us), signal, default)
 
 
-def _value(run: Run, step: pb.HistoryStep, codec: Codec[Any], default: Any) -> Any:
+def _value(run: Run, step: pb.HistoryStep, signal: Signal[Any], default: Any) -> Any:
     if step.status == pb.STEP_STATUS_COMPLETED:
-        return _decoded(run, step.step_id, step.output, codec)
+        return _decoded(run, step.step_id, step.seq, step.output, signal)
     return _without(step.step_id, step.error, default)
 
 
-def _decoded(run: Run, step_id: str, payload: common.Payload, codec: Codec[Any]) -> Any:
+def _decoded(run: Run, step_id: str, seq: int, payload: common.Payload, signal: Signal[Any]) -> Any:
     given = Payload(payload.data or b"null", dict(payload.metadata))
-    return read_payload(codec, given, what=f"signal {step_id!r}", hook=run.services.hook)
+    codec = signal.codec  # a type that has no JSON form is a mistake of the code's, not of the value's
+    try:
+        return read_payload(codec, given, what=VALUE, hook=run.services.hook)
+    except Exception as error:
+        raise misfit(run, signal, step_id, seq, error) from error
 
 
 def _without(step_id: str, letter: common.ErrorDetail, default: Any) -> Any:

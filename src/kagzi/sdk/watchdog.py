@@ -44,6 +44,7 @@ class Watchdog:
         namespace: str,
         *,
         proofs: Callable[[], list[bytes]],
+        on_renewed: Callable[[float], None],
         open_channel: OpenChannel,
         lease_ms: int,
         heartbeat_ms: int,
@@ -54,6 +55,7 @@ class Watchdog:
         self._worker_id = worker_id
         self._namespace = namespace
         self._proofs = proofs
+        self._on_renewed = on_renewed
         self._open_channel = open_channel
         self._lease_s = lease_ms / 1_000
         self._patience_s = self._lease_s / 3
@@ -140,6 +142,7 @@ class Watchdog:
 
     def _heartbeat(self) -> None:
         held = [pb.HeldRun.FromString(proof) for proof in self._proofs()]
+        sent_at = time.monotonic()
         troubles = self._troubles.take()
         request = pb.HeartbeatRequest(
             worker_id=self._worker_id,
@@ -152,6 +155,7 @@ class Watchdog:
             if self._channel is None:
                 self._channel, self._metadata = self._open_channel()
             WorkerServiceStub(self._channel).Heartbeat(request, timeout=self._patience_s, metadata=self._metadata)
+            self._on_renewed(sent_at)
         except (grpc.RpcError, ValueError) as error:  # ValueError: the channel was closed by stop()
             self._troubles.put_back(troubles)
             if not self._stop.is_set():

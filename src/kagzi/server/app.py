@@ -19,6 +19,7 @@ from .file_lock import Endpoint, FileLock, lock_or_refuse
 from .gate import Gate
 from .grpc_listener import GrpcListener
 from .health import Health, HealthService, health_descriptor
+from .incidents import Incidents
 from .info import ServerInfo
 from .listen import ListenAddress
 from .namespace_service import NamespaceService
@@ -138,9 +139,21 @@ class Server:
         health = Health(engine.health, frozenset(service.full_name for service in SERVICES), patience)
         gate = Gate(ids=self._ids, secret=self._config.secret, admit=engine.namespaces.admit)
         services = {
-            "kagzi.v1.WorkflowService": WorkflowService(engine, url_of=info.url_of, patience=patience),
+            "kagzi.v1.WorkflowService": WorkflowService(
+                engine,
+                url_of=info.url_of,
+                patience=patience,
+                incidents=Incidents(self._ids),
+                answers=gate.answers,
+                exports=gate.exports,
+            ),
             "kagzi.v1.WorkerService": WorkerService(
-                engine, clock=self._clock, settings=self._config.settings, patience=patience, version=__version__
+                engine,
+                clock=self._clock,
+                settings=self._config.settings,
+                patience=patience,
+                answers=gate.answers,
+                version=__version__,
             ),
             "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules),
             "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),
@@ -164,7 +177,9 @@ class Server:
         info.http_url = http.url
 
         async def start(engine: Engine, health: Health) -> None:
-            await http.start(Pages(engine, health, info, self.grpc_address, self.store_url))
+            await http.start(
+                Pages(engine, health, info, self.grpc_address, self.store_url, incidents=Incidents(self._ids))
+            )
 
         return start
 

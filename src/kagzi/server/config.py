@@ -18,6 +18,7 @@ from .startup import CannotStart
 
 ENVIRONMENT_PREFIX = "KAGZI_"
 OFF = "off"
+_TOTAL_BYTES_MAX = 1 << 40
 _CLAIM_CAP_MAX = 1_000_000
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -79,7 +80,9 @@ def _refuse_bad_databases(config: ServerConfig) -> None:
     database = parse_database(config.db)
     if not config.db_direct:
         return
-    if not isinstance(database, PostgresDatabase) or not isinstance(parse_database(config.db_direct), PostgresDatabase):
+    if not isinstance(database, PostgresDatabase) or not isinstance(
+        parse_database(config.db_direct, field="db_direct"), PostgresDatabase
+    ):
         raise InvalidArgument(
             "db_direct is for PostgreSQL behind a pooler: db names the pooler, db_direct the same database without it.",
             field="db_direct",
@@ -128,6 +131,10 @@ def _payload_bytes(value: object, key: str) -> int:
     return _number(value, key, limits.PAYLOAD_BYTES, "bytes")
 
 
+def _total_bytes(value: object, key: str) -> int:
+    return _number(value, key, _TOTAL_BYTES_MAX, "bytes")
+
+
 def _claim_cap(value: object, key: str) -> int:
     return _number(value, key, _CLAIM_CAP_MAX, "lost leases")
 
@@ -158,6 +165,8 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "housekeeping": _duration_ms,
     "claim_cap": _claim_cap,
     "payload_bytes": _payload_bytes,
+    "journal_total_bytes": _total_bytes,
+    "unread_total_bytes": _total_bytes,
     "strict_namespaces": _flag,
     "jitter": _flag,
     "grace": _duration_ms,

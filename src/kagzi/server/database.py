@@ -7,12 +7,15 @@ from urllib.parse import unquote
 
 import msgspec
 
+from ..core.database_urls import check_database_url
 from ..core.errors import InvalidArgument
 
 MEMORY = ":memory:"
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgres://", "postgresql://")
-_USER_PASSWORD = re.compile(r"(://[^/?#:@]*):[^/?#]*@")
+_USER_PASSWORD = re.compile(
+    r"(://[^/?#:@\s]*):.*@", re.DOTALL
+)  # up to the last @: a password may have any character in it
 _QUERY_PASSWORD = re.compile(r"([?&](?:password|sslpassword|passfile)=)[^&#]*", re.IGNORECASE)
 
 
@@ -29,8 +32,9 @@ class PostgresDatabase(msgspec.Struct, frozen=True):
 Database: TypeAlias = SqliteDatabase | PostgresDatabase
 
 
-def parse_database(url: str) -> Database:
-    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `:memory:` or a libpq URL. Raises InvalidArgument."""
+def parse_database(url: str, *, field: str = "db") -> Database:
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `:memory:` or a libpq URL. Raises InvalidArgument, which shows no
+    password."""
     if url in (MEMORY, f"sqlite:///{MEMORY}", f"sqlite://{MEMORY}"):
         return SqliteDatabase(None)
     if url.startswith(_SQLITE):
@@ -38,14 +42,17 @@ def parse_database(url: str) -> Database:
         if path.strip("/") and not path.endswith("/") and "?" not in path and "\0" not in path:
             return SqliteDatabase(Path(path).absolute())
     if url.startswith(_POSTGRES):
+        check_database_url(url, field=field)
         return PostgresDatabase(url)
+    # Whatever it is, a password may be in it, at a place that nobody knows.
+    shown = f"{url.partition(':')[0]}:..." if "@" in url or "password" in url.lower() else url
     raise InvalidArgument(
-        f"db={mask(url)!r} is no database URL. "
+        f"{field}={shown!r} is no database URL. "
         'Write "sqlite:///file.db", "sqlite:////absolute/file.db", ":memory:" or "postgresql://user@host/database".',
-        field="db",
+        field=field,
     )
 
 
 def mask(url: str) -> str:
-    """The URL as it may be shown: without passwords."""
+    """The URL, or a text with one in it, as it may be shown: without passwords."""
     return _QUERY_PASSWORD.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***@", url))

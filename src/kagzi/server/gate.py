@@ -5,7 +5,6 @@ becomes an incident, whose number is told and whose traceback is logged.
 """
 
 import hmac
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
@@ -13,12 +12,12 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from ..core import limits
-from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable
+from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable, limit_reached
 from ..core.seams import Ids
 from ..wire.common import read_namespace
-from ..wire.status import is_incident, is_outage, to_status
-
-LOGGER = logging.getLogger(__name__)
+from ..wire.status import to_status
+from .answers import Answers
+from .incidents import Incidents
 
 PROOF_HEADER = "kagzi-secret"
 _NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
@@ -42,7 +41,7 @@ class Budget:
         if self._used >= self.limit:
             raise ResourceExhausted(
                 f"this server serves {self.limit} {self.name} at once and all are in use. {RETRY_HINT}",
-                metadata={"limit": self.name.replace(" ", "_")},
+                metadata=limit_reached(self.name.replace(" ", "_"), self.limit),
             )
         self._used += 1
 
@@ -71,11 +70,13 @@ class Gate:
     """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
 
     def __init__(self, *, ids: Ids, secret: str = "", admit: Admit | None = None) -> None:
-        self._ids = ids
+        self._incidents = Incidents(ids)
         self._secret = secret
         self._admit_namespace = admit
         self._open = True
         self.budgets = Budgets()
+        self.answers = Answers(limits.ANSWERS_BYTES, limits.ANSWERS_NAMESPACE_BYTES, limits.ANSWERS_KEPT_BYTES)
+        self.exports = Answers(limits.EXPORTS_BYTES, limits.EXPORTS_NAMESPACE_BYTES)
 
     def close(self) -> None:
         self._open = False
@@ -104,6 +105,33 @@ class Gate:
 
         return grpc.unary_unary_rpc_method_handler(_as_handler(handle))
 
+    def read(
+        self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with one request and one answer, which may be large: it holds room among the answers until it has
+        gone out. (That is known of streams only. For the caller there is no difference.) What a long poll needs is known when
+        its wait is over."""
+
+        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        polls = budget is self.budgets.polls
+
+        async def answer(context: Context) -> None:
+            request = read_message(await context.read(), request_type)
+            namespace = read_namespace(getattr(request, "namespace_id", ""))
+            if admit is not None:
+                await admit(namespace)
+            if polls:
+                polled = await method(request, context)
+                async with self.answers.reserve(namespace, polled.ByteSize()):
+                    await context.write(polled.SerializeToString())
+                return
+            async with self.answers.reserve(namespace) as room:
+                found = await method(request, context)
+                room.use(found.ByteSize())
+                await context.write(found.SerializeToString())
+
+        return self.stream(name, answer, budget)
+
     def stream(self, name: str, method: StreamMethod, budget: Budget) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """The handler of a call with many requests, or many answers."""
 
@@ -115,7 +143,8 @@ class Gate:
             except grpc.aio.AbortError:
                 raise
             except Exception as error:  # noqa: BLE001  as above
-                await self._refuse(name, error, context)
+                if not _is_gone(error):
+                    await self._refuse(name, error, context)
 
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
 
@@ -130,13 +159,7 @@ class Gate:
                 )
 
     async def _refuse(self, name: str, error: Exception, context: Context) -> None:
-        incident = ""
-        if is_incident(error):
-            incident = self._ids.token()
-            LOGGER.error("incident %s in %s", incident, name, exc_info=error)
-        elif is_outage(error):
-            LOGGER.warning("%s could not be answered: %s", name, error)
-        status = to_status(error, incident=incident)
+        status = to_status(self._incidents.told(name, error))
         await context.abort(status.code, status.details, status.metadata)
 
 
@@ -148,12 +171,17 @@ def read_message(data: object, request_type: type[Request]) -> Request:
     if len(data) > limits.MESSAGE_HARD_BYTES:
         raise ResourceExhausted(
             f"the message has {len(data)} bytes; the limit is {limits.MESSAGE_HARD_BYTES}. Send less at once.",
-            metadata={"limit": "message_bytes"},
+            metadata=limit_reached("message_bytes", limits.MESSAGE_HARD_BYTES),
         )
     try:
         return request_type.FromString(data)
     except DecodeError:
         raise InvalidArgument(f"the message is no {request_type.DESCRIPTOR.full_name}.") from None
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether the caller went away while it was written to. gRPC has no public name for it."""
+    return type(error).__name__ == "ExecuteBatchError"
 
 
 def _is_within_a_namespace(path: str, request_type: type[Message]) -> bool:

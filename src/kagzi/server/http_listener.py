@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..core.errors import KagziError, RequestError
 from ..core.records import DEFAULT_NAMESPACE, RunFilter
 from ..engine import Engine, PageAsk
-from ..wire.status import told_of
 from .health import Health
 from .html import about_page, run_page, sorry_page
+from .incidents import Incidents
 from .info import ServerInfo
 from .listen import ListenAddress, bind
 
@@ -39,12 +39,22 @@ _HEADERS = {
 
 
 class Pages:
-    def __init__(self, engine: Engine, health: Health, info: ServerInfo, grpc_address: str, store_url: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        health: Health,
+        info: ServerInfo,
+        grpc_address: str,
+        store_url: str,
+        *,
+        incidents: Incidents,
+    ) -> None:
         self._engine = engine
         self._health = health
         self._info = info
         self._grpc_address = grpc_address
         self._store_url = store_url
+        self._incidents = incidents
 
     async def healthz(self, request: Request) -> Response:
         """The process answers."""
@@ -73,7 +83,7 @@ class Pages:
         except RequestError:
             return HTMLResponse(sorry_page(f"run {run_id} not found in namespace {namespace}"), status_code=404)
         except KagziError as error:
-            return HTMLResponse(sorry_page(told_of(error).message), status_code=503)
+            return HTMLResponse(sorry_page(self._incidents.told("the page of a run", error).message), status_code=503)
         page = run_page(
             record,
             steps.rows,

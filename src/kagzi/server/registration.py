@@ -12,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ..core.errors import Unimplemented
 from ..v1 import admin_pb2, key_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
+from ..v1.common_pb2 import PageInfo
 from .gate import Budget, Context, Gate
 from .unimplemented import sentence
 
@@ -21,6 +22,15 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     for service in file.DESCRIPTOR.services_by_name.values()
 )
 
+LARGE_READS = frozenset(
+    {
+        "/kagzi.v1.WorkflowService/GetWorkflow",
+        "/kagzi.v1.WorkflowService/Wait",
+        "/kagzi.v1.AdminService/GetStep",
+        "/kagzi.v1.AdminService/GetStats",
+        "/kagzi.v1.WorkflowScheduleService/GetWorkflowSchedule",
+    }
+)
 LONG_POLLS = frozenset({"/kagzi.v1.WorkerService/PollTask", "/kagzi.v1.WorkflowService/Wait"})
 
 
@@ -47,7 +57,14 @@ def _handler(gate: Gate, method: MethodDescriptor, service: object | None) -> "g
     if method.client_streaming or method.server_streaming:
         return gate.stream(path, implementation or partial(_unimplemented_stream, path), gate.budgets.streams)
     answer = implementation or partial(_unimplemented, path)
-    return gate.unary(path, answer, GetMessageClass(method.input_type), _budget(gate, path))
+    handle = gate.read if reads_much(method) else gate.unary
+    return handle(path, answer, GetMessageClass(method.input_type), _budget(gate, path))
+
+
+def reads_much(method: MethodDescriptor) -> bool:
+    """Whether its answer may be large: it is a page of a list, or has payloads of a run, a step or a schedule."""
+    page = method.output_type.fields_by_name.get("page")
+    return path_of(method) in LARGE_READS or (page is not None and page.message_type is PageInfo.DESCRIPTOR)
 
 
 def _budget(gate: Gate, path: str) -> Budget:

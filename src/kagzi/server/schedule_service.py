@@ -53,7 +53,8 @@ class WorkflowScheduleService:
             read_namespace(request.namespace_id), request.task_queue or None, read_page(request.page)
         )
         return pb.ListWorkflowSchedulesResponse(
-            schedules=[write_schedule(record) for record in page.rows], page=write_page(page)
+            schedules=[write_schedule(record, payloads=request.include_payloads) for record in page.rows],
+            page=write_page(page),
         )
 
     async def UpdateWorkflowSchedule(

@@ -2,9 +2,10 @@
 
 from ..core.commands import BeginSleep, Park
 from ..core.errors import InternalError, InvalidArgument
-from ..core.outcomes import NotParked, Parked, Recorded, TimerSet
+from ..core.outcomes import Known, NotParked, Parked, Recorded, TimerSet
+from ..core.refusals import lost_race
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
-from ..engine import Tasks
+from ..engine import Tasks, error_of
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_duration_us, read_time, write_time
 from ..wire.letters import read_lease_of, read_run_key
@@ -20,6 +21,8 @@ async def sleep(tasks: Tasks, request: pb.SleepRequest) -> pb.SleepResponse:
     outcome = await tasks.submit(command)
     if isinstance(outcome, Recorded):
         return pb.SleepResponse(remaining_ms=0, wake_at=write_time(outcome.at))
+    if isinstance(outcome, Known):  # nothing else is known of a sleep that was begun
+        raise error_of(lost_race(command.step_id).error)
     timer = expect(outcome, TimerSet)
     known_seq, wake_at = timer.seq, timer.wake_at
     if wake_at is None:

@@ -10,6 +10,7 @@ from ..core.errors import InvalidArgument, Unavailable
 from ..engine import Transfers
 from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_namespace
+from .answers import Answers
 from .gate import RETRY_HINT, Context, read_message
 
 SILENCE_S = 60.0
@@ -18,16 +19,20 @@ SILENCE_S = 60.0
 
 class TransferService:
     _transfers: Transfers
+    _exports: Answers
 
     async def ExportWorkflow(self, context: Context) -> None:
         request = read_message(await context.read(), pb.ExportWorkflowRequest)
+        namespace = read_namespace(request.namespace_id)
         parcel = bytearray()
-        async for line in self._transfers.export(read_namespace(request.namespace_id), request.run_id):
-            parcel += line
-            while len(parcel) >= limits.MESSAGE_SOFT_BYTES:
-                await _write(context, bytes(parcel[: limits.MESSAGE_SOFT_BYTES]))
-                del parcel[: limits.MESSAGE_SOFT_BYTES]
-        await _write(context, bytes(parcel))
+        # Held throughout: what was read waits while the other side does not keep up.
+        async with self._exports.reserve(namespace, limits.EXPORT_RESERVED_BYTES):
+            async for line in self._transfers.export(namespace, request.run_id):
+                parcel += line
+                while len(parcel) >= limits.MESSAGE_SOFT_BYTES:
+                    await _write(context, bytes(parcel[: limits.MESSAGE_SOFT_BYTES]))
+                    del parcel[: limits.MESSAGE_SOFT_BYTES]
+            await _write(context, bytes(parcel))
 
     async def ImportWorkflow(self, context: Context) -> None:
         first = read_message(await _read(context), pb.ImportWorkflowRequest)

@@ -1,9 +1,9 @@
 """The unary WaitSignal and StartChild: what a session does with an operation and, later, a notice."""
 
 from ..core.commands import Park, StartChild, WaitSignal
-from ..core.errors import InternalError
 from ..core.outcomes import ChildStarted, Known, NotParked, Outcome, Parked, SignalBound, StepFailed, TimerSet
 from ..core.records import HistoryStep
+from ..core.refusals import lost_race
 from ..core.states import StepStatus
 from ..core.times import Timestamp
 from ..engine import Tasks, error_of
@@ -59,7 +59,7 @@ def _write_result(step: HistoryStep) -> pb.WaitSignalResponse:
         return pb.WaitSignalResponse(received=True, payload=write_payload(step.output or NULL))
     if step.status is StepStatus.FAILED:
         return pb.WaitSignalResponse(timed_out=True)
-    raise InternalError(f"the wait {step.step_id} is {step.status}, which is no result")
+    raise error_of(lost_race(step.step_id).error)
 
 
 async def start_child(tasks: Tasks, request: pb.StartChildRequest, now: Timestamp) -> pb.StartChildResponse:

@@ -27,25 +27,38 @@ from ..wire.letters import read_error_of, read_lease_of, read_output, read_run_k
 from ..wire.steps import write_step
 from ..wire.tasks import write_history_page, write_history_step, write_task
 from ..wire.workers import read_register, read_troubles, refuse_foreign_queue
+from .answers import Answers
 from .expect import expect
 from .gate import Context, read_message
 from .patience import Patience
 from .session import SessionStream
 from .sleeping import sleep
+from .unread import Unread
 from .waiting import start_child, wait_signal
 
 _MS_PER_S = 1_000
 
 
 class WorkerService:
-    def __init__(self, engine: Engine, *, clock: Clock, settings: Settings, patience: Patience, version: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        clock: Clock,
+        settings: Settings,
+        patience: Patience,
+        answers: Answers,
+        version: str,
+    ) -> None:
         self._engine = engine
         self._tasks = engine.tasks
         self._workers = engine.workers
         self._clock = clock
         self._settings = settings
         self._patience = patience
+        self._answers = answers
         self._version = version
+        self._unread = Unread(settings.unread_total_bytes)
 
     # --- lifecycle -----------------------------------------------------------------------------------------------------
 
@@ -94,7 +107,7 @@ class WorkerService:
             wait_ms=_read_wait_ms(request),
             remaining_s=context.time_remaining(),
         )
-        return _write_poll([write_task(run) for run in claimed])
+        return write_poll([write_task(run) for run in claimed])
 
     async def BeginStep(self, request: pb.BeginStepRequest, context: Context) -> pb.BeginStepResponse:
         _refuse_other_kinds(request)
@@ -175,7 +188,8 @@ class WorkerService:
         outcome = await self._tasks.submit(command)
         if isinstance(outcome, Parked):
             return pb.ParkResponse(parked=True)
-        return pb.ParkResponse(results=[write_history_step(step) for step in expect(outcome, NotParked).results])
+        page = expect(outcome, NotParked)
+        return pb.ParkResponse(results=[write_history_step(step) for step in page.results], more=page.more)
 
     async def Release(self, request: pb.ReleaseRequest, context: Context) -> pb.ReleaseResponse:
         command = ReleaseRun(run=read_run_key(request), lease=read_lease_of(request), reason=request.reason)
@@ -197,16 +211,22 @@ class WorkerService:
             clock=self._clock,
             settings=self._settings,
             version=self._version,
+            unread=self._unread,
         )
-        await stream.serve()
+        try:
+            await stream.serve()
+        finally:
+            stream.close()
 
     async def GetHistory(self, context: Context) -> None:
         request = read_message(await context.read(), pb.GetHistoryRequest)
         run, lease, after = read_run_key(request), read_lease_of(request), request.after
         while True:
-            page = await self._tasks.history(run, lease, after)
-            letter = write_history_page(page) or pb.HistoryPage()
-            await context.write(letter.SerializeToString())
+            async with self._answers.reserve(run.namespace) as room:
+                page = await self._tasks.history(run, lease, after)
+                letter = write_history_page(page) or pb.HistoryPage()
+                room.use(letter.ByteSize())
+                await context.write(letter.SerializeToString())
             if not page.has_more:
                 return
             after = page.next_after
@@ -216,7 +236,7 @@ def _read_wait_ms(request: pb.PollTaskRequest) -> int:
     return read_duration_ms(request.wait) if request.HasField("wait") else limits.POLL_DEFAULT_WAIT_MS
 
 
-def _write_poll(tasks: list[pb.Task]) -> pb.PollTaskResponse:
+def write_poll(tasks: list[pb.Task]) -> pb.PollTaskResponse:
     """The first contract's fields hold the first task."""
     if not tasks:
         return pb.PollTaskResponse()

@@ -11,10 +11,21 @@ from ..engine import Engine
 from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_duration_ms, read_namespace, read_payload, write_error
 from ..wire.enums import RUN_STATUS_TO_WIRE
-from ..wire.runs import read_filter, read_signal, read_start, read_where, write_outcome, write_run, write_started
-from ..wire.status import detail_of, told_of
+from ..wire.runs import (
+    read_filter,
+    read_replacement,
+    read_signal,
+    read_start,
+    read_where,
+    write_outcome,
+    write_run,
+    write_started,
+)
+from ..wire.status import detail_of
+from .answers import Answers
 from .bulk_service import BulkService
 from .gate import Context
+from .incidents import Incidents
 from .pages import read_page, write_page
 from .patience import Patience
 from .transfer_service import TransferService
@@ -25,7 +36,16 @@ from .watch_stream import WatchStream
 class WorkflowService(BulkService, TransferService):
     """`url_of` gives the address of a run's page."""
 
-    def __init__(self, engine: Engine, *, url_of: Callable[[RunKey], str], patience: Patience) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        url_of: Callable[[RunKey], str],
+        patience: Patience,
+        incidents: Incidents,
+        answers: Answers,
+        exports: Answers,
+    ) -> None:
         self._runs = engine.runs
         self._control = engine.control
         self._bulk = engine.bulk
@@ -35,6 +55,9 @@ class WorkflowService(BulkService, TransferService):
         self._admit = engine.namespaces.admit
         self._url_of = url_of
         self._patience = patience
+        self._incidents = incidents
+        self._answers = answers
+        self._exports = exports
 
     async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Context) -> pb.StartWorkflowResponse:
         start = read_start(request)
@@ -131,6 +154,17 @@ class WorkflowService(BulkService, TransferService):
         )
         return pb.SignalWorkflowResponse(delivered=signalled.delivered, run_id=signalled.run.run_id)
 
+    async def ReplaceSignal(self, request: pb.ReplaceSignalRequest, context: Context) -> pb.ReplaceSignalResponse:
+        replaced = await self._control.replace_signal(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            change=read_replacement(request),
+        )
+        return pb.ReplaceSignalResponse(
+            run_id=replaced.run.run_id, status=RUN_STATUS_TO_WIRE[replaced.status], resumed=replaced.resumed
+        )
+
     async def SignalWithStart(self, request: pb.SignalWithStartRequest, context: Context) -> pb.SignalWithStartResponse:
         start = read_start(request.start, batch_namespace=request.namespace_id)
         outcome = await self._runs.signal_with_start(start, read_signal(request))
@@ -169,14 +203,14 @@ class WorkflowService(BulkService, TransferService):
         await WatchStream(self._watching, context, self._patience, self._admit).serve()
 
     async def WaitStream(self, context: Context) -> None:
-        await WaitStream(self._runs, context, self._patience, self._admit).serve()
+        await WaitStream(self._runs, context, self._patience, self._admit, self._answers).serve()
 
     def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
         return write_started(outcome, url=self._url_of(RunKey(namespace, outcome.run_id)))
 
     def _item(self, outcome: Started | Existing | KagziError, namespace: str) -> pb.StartBatchResponse.Item:
         if isinstance(outcome, KagziError):
-            return pb.StartBatchResponse.Item(error=write_error(detail_of(told_of(outcome))))
+            return pb.StartBatchResponse.Item(error=write_error(detail_of(self._incidents.told("StartBatch", outcome))))
         return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
 
 

@@ -1,7 +1,7 @@
 """Types that are full, in words and values that both stores use alike."""
 
 from ..core.commands import StartRun
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, limit_reached
 from ..core.limits import FULL_RETRY_AFTER_MS
 from ..core.outcomes import Ousted, Refused
 from ..core.queues import TypeLimits
@@ -38,7 +38,7 @@ def type_full(workflow_type: str, key: str | None, limit: int) -> Refused:
         "Try again when one has ended, raise the limit, or set when_full to queue.",
         subject="workflow_type",
         subject_id=workflow_type,
-        metadata={"limit": name},
+        metadata=limit_reached(name, limit),
         retry_after_ms=FULL_RETRY_AFTER_MS,
     )
     return Refused(detail)

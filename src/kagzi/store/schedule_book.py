@@ -93,7 +93,7 @@ class Book:
         return go
 
     def cancelled(self, run: RunKey, cancelled: Cancelled) -> None:
-        self._cancelled.append(msgspec.structs.replace(cancelled, run=run))
+        self._cancelled.append(msgspec.structs.replace(cancelled, run=run, reason=self.cancel_reason))
         self._open = [each for each in self._open if each.run_id != run.run_id]
 
     def came_to(self, occasion: Occasion, start: StartRun, outcome: Outcome) -> None:

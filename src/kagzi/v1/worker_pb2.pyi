@@ -617,12 +617,14 @@ class ParkRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ...) -> None: ...
 
 class ParkResponse(_message.Message):
-    __slots__ = ("parked", "results")
+    __slots__ = ("parked", "results", "more")
     PARKED_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     parked: bool
     results: _containers.RepeatedCompositeFieldContainer[HistoryStep]
-    def __init__(self, parked: bool = ..., results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ...) -> None: ...
+    more: bool
+    def __init__(self, parked: bool = ..., results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., more: bool = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
     __slots__ = ("namespace_id", "run_id", "lease", "reason")
@@ -1091,12 +1093,14 @@ class Parked(_message.Message):
     def __init__(self, wake_at_us: _Optional[int] = ...) -> None: ...
 
 class NotParked(_message.Message):
-    __slots__ = ("results", "remaining_us")
+    __slots__ = ("results", "remaining_us", "more")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     REMAINING_US_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[HistoryStep]
     remaining_us: int
-    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., remaining_us: _Optional[int] = ...) -> None: ...
+    more: bool
+    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., remaining_us: _Optional[int] = ..., more: bool = ...) -> None: ...
 
 class RunClosed(_message.Message):
     __slots__ = ("status", "retry_at_us", "continued_as")

@@ -569,6 +569,34 @@ class SignalWorkflowResponse(_message.Message):
     run_id: str
     def __init__(self, delivered: bool = ..., run_id: _Optional[str] = ...) -> None: ...
 
+class ReplaceSignalRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "signal_name", "payload", "drop", "request_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    DROP_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    signal_name: str
+    payload: _common_pb2.Payload
+    drop: bool
+    request_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., payload: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., drop: bool = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ReplaceSignalResponse(_message.Message):
+    __slots__ = ("run_id", "status", "resumed")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    status: WorkflowStatus
+    resumed: bool
+    def __init__(self, run_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., resumed: bool = ...) -> None: ...
+
 class SignalWithStartRequest(_message.Message):
     __slots__ = ("start", "signal_name", "payload", "request_id", "namespace_id")
     START_FIELD_NUMBER: _ClassVar[int]

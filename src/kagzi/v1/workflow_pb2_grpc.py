@@ -105,6 +105,11 @@ class WorkflowServiceStub(object):
                 request_serializer=kagzi_dot_v1_dot_workflow__pb2.SignalWorkflowRequest.SerializeToString,
                 response_deserializer=kagzi_dot_v1_dot_workflow__pb2.SignalWorkflowResponse.FromString,
                 _registered_method=True)
+        self.ReplaceSignal = channel.unary_unary(
+                '/kagzi.v1.WorkflowService/ReplaceSignal',
+                request_serializer=kagzi_dot_v1_dot_workflow__pb2.ReplaceSignalRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_workflow__pb2.ReplaceSignalResponse.FromString,
+                _registered_method=True)
         self.SignalWithStart = channel.unary_unary(
                 '/kagzi.v1.WorkflowService/SignalWithStart',
                 request_serializer=kagzi_dot_v1_dot_workflow__pb2.SignalWithStartRequest.SerializeToString,
@@ -247,6 +252,13 @@ class WorkflowServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReplaceSignal(self, request, context):
+        """Another value for a signal that no code has received, or none: a run that was paused because the value did not fit goes on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SignalWithStart(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -375,6 +387,11 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
                     servicer.SignalWorkflow,
                     request_deserializer=kagzi_dot_v1_dot_workflow__pb2.SignalWorkflowRequest.FromString,
                     response_serializer=kagzi_dot_v1_dot_workflow__pb2.SignalWorkflowResponse.SerializeToString,
+            ),
+            'ReplaceSignal': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReplaceSignal,
+                    request_deserializer=kagzi_dot_v1_dot_workflow__pb2.ReplaceSignalRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_workflow__pb2.ReplaceSignalResponse.SerializeToString,
             ),
             'SignalWithStart': grpc.unary_unary_rpc_method_handler(
                     servicer.SignalWithStart,
@@ -801,6 +818,33 @@ class WorkflowService(object):
             '/kagzi.v1.WorkflowService/SignalWorkflow',
             kagzi_dot_v1_dot_workflow__pb2.SignalWorkflowRequest.SerializeToString,
             kagzi_dot_v1_dot_workflow__pb2.SignalWorkflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReplaceSignal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.WorkflowService/ReplaceSignal',
+            kagzi_dot_v1_dot_workflow__pb2.ReplaceSignalRequest.SerializeToString,
+            kagzi_dot_v1_dot_workflow__pb2.ReplaceSignalResponse.FromString,
             options,
             channel_credentials,
             insecure,

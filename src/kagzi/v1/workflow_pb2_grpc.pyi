@@ -54,6 +54,8 @@ class WorkflowServiceStub:
     ForkWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ForkWorkflowRequest, _workflow_pb2.ForkWorkflowResponse]
     """A new run with the results below from_step."""
     SignalWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.SignalWorkflowRequest, _workflow_pb2.SignalWorkflowResponse]
+    ReplaceSignal: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ReplaceSignalRequest, _workflow_pb2.ReplaceSignalResponse]
+    """Another value for a signal that no code has received, or none: a run that was paused because the value did not fit goes on."""
     SignalWithStart: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.SignalWithStartRequest, _workflow_pb2.SignalWithStartResponse]
     CountWorkflows: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.CountWorkflowsRequest, _workflow_pb2.CountWorkflowsResponse]
     ExplainWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ExplainWorkflowRequest, _workflow_pb2.ExplainWorkflowResponse]
@@ -92,6 +94,8 @@ class WorkflowServiceAsyncStub(WorkflowServiceStub):
     ForkWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.ForkWorkflowRequest, _workflow_pb2.ForkWorkflowResponse]  # type: ignore[assignment]
     """A new run with the results below from_step."""
     SignalWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.SignalWorkflowRequest, _workflow_pb2.SignalWorkflowResponse]  # type: ignore[assignment]
+    ReplaceSignal: _aio.UnaryUnaryMultiCallable[_workflow_pb2.ReplaceSignalRequest, _workflow_pb2.ReplaceSignalResponse]  # type: ignore[assignment]
+    """Another value for a signal that no code has received, or none: a run that was paused because the value did not fit goes on."""
     SignalWithStart: _aio.UnaryUnaryMultiCallable[_workflow_pb2.SignalWithStartRequest, _workflow_pb2.SignalWithStartResponse]  # type: ignore[assignment]
     CountWorkflows: _aio.UnaryUnaryMultiCallable[_workflow_pb2.CountWorkflowsRequest, _workflow_pb2.CountWorkflowsResponse]  # type: ignore[assignment]
     ExplainWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.ExplainWorkflowRequest, _workflow_pb2.ExplainWorkflowResponse]  # type: ignore[assignment]
@@ -211,6 +215,14 @@ class WorkflowServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _workflow_pb2.SignalWorkflowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_workflow_pb2.SignalWorkflowResponse, _abc.Awaitable[_workflow_pb2.SignalWorkflowResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ReplaceSignal(
+        self,
+        request: _workflow_pb2.ReplaceSignalRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.ReplaceSignalResponse, _abc.Awaitable[_workflow_pb2.ReplaceSignalResponse]]:
+        """Another value for a signal that no code has received, or none: a run that was paused because the value did not fit goes on."""
 
     @_abc_1.abstractmethod
     def SignalWithStart(

@@ -160,14 +160,16 @@ class GetWorkflowScheduleResponse(_message.Message):
     def __init__(self, schedule: _Optional[_Union[WorkflowSchedule, _Mapping]] = ...) -> None: ...
 
 class ListWorkflowSchedulesRequest(_message.Message):
-    __slots__ = ("namespace_id", "task_queue", "page")
+    __slots__ = ("namespace_id", "task_queue", "page", "include_payloads")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_QUEUE_FIELD_NUMBER: _ClassVar[int]
     PAGE_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_PAYLOADS_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     task_queue: str
     page: _common_pb2.PageRequest
-    def __init__(self, namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+    include_payloads: bool
+    def __init__(self, namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., include_payloads: bool = ...) -> None: ...
 
 class ListWorkflowSchedulesResponse(_message.Message):
     __slots__ = ("schedules", "page")

@@ -9,6 +9,8 @@ from ..core.outcomes import (
     Busy,
     ChildStarted,
     DeadlinePassed,
+    Deferred,
+    Failed,
     Known,
     LeaseLost,
     NotParked,
@@ -132,7 +134,7 @@ def _parked(outcome: Parked, now: Timestamp) -> pb.OperationAnswer:
 
 def _not_parked(outcome: NotParked, now: Timestamp) -> pb.OperationAnswer:
     results = [write_history_step(step) for step in outcome.results]
-    return pb.OperationAnswer(at_us=outcome.at, not_parked=pb.NotParked(results=results))
+    return pb.OperationAnswer(at_us=outcome.at, not_parked=pb.NotParked(results=results, more=outcome.more))
 
 
 def _closed(outcome: RunClosed, now: Timestamp) -> pb.OperationAnswer:
@@ -187,11 +189,18 @@ def refusal(outcome: Outcome) -> ErrorDetail:
             return ErrorDetail(
                 code=ErrorCode.TIMEOUT, kind=ErrorKind.TIMEOUT, message="the run's deadline has passed", subject="run"
             )
-        case Busy():
+        case Busy() | Deferred():
             return ErrorDetail(
                 code=ErrorCode.UNAVAILABLE,
                 kind=ErrorKind.TRANSIENT,
                 message="the run is locked: try again",
+                subject="run",
+            )
+        case Failed():  # its reason is not for clients
+            return ErrorDetail(
+                code=ErrorCode.UNAVAILABLE,
+                kind=ErrorKind.TRANSIENT,
+                message="the store failed on this operation: try again",
                 subject="run",
             )
         case _:

@@ -4,7 +4,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from ..core.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
+from ..core.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, deadline, start_time
 from ..core.errors import InvalidArgument
 from ..core.outcomes import Existing, Started
 from ..core.records import NO_LABELS, RunEnd, RunFilter, RunKey, RunRecord
@@ -145,6 +145,14 @@ def read_signal(letter: SignalLetter) -> SignalGiven:
     """No payload is null."""
     payload = read_payload(letter.payload) if letter.HasField("payload") else NULL
     return SignalGiven(name=letter.signal_name, payload=payload, request_id=letter.request_id)
+
+
+def read_replacement(letter: pb.ReplaceSignalRequest) -> SignalReplacement:
+    """Raises InvalidArgument if it is neither a replacement nor a drop."""
+    payload = read_payload(letter.payload) if letter.HasField("payload") else None
+    if payload is None and not letter.drop:
+        raise InvalidArgument("neither payload nor drop is set. Set one of them.", field="change")
+    return SignalReplacement(name=letter.signal_name, payload=payload, request_id=letter.request_id)
 
 
 # --- runs as people see them -------------------------------------------------------------------------------------------

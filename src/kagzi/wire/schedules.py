@@ -172,7 +172,7 @@ def read_required_time(letter: Message, field: str) -> Timestamp:
     return at
 
 
-def write_schedule(record: ScheduleRecord) -> pb.WorkflowSchedule:
+def write_schedule(record: ScheduleRecord, *, payloads: bool = True) -> pb.WorkflowSchedule:
     spec = record.spec
     return pb.WorkflowSchedule(
         schedule_id=record.schedule_id,
@@ -180,8 +180,8 @@ def write_schedule(record: ScheduleRecord) -> pb.WorkflowSchedule:
         task_queue=spec.workflow_type,
         workflow_type=spec.workflow_type,
         cron_expr=spec.cron_expr,
-        input=write_payload_if(spec.input),
-        context=write_payload_if(spec.context),
+        input=write_payload_if(spec.input if payloads else None),
+        context=write_payload_if(spec.context if payloads else None),
         enabled=record.enabled,
         max_catchup=spec.max_catchup,
         next_fire_at=write_time_if(record.next_at),

@@ -15,6 +15,7 @@ from google.rpc.status_pb2 import Status
 
 from ..core import limits
 from ..core.errors import (
+    INCIDENT,
     AlreadyExists,
     CancelRequested,
     DeadlinePassed,
@@ -33,6 +34,7 @@ from ..core.errors import (
     ServerUnavailable,
     Unavailable,
     Unimplemented,
+    incident_error,
     qualified_name,
 )
 from ..v1 import common_pb2 as pb
@@ -130,10 +132,8 @@ def is_outage(error: BaseException) -> bool:
 def told_of(error: BaseException, *, incident: str = "") -> KagziError:
     """What clients are told instead of an error whose text is not for them; any other error as it is."""
     if is_incident(error):
-        return InternalError(
-            f"internal error, incident {incident or 'unknown'}. The server's log says more under this number.",
-            metadata={"incident": incident},
-        )
+        number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
+        return incident_error(incident or number or "unknown")
     if is_outage(error):
         return ServerUnavailable("the server's database is busy or cannot be reached at the moment. Try again.")
     return cast("KagziError", error)

@@ -16,6 +16,7 @@ class FakeExecution:
         self.abandoned: list[str] = []
         self.cancelled: list[str] = []
         self.paused: list[str] = []
+        self.server_failures: list[str] = []
         self.news_heard = 0
         self.is_open = True
         self._executor = executor
@@ -31,6 +32,10 @@ class FakeExecution:
     def pause(self, reason: str) -> None:
         self.paused.append(reason)
         self._executor.changed.set()
+
+    def server_failed(self, reason: str) -> None:
+        self.server_failures.append(reason)
+        self.port.send(lambda _: self.close()).release.reason = reason
 
     def news(self) -> None:
         self.news_heard += 1

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from kagzi.core.errors import REASON
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_executor import Answers
@@ -59,7 +60,9 @@ async def test_a_step_announced_too_late_for_a_cancellation_is_how_the_run_hears
     execution.port.announce().begin_step.step_id = "s"
     step("s", answers, worker)
     begin, complete = await stream.operations(2)
-    cancelled = common_pb2.ErrorDetail(code=common_pb2.ERROR_CODE_CANCELLED, message="the run is to be cancelled")
+    cancelled = common_pb2.ErrorDetail(
+        code=common_pb2.ERROR_CODE_CANCELLED, message="the run is to be cancelled", metadata={REASON: "enough"}
+    )
     unknown = common_pb2.ErrorDetail(code=common_pb2.ERROR_CODE_PRECONDITION_FAILED, message="never begun")
     stream.say(
         answers=[
@@ -70,5 +73,5 @@ async def test_a_step_announced_too_late_for_a_cancellation_is_how_the_run_hears
     answer = await answers.next()
     assert answer.detail is not None
     assert answer.detail.refused.code == common_pb2.ERROR_CODE_CANCELLED
-    assert execution.cancelled == ["the run is to be cancelled"]
+    assert execution.cancelled == ["enough"]  # why, not in which words it was refused
     assert not execution.abandoned  # it may clean up, and end as cancelled

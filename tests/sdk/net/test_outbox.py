@@ -45,6 +45,35 @@ def complete(port: OutPort, step_id: str, output: bytes = b"1", on_answer: Calla
     operation.complete_step.output.data = output
 
 
+def everything(outbox: Outbox) -> list[bytes]:
+    """What leaves as often as it is asked, if each is answered."""
+    messages: list[bytes] = []
+    while taken := outbox.take():
+        messages += taken
+        for _, _, ids in [run for message in taken for run in read(message)]:
+            for number in ids:
+                outbox.answered(number)
+    return messages
+
+
+def test_few_large_operations_are_sent_before_one_is_answered() -> None:
+    woken = Woken()
+    for name in "abcdefgh":
+        complete(woken.port(name), "s", b"x" * (limits.PAYLOAD_BYTES - 10))
+    sent = [message for _ in range(8) for message in woken.outbox.take()]
+    assert len(sent) == 4
+    complete(woken.port("small"), "s")
+    assert [read(message)[0][0] for message in woken.outbox.take()] == ["small"]
+    wakes = woken.wakes
+    woken.outbox.answered(1)
+    assert woken.wakes == wakes + 1
+    assert [read(message)[0][0] for message in woken.outbox.take()] == ["e"]
+    assert [read(message)[0][0] for message in everything(woken.outbox)] == []
+    for number in (2, 3, 4, 5):
+        woken.outbox.answered(number)
+    assert [read(message)[0][0] for message in everything(woken.outbox)] == ["f", "g", "h"]
+
+
 @given(st.binary(max_size=70_000))
 def test_a_field_is_what_protobuf_writes(data: bytes) -> None:
     assert field(b"\x0a", data or b"x") == Payload(data=data or b"x").SerializeToString()
@@ -85,11 +114,12 @@ def test_messages_are_cut_between_runs_and_between_operations() -> None:
     for n in range(5):
         complete(a, f"s{n}", big)
     complete(b, "s", big)
-    messages = woken.outbox.take()
+    messages = everything(woken.outbox)
     assert [read(message) for message in messages] == [
         [("a", 1, [1, 2])],
         [("a", 1, [3, 4])],
-        [("a", 1, [5]), ("b", 1, [6])],
+        [("a", 1, [5])],
+        [("b", 1, [6])],
     ]
     assert all(len(message) <= limits.MESSAGE_SOFT_BYTES for message in messages)
 
@@ -98,7 +128,32 @@ def test_a_single_operation_may_be_bigger_than_a_message() -> None:
     woken = Woken()
     complete(woken.port("a"), "s", b"x" * (limits.PAYLOAD_BYTES - 10))
     complete(woken.port("b"), "s")
-    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])], [("b", 1, [2])]]
+    assert [read(message) for message in woken.outbox.take()] == [[("b", 1, [2])], [("a", 1, [1])]]
+
+
+def test_large_operations_leave_one_by_one_and_let_others_pass() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    big = b"x" * (limits.PAYLOAD_BYTES - 10)
+    complete(a, "s1", big)
+    complete(a, "s2", big)
+    complete(a, "s3")  # stays behind what its run said before
+    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])]]
+    complete(b, "s1")
+    complete(a, "s4")
+    assert [read(message) for message in woken.outbox.take()] == [[("b", 1, [4])], [("a", 1, [2])]]
+    assert [read(message) for message in everything(woken.outbox)] == [[("a", 1, [3])], [("a", 1, [5])]]
+    assert woken.wakes >= 4
+
+
+def test_what_a_lost_run_had_not_sent_is_forgotten() -> None:
+    woken = Woken()
+    a, b = woken.port("a"), woken.port("b")
+    for port in (a, b):
+        complete(port, "s1", b"x" * (limits.PAYLOAD_BYTES - 10))
+    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])]]
+    woken.outbox.drop(b)
+    assert woken.outbox.take() == []
 
 
 def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
@@ -109,13 +164,13 @@ def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
     (first,) = woken.outbox.take()
     complete(a, "s2")
     (second,) = woken.outbox.take()
-    assert woken.outbox.unanswered() == [first, second]
+    assert [message.data for message in woken.outbox.unanswered()] == [first, second]
     assert woken.outbox.answered(1) is not None
     assert woken.outbox.answered(3) is not None
-    assert woken.outbox.unanswered() == [first]
+    assert [message.data for message in woken.outbox.unanswered()] == [first]
     assert woken.outbox.answered(2) is not None
     assert woken.outbox.answered(2) is None  # a repeated answer
-    assert woken.outbox.unanswered() == []
+    assert [message.data for message in woken.outbox.unanswered()] == []
 
 
 def test_what_concerns_a_lost_run_only_is_not_sent_again() -> None:
@@ -129,7 +184,7 @@ def test_what_concerns_a_lost_run_only_is_not_sent_again() -> None:
     woken.outbox.drop(a)
     a.is_open = False
     assert woken.outbox.take() == []
-    assert woken.outbox.unanswered() == [only_b]
+    assert [message.data for message in woken.outbox.unanswered()] == [only_b]
     assert only_a != only_b
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument, LeaseLost, Unavailable
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
@@ -196,6 +197,19 @@ async def test_an_announcement_that_can_never_be_accepted_fails_the_run(server: 
     assert execution.abandoned == ["50,000 steps"]
 
 
+async def test_an_announcement_that_the_server_failed_on_hands_the_run_back(server: FakeServer, worker: Worker) -> None:
+    stream = await welcomed(worker, server)
+    stream.say(tasks=[task()])
+    (execution,) = await worker.executor.accepted(1)
+    execution.port.announce().begin_step.step_id = "s"
+    (operation,) = await stream.operations(1)
+    refused = common_pb2.ErrorDetail(code=common_pb2.ERROR_CODE_INTERNAL, message="incident 4711")
+    stream.say(answers=[pb.OperationAnswer(id=operation.id, refused=refused)])
+    (release,) = await stream.operations(1)
+    assert release.WhichOneof("kind") == "release"
+    assert (execution.server_failures, execution.abandoned) == (["incident 4711"], [])
+
+
 async def test_what_the_server_could_not_record_now_is_sent_again(server: FakeServer, worker: Worker) -> None:
     stream = await welcomed(worker, server)
     stream.say(tasks=[task()])
@@ -320,3 +334,30 @@ async def test_a_history_of_a_lost_run_is_refused(server: FakeServer, worker: Wo
     (execution,) = await worker.executor.accepted(1)
     with pytest.raises(LeaseLost):
         await execution.port.fetch_history(0)
+
+
+async def test_an_answer_that_is_too_large_costs_its_run_and_not_the_others(
+    server: FakeServer, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that does not cut its answers. The stream breaks; whose answer it is shows when messages are sent again one by one."""
+    too_large = pb.NotParked(results=[pb.HistoryStep(output=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))])
+    stream = await welcomed(worker, server)
+    stream.say(tasks=[task("small"), task("large")])
+    small, large = await worker.executor.accepted(2)
+    answers = Answers()
+    large.port.send(answers).park.stay = True
+    [asked] = await stream.operations(1)
+    step("s", answers, worker, 0)
+    stream.say(answers=[pb.OperationAnswer(id=asked.id, not_parked=too_large)])
+    stream, _ = await again(server)
+    [asked_again] = await stream.operations(1)
+    assert asked_again.id == asked.id
+    stream.say(answers=[pb.OperationAnswer(id=asked.id, not_parked=too_large)])
+    stream, hello = await again(server)
+    assert [held.run_id for held in hello.hello.held] == ["small"]
+    [other] = await stream.operations(1)
+    stream.acknowledge(other)
+    assert (await answers.next()).seq == 1
+    assert large.abandoned == ["an answer was too large to be read"]
+    assert not small.abandoned
+    assert any("run large" in message for message in caplog.messages)

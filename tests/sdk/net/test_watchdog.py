@@ -60,6 +60,7 @@ def watchdog(server: Heartbeats, *, limit_s: float = 60.0) -> Watchdog:
         "w1",
         "default",
         proofs=lambda: [PROOF],
+        on_renewed=lambda at: None,
         open_channel=server.channel,
         lease_ms=LEASE_MS,
         heartbeat_ms=LEASE_MS // 3,
@@ -133,7 +134,13 @@ async def test_a_server_that_cannot_be_reached_does_not_end_the_watch(
         return grpc.insecure_channel("127.0.0.1:1") if len(calls) == 1 else heartbeats.channel()[0], ()
 
     dog = Watchdog(
-        "w1", "default", proofs=lambda: [PROOF], open_channel=open_channel, lease_ms=LEASE_MS, heartbeat_ms=50
+        "w1",
+        "default",
+        proofs=lambda: [PROOF],
+        on_renewed=lambda at: None,
+        open_channel=open_channel,
+        lease_ms=LEASE_MS,
+        heartbeat_ms=50,
     )
     dog.start()
     try:

@@ -6,7 +6,9 @@ a test skips with `advance`.
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from kagzi.core.outcomes import Begun, Outcome, Recorded, Refused
 from kagzi.core.records import ClaimedRun, HistoryPage, Lease, Payload, RunKey
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.executor import Executor
+from kagzi.sdk.lease_clock import LeaseClock
 from kagzi.sdk.ports import Answer, Execution, OnAnswer
 from kagzi.sdk.registry import AnyWorkflow, Registry
 from kagzi.v1 import worker_pb2 as pb
@@ -44,6 +47,8 @@ class FakePort:
         self.closed = asyncio.Event()
         self.was_cut = asyncio.Event()
         self.sends = 0
+        self.accepted_at = server.monotonic()
+        self.asked_at = -math.inf
         self._cut_after = cut_after
         self._lose_last_answer = lose_last_answer
         self._commits = 0
@@ -66,6 +71,12 @@ class FakePort:
         operation = pb.Operation()
         self._queue.append((operation, on_answer))
         return operation
+
+    def lease_is_over(self) -> bool:
+        return self._server.clock is not None and self._server.clock.is_over(self.accepted_at, self.asked_at)
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        return partial(setattr, self, "asked_at", self._server.monotonic())
 
     async def fetch_history(self, after: int) -> Sequence[pb.HistoryStep]:
         await asyncio.sleep(0)
@@ -107,9 +118,7 @@ class FakePort:
             self._commits += 1
             cut = self._cut_after is not None and self._commits >= self._cut_after
             if on_answer is None and isinstance(outcome, Refused):
-                assert outcome.error.code is ErrorCode.CANCELLED, outcome
-                assert self.execution is not None
-                self.execution.cancel(outcome.error.message)
+                self._announcement_refused(outcome.error)
             if on_answer is not None and not (cut and self._lose_last_answer):
                 answers.append((on_answer, self._answer(outcome)))
             if cut:
@@ -117,6 +126,15 @@ class FakePort:
         for on_answer, answer in answers:
             if not self.closed.is_set():
                 on_answer(answer)
+
+    def _announcement_refused(self, error: ErrorDetail) -> None:
+        assert self.execution is not None
+        if error.code is ErrorCode.INTERNAL:
+            self._queue.clear()
+            self.execution.server_failed(error.message)
+        else:
+            assert error.code is ErrorCode.CANCELLED, error
+            self.execution.cancel(error.message)
 
     def _apply(self, operation: pb.Operation) -> Outcome | None:
         """None: the worker is cut off just before or just after it."""
@@ -145,6 +163,7 @@ class FakeServer(Operations):
         self.executor = self.new_executor()
         self.runs: list[FakeRun] = []
         self.messages = 0
+        self.clock: LeaseClock | None = None  # None: leases never end by themselves
         self.broken: list[Exception] = []  # rules that a worker broke
         self.refuse: Callable[[Any], ErrorDetail | None] = lambda command: None
         self.moment: Callable[[FakePort, str], None] = lambda port, what: None  # just before and after each commit
@@ -166,6 +185,10 @@ class FakeServer(Operations):
 
     def advance(self, seconds: float) -> None:
         self._skipped_us += int(seconds * 1_000_000)
+
+    def monotonic(self) -> float:
+        """By the worker's clock."""
+        return self.loop.time() if self.clock is None else self.clock.now()
 
     def later(self, passes: int, action: Callable[[], None]) -> None:
         if passes <= 0:

@@ -362,11 +362,14 @@ class Operations:
 
     def _park(self, run: FakeRun, command: Park) -> Outcome:
         self._fire_due(run)
-        come = tuple(step for step in run.steps.values() if step.seq > command.known_seq)
+        news = (step for step in run.steps.values() if step.seq > command.known_seq)
+        come = tuple(sorted(news, key=lambda step: step.seq))
         waiting = [step for step in run.steps.values() if not step.seq]
         times = [at for step in waiting if (at := step.wake_at or step.retry_at) is not None]
         if command.stay or come or any(at <= self.now for at in times):
-            return NotParked(self.now, come)
+            return NotParked(
+                self.now, come[:1], more=len(come) > 1
+            )  # pages of one: every run shows that they are joined
         external = any(step.kind in (StepKind.SIGNAL, StepKind.CHILD) for step in waiting)
         assert times or external, "nothing to wait for"
         assert set(command.waits) <= set(run.steps), command.waits

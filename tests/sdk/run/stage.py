@@ -57,7 +57,7 @@ class Stage:
         self.crashes = 0
         self._crashed = False
         self._ports: list[FakePort] = []
-        self.world.before_body = self._before_body
+        self.world.before_body = self.before_body
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class Stage:
                 each.was_cut.set()
             self.server.news.set()
 
-    def _before_body(self, body: Body) -> None:
+    def before_body(self, body: Body) -> None:
         run = self._run(body.run_id)
         step = run.steps.get(body.step_id)
         assert step is None or not step.seq, f"{body} runs although its result is recorded"
@@ -95,11 +95,13 @@ class Stage:
             async with asyncio.timeout(FOR_EVER_S):
                 while not self.root.status.ended and not self.server.broken:
                     self.server.news.clear()
+                    if self.root.status is RunStatus.PAUSED:
+                        self.on_pause()
                     self._claim_all()
                     if not self._crashed and not self.server.broken:
                         await self._wait()
                     if self._crashed:
-                        await self._bury_worker()
+                        await self.bury_worker()
             assert not self.server.broken, self.server.broken
         except (AssertionError, TimeoutError, RuntimeError) as error:
             error.add_note(f"{self._script}: {self.moments[-12:]}\n{self.player.program}\n{self.root.log}")
@@ -109,6 +111,10 @@ class Stage:
             await self._empty_worker()
         result = self.root.result if self.root.status is RunStatus.COMPLETED else None
         return Ending(self.root.status, result, list(self.moments))
+
+    def on_pause(self) -> None:
+        """The code does not fit the history."""
+        raise AssertionError(self.root.problem)
 
     def _claim_all(self) -> None:
         for run in list(self.server.runs):
@@ -137,7 +143,7 @@ class Stage:
                 if run.status is RunStatus.SLEEPING and run.due_at is not None and run.due_at <= self.server.now:
                     run.become(RunStatus.PENDING)
 
-    async def _bury_worker(self) -> None:
+    async def bury_worker(self) -> None:
         self._crashed = False
         for port in self._ports:
             if not port.closed.is_set() and port.execution is not None:

@@ -1,5 +1,7 @@
 """Code that does not fit the history: the run is paused and says where, instead of doing something else."""
 
+import asyncio
+import contextlib
 import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,13 +9,16 @@ from typing import Any
 import pytest
 
 from kagzi.core.errors import ErrorKind
-from kagzi.core.states import RunStatus
+from kagzi.core.records import HistoryStep
+from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.lint import KagziWarning, findings
 from kagzi.sdk.registry import Registry
+from kagzi.sdk.signals import Signal
 from kagzi.sdk.workflow import Workflow, workflow
 
 from .fake import FakeRun, FakeServer, fake_server
+from .programs import small_child
 
 Code = Callable[[Context], Awaitable[Any]]
 ran: list[str] = []
@@ -32,7 +37,7 @@ async def deploy(old: Code, new: Code) -> tuple[FakeServer, FakeRun]:
         return await deployed[0](ctx)
 
     flow: Workflow[None, Any] = Workflow(evolving)
-    async with fake_server(flow, kept_runs_max=0, build_id="b2") as server:
+    async with fake_server(flow, small_child, kept_runs_max=0, build_id="b2") as server:
         run = server.start(flow)
         server.claim(run)
         await server.until_left(run)
@@ -135,6 +140,224 @@ async def test_steps_of_branches_that_were_given_up_are_no_divergence() -> None:
     assert run.status is RunStatus.SLEEPING
     assert run.problem is None
     assert run.steps["race"].seq
+
+
+# --- calls that moved -----------------------------------------------------------------------------------------------------------
+
+
+async def charged(ctx: Context) -> str:
+    await ctx.step("charge").run(do, "charge")
+    await ctx.sleep("night", "8h")
+    return await ctx.step("ship").run(do, "ship")
+
+
+async def charge_in_gather(ctx: Context) -> str:
+    async def one() -> str:
+        return await ctx.step("charge").run(do, "charge")  # the line that is named
+
+    await asyncio.gather(one())
+    await ctx.sleep("night", "8h")
+    return await ctx.step("ship").run(do, "ship")
+
+
+async def charge_in_task(ctx: Context) -> str:
+    await asyncio.create_task(ctx.step("charge").run(do, "charge"))  # it keeps the identity of its call
+    await ctx.sleep("night", "8h")
+    return await ctx.step("ship").run(do, "ship")
+
+
+async def charge_in_helper(ctx: Context) -> str:
+    async def helper() -> str:
+        return await ctx.step("charge").run(do, "charge")
+
+    await helper()
+    await ctx.sleep("night", "8h")
+    return await ctx.step("ship").run(do, "ship")
+
+
+async def test_a_step_that_moved_into_a_gather_does_not_run_a_second_time() -> None:
+    _, run = await deploy(charged, charge_in_gather)
+    line = charge_in_gather.__code__.co_firstlineno + 2
+    assert_paused(
+        run, f"step 'task[1]/charge' at {__file__}:{line} is new", "'charge'", "'night'", "was moved", "ctx.changed"
+    )
+    assert set(run.steps) == {"charge", "night"}, "the code that does not fit recorded something"
+
+
+@pytest.mark.parametrize("code", [charge_in_task, charge_in_helper])
+async def test_a_call_that_keeps_its_identity_may_move(code: Code) -> None:
+    _, run = await deploy(charged, code)
+    assert run.status is RunStatus.COMPLETED
+    assert ran == ["ship"]
+
+
+async def test_the_first_code_goes_on_after_one_that_did_not_fit() -> None:
+    server, run = await deploy(charged, charge_in_gather)
+    server.executor = server.new_executor()
+    server.resume(run)
+    await server.finish(run)
+    assert run.result == "ship"
+    assert ran == ["ship"]
+    server.executor.close()
+
+
+@pytest.mark.parametrize("kind", ["sleep", "wait", "child", "race", "changed"])
+async def test_nothing_else_is_recorded_by_code_that_does_not_fit(kind: str) -> None:
+    async def first(ctx: Context) -> None:
+        if kind == "sleep":
+            await ctx.sleep("other", "1h")
+        elif kind == "wait":
+            await ctx.wait_for(Signal("go", int))
+        elif kind == "child":
+            await ctx.start_child(small_child, False)
+        elif kind == "race":
+            await ctx.race(asyncio.sleep(0), asyncio.sleep(0))
+        else:
+            assert not ctx.changed("it")
+            await ctx.step("new").run(do, "new")
+
+    async def other(ctx: Context) -> None:
+        await asyncio.gather(first(ctx))
+        await ctx.step("a").run(do, "a")
+
+    _, run = await deploy(original, other)
+    assert_paused(run, "is new to this run", "'a'")
+    assert set(run.steps) == {"a", "b", "night"}
+
+
+async def test_a_step_that_was_begun_is_missed_too() -> None:
+    """Its body may have run."""
+    blocked = asyncio.Event()
+
+    async def forever() -> None:
+        await blocked.wait()
+
+    async def old(ctx: Context) -> None:
+        await ctx.step("charge").run(forever)
+
+    async def moved(ctx: Context) -> None:
+        async def one() -> None:
+            await ctx.step("charge").run(do, "charge")
+
+        await asyncio.gather(one())
+
+    deployed = [old]
+
+    async def evolving(ctx: Context) -> None:
+        await deployed[0](ctx)
+
+    flow: Workflow[None, Any] = Workflow(evolving)
+    async with fake_server(flow) as server:
+        ran.clear()
+        run = server.start(flow)
+        port = server.claim(run)
+        run.steps["charge"] = HistoryStep(
+            step_id="charge", kind=StepKind.FUNCTION, status=StepStatus.RUNNING, begun_seq=run.next_seq()
+        )
+        assert port.execution is not None
+        port.execution.abandon("killed")
+        deployed[0] = moved
+        server.claim(run)
+        await server.until_left(run)
+        assert_paused(run, "step 'task[1]/charge' at", "'charge' (begun)")
+
+
+async def test_a_new_step_at_the_end_of_a_branch_needs_changed_and_changed_says_no() -> None:
+    async def branch(ctx: Context, new: bool) -> None:
+        await ctx.step("in branch").run(do, "in branch")
+        if new and ctx.changed("new"):
+            await ctx.step("new").run(do, "new")
+
+    async def old(ctx: Context) -> None:
+        await asyncio.gather(branch(ctx, False))
+        await ctx.step("after").run(do, "after")
+        await ctx.sleep("night", "8h")
+
+    async def new(ctx: Context) -> None:
+        await asyncio.gather(branch(ctx, True))
+        await ctx.step("after").run(do, "after")
+        await ctx.sleep("night", "8h")
+
+    _, run = await deploy(old, new)
+    assert run.status is RunStatus.COMPLETED, run.problem
+    assert not ran
+
+
+# --- what must not be taken for divergence ----------------------------------------------------------------------------------------
+
+
+async def test_a_first_execution_waits_for_what_is_outside_kagzi(caplog: pytest.LogCaptureFixture) -> None:
+    async def patient(ctx: Context) -> list[str]:
+        async def slow() -> str:
+            await asyncio.sleep(1.5)  # foreign; real time is the subject
+            return await ctx.step("slow").run(do, "slow")
+
+        async def late() -> str:
+            await ctx.sleep("night", "8h")
+            return await ctx.step("late").run(do, "late")
+
+        return list(await asyncio.gather(slow(), late()))
+
+    _, run = await deploy(patient, patient)
+    assert run.status is RunStatus.COMPLETED, run.problem
+    assert ran == ["late"]
+    assert "step 'task[2]/late' is held back" in caplog.text
+    assert "waits for something outside Kagzi" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["timeout", "wait_for"])
+@pytest.mark.parametrize("what", ["queue", "wait", "step"])
+async def test_a_first_execution_waits_for_a_timer_around_a_wait(how: str, what: str) -> None:
+    never: asyncio.Event = asyncio.Event()
+
+    async def impatient(ctx: Context) -> list[str]:
+        async def wait() -> object:
+            if what == "queue":
+                return await asyncio.Queue[int]().get()
+            if what == "wait":
+                return await ctx.wait_for(Signal("go", int))
+            return await ctx.step("hangs").run(never.wait)
+
+        async def limited() -> str:
+            with contextlib.suppress(TimeoutError):
+                if how == "timeout":
+                    async with asyncio.timeout(0.05):
+                        await wait()
+                else:
+                    await asyncio.wait_for(wait(), 0.05)
+            return await ctx.step("fallback").run(do, "fallback")
+
+        async def late() -> str:
+            await ctx.sleep("a moment", "500ms")  # so that the run does not leave before the timer goes off
+            await ctx.sleep("night", "8h")
+            return await ctx.step("late").run(do, "late")
+
+        return list(await asyncio.gather(limited(), late()))
+
+    _, run = await deploy(impatient, impatient)
+    assert run.status is RunStatus.COMPLETED, run.problem
+    assert ran == ["late"]
+
+
+async def test_a_timer_longer_than_the_run_is_old_explains_nothing() -> None:
+    async def new(ctx: Context) -> Any:
+        async with asyncio.timeout(365 * 86_400):
+            return await charge_in_gather(ctx)
+
+    _, run = await deploy(charged, new)
+    assert_paused(run, "step 'task[1]/charge'")
+
+
+async def test_code_that_waits_for_what_was_given_up_does_not_wait_for_ever() -> None:
+    async def racing(ctx: Context) -> None:
+        await ctx.race(ctx.wait_for(Signal("go", int)), ctx.step("x").run(do, "x"))
+        await ctx.sleep("night", "8h")
+
+    async def waiting(ctx: Context) -> None:
+        await ctx.wait_for(Signal("go", int))
+
+    _, run = await deploy(racing, waiting)
+    assert_paused(run, "waits for the recorded signal 'go'", "gave that up", f"{__file__}:")
 
 
 def test_lint_names_what_replay_would_not_survive() -> None:

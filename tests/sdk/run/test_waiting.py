@@ -13,7 +13,7 @@ from kagzi.sdk.context import Context
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.workflow import workflow
 
-from .fake import FakeServer, fake_server
+from .fake import FakePort, FakeServer, fake_server
 
 KEPT = pytest.mark.parametrize("kept", [0, 10], ids=["unwound", "kept"])
 
@@ -310,9 +310,20 @@ async def test_a_server_that_will_not_park_the_run_is_not_asked_again_at_once() 
 
     async with fake_server(w) as server:
         run = server.start(w)
-        run.steps["stray"] = HistoryStep(
-            step_id="stray", kind=StepKind.FUNCTION, status=StepStatus.PENDING, begun_seq=1, attempt=2, retry_at=1
-        )
+
+        def stray(_: FakePort, what: str) -> None:
+            """A retry that is due and of which this worker does not know."""
+            if what == "after sleep":
+                run.steps["stray"] = HistoryStep(
+                    step_id="stray",
+                    kind=StepKind.FUNCTION,
+                    status=StepStatus.PENDING,
+                    begun_seq=1,
+                    attempt=2,
+                    retry_at=1,
+                )
+
+        server.moment = stray
         server.claim(run)
         await asyncio.sleep(0.2)  # real time is the subject
         assert run.log == ["BeginSleep night", "Park"]

@@ -1,7 +1,6 @@
 """The main verbs of a store, told with dictionaries: small enough to be believed, exact enough to be compared with.
 
-For each command the model answers what may happen: one or more shapes of the outcome, each with the change that goes with it.
-More than one is allowed only where the promise leaves the choice free; the state after it is always compared exactly.
+For each command the model answers what happens: the shape of the outcome, and the change that goes with it.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from tests.support.seams import LoadedDice
 
 Shape = tuple[object, ...]
 Change = Callable[[], object]
-Choices = dict[Shape, Change]
+Expected = tuple[Shape, Change]
 
 LOST: Shape = ("LeaseLost",)
 REFUSED: Shape = ("Refused", ErrorCode.PRECONDITION_FAILED)
@@ -62,10 +61,18 @@ class Step:
     output: bytes | None = None
     retry_at: int | None = None
     wake_at: int | None = None
+    failures: dict[int, tuple[Lease, int]] = field(default_factory=dict[int, tuple[Lease, int]])
+    """Attempts that were followed by another: who said so, and when the next one was due."""
 
     @property
     def finished(self) -> bool:
         return self.status in (StepStatus.COMPLETED, StepStatus.FAILED)
+
+    def failed_under(self, attempt: int) -> Lease | None:
+        return self.failures[attempt][0] if attempt in self.failures else None
+
+    def is_result_of(self, command: c.BeginStep | c.CompleteStep | c.FailStep) -> bool:
+        return self.finished and self.lease == command.lease and command.attempt in (0, self.attempt)
 
 
 @dataclass
@@ -80,6 +87,7 @@ class Run:
     attempt: int = 1
     lost_leases: int = 0
     due_at: int | None = None
+    retrying: bool = False  # it sleeps until its own next try
     steps: dict[str, Step] = field(default_factory=dict[str, Step])
 
     @property
@@ -93,22 +101,27 @@ class Run:
     def pend(self, now: int) -> None:
         self.status, self.ready_at, self.due_at = RunStatus.PENDING, now, None
 
-    def finish_due_sleeps(self, now: int) -> None:
+    def take(self, now: int) -> None:
+        """PENDING by nobody's word: nothing that its last holder repeats is taken for its own."""
+        self.pend(now)
+        self.lease = Lease(self.lease.counter, 0)
+
+    def finish_due_sleeps(self, now: int, lease: Lease | None = None) -> None:
+        """Their holder has asked, or nobody."""
         for step in self.open_sleeps.values():
             if step.wake_at is not None and step.wake_at <= now:
-                step.status = StepStatus.COMPLETED
+                step.status, step.lease = StepStatus.COMPLETED, lease or step.lease
                 self.lost_leases = 0
 
 
-def expect(run: Run | None, command: c.Command, now: int) -> Choices:
-    """What may become of a worker's command."""
+def expect(run: Run | None, command: c.Command, now: int) -> Expected:
+    """What becomes of a worker's command."""
     assert not isinstance(command, c.StartRun)
     if run is None:
-        return {("RunNotFound",): nothing}
-    holds = run.lease == command.lease
-    if not (holds and run.status == RunStatus.RUNNING):
-        # Nothing changes. What was recorded under this very lease may be told again; other leases learn nothing new.
-        return dict.fromkeys([LOST, *_repeats(run, command, holds)], nothing)
+        return ("RunNotFound",), nothing
+    if not (run.lease == command.lease and run.status == RunStatus.RUNNING):
+        # Nothing changes. What was recorded under this very lease is told again; others learn nothing.
+        return _repeat(run, command) or LOST, nothing
     match command:
         case c.BeginStep():
             return _begin(run, command, now)
@@ -126,128 +139,139 @@ def expect(run: Run | None, command: c.Command, now: int) -> Choices:
             return _close(run, command, now)
 
 
-def _repeats(run: Run, command: c.Command, holds: bool) -> list[Shape]:
+def _repeat(run: Run, command: c.Command) -> Shape | None:
     if isinstance(command, c.Park | c.CompleteRun | c.FailRun | c.CancelRun | c.ReleaseRun):
-        if not holds:
-            return []
-        if isinstance(command, c.Park):
-            return [("Parked", run.due_at)]
-        return [("RunClosed", run.status, at) for at in (run.due_at, run.ready_at)]
+        return _repeated_end(run, command) if run.lease == command.lease else None
     assert not isinstance(command, c.StartRun)
     step = run.steps.get(command.step_id)
-    if step is None or step.lease != command.lease:
-        return []
-    known: Shape = ("Known", step.status, step.attempt)
+    if step is None:
+        return None
     match command:
         case c.BeginStep():
-            return [known, ("Begun", command.attempt or step.attempt), REFUSED]
-        case c.BeginSleep() | c.FinishSleep():
-            return [("TimerSet", step.wake_at), ("Recorded",), known, REFUSED]
+            return _repeated_begin(step, command)
         case c.CompleteStep():
-            return (
-                [("Recorded",), REFUSED]
-                if step.status == StepStatus.COMPLETED
-                else [REFUSED, ("StepFailed", step.attempt)]
-            )
+            return _repeated_completion(step, command)
+        case c.FailStep():
+            return _repeated_failure(step, command)
         case _:
-            return [
-                ("StepFailed", step.attempt),
-                ("RetryScheduled", step.attempt, step.retry_at),
-                REFUSED,
-                ("Recorded",),
-            ]
+            return _repeated_sleep(step, command)
 
 
-def _begin(run: Run, command: c.BeginStep, now: int) -> Choices:
+def _repeated_end(run: Run, command: c.Command) -> Shape | None:
+    match command:
+        case c.Park():
+            return ("Parked", run.due_at) if run.status == RunStatus.SLEEPING else None
+        case c.ReleaseRun():
+            return ("RunClosed", run.status, None) if run.status == RunStatus.PENDING else None
+        case c.FailRun() if run.status == RunStatus.SLEEPING and run.retrying:
+            return ("RunClosed", run.status, run.due_at)
+        case _:
+            return ("RunClosed", run.status, None) if run.status.ended else None
+
+
+def _repeated_begin(step: Step, command: c.BeginStep) -> Shape | None:
+    if step.failed_under(command.attempt) == command.lease:
+        return ("Begun", command.attempt)
+    return _known(step) if step.is_result_of(command) and step.kind == StepKind.FUNCTION else None
+
+
+def _repeated_completion(step: Step, command: c.CompleteStep) -> Shape | None:
+    done = step.kind == StepKind.FUNCTION and step.status == StepStatus.COMPLETED
+    return ("Recorded",) if done and step.is_result_of(command) else None
+
+
+def _repeated_failure(step: Step, command: c.FailStep) -> Shape | None:
+    if step.status == StepStatus.FAILED and step.is_result_of(command):
+        return ("StepFailed", step.attempt)
+    attempt = command.attempt or (step.attempt - 1 if step.status == StepStatus.PENDING else 0)
+    if step.failed_under(attempt) != command.lease:
+        return None
+    return ("RetryScheduled", attempt + 1, step.failures[attempt][1])
+
+
+def _repeated_sleep(step: Step, command: c.Command) -> Shape | None:
+    assert isinstance(command, c.BeginSleep | c.FinishSleep)
+    if step.kind != StepKind.SLEEP or step.lease != command.lease:
+        return None
+    if step.finished:
+        return ("Recorded",)
+    return ("TimerSet", step.wake_at) if isinstance(command, c.BeginSleep) else None
+
+
+def _known(step: Step) -> Shape:
+    return ("Known", step.status, step.attempt)
+
+
+def _begin(run: Run, command: c.BeginStep, now: int) -> Expected:
     step = run.steps.get(command.step_id)
     if step is None:
         if command.attempt > 1:
-            return {REFUSED: nothing}
+            return REFUSED, nothing
         policy = command.retry or SERVER_DEFAULT
         new = Step(StepKind.FUNCTION, command.lease, policy=policy)
-        return {("Begun", 1): lambda: run.steps.__setitem__(command.step_id, new)}
+        return ("Begun", 1), lambda: run.steps.__setitem__(command.step_id, new)
     if step.kind != StepKind.FUNCTION:
-        return {REFUSED: nothing}
-    known: Shape = ("Known", step.status, step.attempt)
-    current = command.attempt in (0, step.attempt)
+        return REFUSED, nothing
+    if (repeated := _repeated_begin(step, command)) is not None:
+        return repeated, nothing
     if step.finished:
-        return {known: nothing} if current else {known: nothing, REFUSED: nothing, ("Begun", command.attempt): nothing}
-    if not current:
-        repeat = step.lease == command.lease and command.attempt < step.attempt
-        return {known: nothing, ("Begun", command.attempt): nothing} if repeat else {REFUSED: nothing}
+        return _known(step), nothing
+    if command.attempt not in (0, step.attempt):
+        return REFUSED, nothing
     if command.attempt == 0 and step.retry_at is not None and step.retry_at > now:
-        return {known: nothing}
+        return _known(step), nothing
 
     def begin() -> None:
         step.status, step.lease, step.retry_at = StepStatus.RUNNING, command.lease, None
 
-    return {("Begun", step.attempt): begin}
+    return ("Begun", step.attempt), begin
 
 
-def _complete(run: Run, command: c.CompleteStep) -> Choices:
+def _complete(run: Run, command: c.CompleteStep) -> Expected:
     step = run.steps.get(command.step_id)
     if step is None or step.kind != StepKind.FUNCTION:
-        return {REFUSED: nothing}
-    if command.attempt not in (0, step.attempt):
-        # Of an attempt that failed, that may be told again.
-        return {REFUSED: nothing, ("RetryScheduled", command.attempt + 1, step.retry_at): nothing}
-    if step.status == StepStatus.COMPLETED:
-        mine = step.lease == command.lease
-        return {("Recorded",): nothing} if mine else {REFUSED: nothing, ("Recorded",): nothing}
-    if step.status == StepStatus.FAILED:
-        return {REFUSED: nothing, ("StepFailed", step.attempt): nothing}
-    if step.status == StepStatus.PENDING:
-        return {REFUSED: nothing}
+        return REFUSED, nothing
+    if (repeated := _repeated_completion(step, command)) is not None:
+        return repeated, nothing
+    if step.status != StepStatus.RUNNING or command.attempt not in (0, step.attempt):
+        return REFUSED, nothing
 
     def complete() -> None:
         step.status, step.output, step.lease = StepStatus.COMPLETED, command.output.data, command.lease
         run.lost_leases = 0
 
-    # The step was begun under an older lease: the newer holder should have begun it again.
-    return {("Recorded",): complete} if step.lease == command.lease else {("Recorded",): complete, REFUSED: nothing}
+    return ("Recorded",), complete  # also of an attempt that was begun under an older lease
 
 
-def _fail(run: Run, command: c.FailStep, now: int) -> Choices:
+def _fail(run: Run, command: c.FailStep, now: int) -> Expected:
     step = run.steps.get(command.step_id)
     if step is None or step.kind != StepKind.FUNCTION:
-        return {REFUSED: nothing}
-    mine = step.lease == command.lease
-    if step.status == StepStatus.PENDING:
-        again: Shape = ("RetryScheduled", step.attempt, step.retry_at)
-        if mine and command.attempt == step.attempt - 1:
-            return {again: nothing}
-        return {REFUSED: nothing, again: nothing} if command.attempt == 0 else {REFUSED: nothing}
-    if command.attempt not in (0, step.attempt):
-        # A failure that was followed by another attempt is in the archive: to be told again, or refused.
-        return {REFUSED: nothing, ("RetryScheduled", command.attempt + 1, step.retry_at): nothing}
-    if step.status == StepStatus.FAILED:
-        final: Shape = ("StepFailed", step.attempt)
-        return {final: nothing} if mine else {final: nothing, REFUSED: nothing}
-    if step.status == StepStatus.COMPLETED:
-        return {REFUSED: nothing, ("Recorded",): nothing}
+        return REFUSED, nothing
+    if (repeated := _repeated_failure(step, command)) is not None:
+        return repeated, nothing
+    if step.status != StepStatus.RUNNING or command.attempt not in (0, step.attempt):
+        return REFUSED, nothing
     decision = after_failure(step.policy, step.attempt, command.error, now, dice=LoadedDice())
 
     def fail() -> None:
         step.lease, run.lost_leases = command.lease, 0
         if isinstance(decision, RetryAt):
+            step.failures[step.attempt] = command.lease, decision.at
             step.status, step.attempt, step.retry_at = StepStatus.PENDING, decision.attempt, decision.at
         else:
             step.status = StepStatus.FAILED
 
-    told: Shape = (
-        ("RetryScheduled", decision.attempt, decision.at)
-        if isinstance(decision, RetryAt)
-        else ("StepFailed", step.attempt)
-    )
-    return {told: fail} if mine else {told: fail, REFUSED: nothing}
+    if isinstance(decision, RetryAt):
+        return ("RetryScheduled", decision.attempt, decision.at), fail
+    return ("StepFailed", step.attempt), fail
 
 
-def _sleep(run: Run, command: c.BeginSleep, now: int) -> Choices:
+def _sleep(run: Run, command: c.BeginSleep, now: int) -> Expected:
     step = run.steps.get(command.step_id)
     if step is not None and step.kind != StepKind.SLEEP:
-        return {REFUSED: nothing}
+        return REFUSED, nothing
     if step is not None and step.finished:
-        return {("Recorded",): nothing, ("Known", step.status, 1): nothing}
+        return ("Recorded",), nothing
     wake_at = step.wake_at if step else command.until if command.until is not None else now + (command.duration_us or 0)
     assert wake_at is not None
     over = wake_at <= now
@@ -256,68 +280,67 @@ def _sleep(run: Run, command: c.BeginSleep, now: int) -> Choices:
         found = run.steps.setdefault(command.step_id, Step(StepKind.SLEEP, command.lease, wake_at=wake_at))
         found.status = StepStatus.COMPLETED if over else StepStatus.RUNNING
         if over:
-            run.lost_leases = 0
+            run.lost_leases, found.lease = 0, command.lease
 
-    return {("Recorded",) if over else ("TimerSet", wake_at): begin}
+    return ("Recorded",) if over else ("TimerSet", wake_at), begin
 
 
-def _finish(run: Run, command: c.FinishSleep, now: int) -> Choices:
+def _finish(run: Run, command: c.FinishSleep, now: int) -> Expected:
     step = run.steps.get(command.step_id)
     if step is None or step.kind != StepKind.SLEEP:
-        return {REFUSED: nothing}
+        return REFUSED, nothing
     if step.finished:
-        return {("Recorded",): nothing}
+        return ("Recorded",), nothing
     assert step.wake_at is not None
     if step.wake_at > now:
-        return {("TimerSet", step.wake_at): nothing}
+        return ("TimerSet", step.wake_at), nothing
 
     def finish() -> None:
-        step.status, run.lost_leases = StepStatus.COMPLETED, 0
+        step.status, step.lease, run.lost_leases = StepStatus.COMPLETED, command.lease, 0
 
-    return {("Recorded",): finish}
+    return ("Recorded",), finish
 
 
-def _park(run: Run, command: c.Park, now: int) -> Choices:
+def _park(run: Run, command: c.Park, now: int) -> Expected:
     due = {name for name, step in run.open_sleeps.items() if step.wake_at is not None and step.wake_at <= now}
     known = command.known_seq > 0  # the test knows all or nothing
     news = due if known else due | {name for name, step in run.steps.items() if step.finished}
     if news or any(at <= now for at in run.retries):
-        return {("NotParked", frozenset(news)): lambda: run.finish_due_sleeps(now)}
+        return ("NotParked", frozenset(news)), lambda: run.finish_due_sleeps(now, command.lease)
     waits = [step.wake_at for step in run.open_sleeps.values() if step.wake_at is not None] + run.retries
     if not waits:
-        return {REFUSED: nothing}
+        return REFUSED, nothing
 
     def park() -> None:
-        run.status, run.due_at = RunStatus.SLEEPING, min(waits)
+        run.status, run.due_at, run.retrying = RunStatus.SLEEPING, min(waits), False
 
-    return {("Parked", min(waits)): park}
+    return ("Parked", min(waits)), park
 
 
-def _close(run: Run, command: c.Command, now: int) -> Choices:
+def _close(run: Run, command: c.Command, now: int) -> Expected:
     match command:
         case c.CompleteRun():
-            return {("RunClosed", RunStatus.COMPLETED, None): lambda: setattr(run, "status", RunStatus.COMPLETED)}
+            return ("RunClosed", RunStatus.COMPLETED, None), lambda: setattr(run, "status", RunStatus.COMPLETED)
         case c.ReleaseRun():
-            return {("RunClosed", RunStatus.PENDING, None): lambda: run.pend(now)}
+            return ("RunClosed", RunStatus.PENDING, None), lambda: run.pend(now)
         case c.CancelRun():
-            return {REFUSED: nothing}  # nobody asks for a cancellation here
+            return REFUSED, nothing  # nobody asks for a cancellation here
         case _:
             return _fail_run(run, command, now)
 
 
-def _fail_run(run: Run, command: c.Command, now: int) -> Choices:
+def _fail_run(run: Run, command: c.Command, now: int) -> Expected:
     assert isinstance(command, c.FailRun)
     decision = run.retry and after_failure(run.retry, run.attempt, command.error, now, dice=LoadedDice())
     if not isinstance(decision, RetryAt):
-        return {("RunClosed", RunStatus.FAILED, None): lambda: setattr(run, "status", RunStatus.FAILED)}
+        return ("RunClosed", RunStatus.FAILED, None), lambda: setattr(run, "status", RunStatus.FAILED)
 
     def again() -> None:
         run.attempt += 1
         if decision.at <= now:
             run.pend(now)
         else:
-            run.status, run.due_at = RunStatus.SLEEPING, decision.at
+            run.status, run.due_at, run.retrying = RunStatus.SLEEPING, decision.at, True
 
-    if decision.at <= now:
-        return {("RunClosed", RunStatus.PENDING, at): again for at in (None, decision.at)}
-    return {("RunClosed", RunStatus.SLEEPING, decision.at): again}
+    status = RunStatus.PENDING if decision.at <= now else RunStatus.SLEEPING
+    return ("RunClosed", status, decision.at), again

@@ -4,12 +4,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from kagzi.core import outcomes as o
+from kagzi.core.commands import SignalReplacement
 from kagzi.core.errors import ErrorDetail
+from kagzi.core.misfits import Misfit, problem_of
 from kagzi.core.records import Held, RunKey, RunRecord, StepRecord
 from kagzi.core.states import StepKind, StepStatus
+from kagzi.store.protocol import Fired
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds
 
@@ -30,11 +35,13 @@ from .verbs import (
     diverged,
     fail,
     fail_run,
+    finish,
     go_on_as,
     hand_back,
     held,
     park,
     patch,
+    payload,
     race,
     say_status,
     sleep,
@@ -61,6 +68,7 @@ ACTS = (
     ),
     *("claim", "park", "signal", "claim", "child", "wait", "close"),  # more often: what makes things go on
     *("cancel", "terminate", "pause", "resume", "retry", "fork", "go_on", "diverge", "build", "cascade", "volatile"),
+    *("finish", "misfit", "replace", "replace", "reserved"),
     *("advance", "fire", "lapse", "release"),
 )
 scripts = st.lists(st.tuples(st.sampled_from(ACTS), small, small, small), min_size=10, max_size=60)
@@ -92,6 +100,23 @@ def shape_of_step(step: StepRecord) -> object:
     return step.kind, step.status, step.attempt, output, error_of(step.error), open_until, step.child_run_id, attempts
 
 
+UNLIKE = ("seq", "at", "stirred", "ousted", "holder", "woken", "has_children", "worker_id")
+"""Numbers have gaps, leases are drawn by each store, and who has to be told is told apart."""
+
+
+def outcome_of(outcome: Any) -> object:
+    """What a command came to; refusals word for word."""
+    if isinstance(outcome, o.Known):
+        step = outcome.step
+        return "Known", step.step_id, step.status, step.attempt, step.output, step.error
+    if isinstance(outcome, o.NotParked):
+        return "NotParked", frozenset(step.step_id for step in outcome.results)
+    if not isinstance(outcome, msgspec.Struct) or isinstance(outcome, Fired):
+        return None
+    said = {name: value for name, value in msgspec.structs.asdict(outcome).items() if name not in UNLIKE}
+    return type(outcome).__name__, said
+
+
 def order_of(steps: dict[str, StepRecord]) -> list[str]:
     """Steps and results in the order of their seqs, which may have gaps."""
     marks = [(step.begun_seq, 0, f"begin {step.step_id}") for step in steps.values()]
@@ -109,11 +134,11 @@ class Player:
         self.tokens: list[Held] = []
         self.serial = 0
 
-    async def act(self, name: str, one: int, two: int, three: int) -> None:
+    async def act(self, name: str, one: int, two: int, three: int) -> object:
         self.cellar.clock.advance(us=1)  # nothing happens at the same time: no ties between claims
         self.serial += 1
         act: Callable[[int, int, int], Awaitable[Any]] = getattr(self, f"do_{name}")
-        await act(one, two, three)
+        return outcome_of(await act(one, two, three))
 
     def token(self, which: int) -> Held | None:
         if not self.tokens:
@@ -146,7 +171,10 @@ class Player:
     async def do_begin(self, token: int, step: int, cleanup: int) -> Any:
         policy = (None, AT_ONCE, STEADY)[step % 3]
         return await self.say(
-            token, lambda holding: begin(holding, STEPS[step % 2], 0, retry=policy, cleanup=cleanup > 4)
+            token,
+            lambda holding: begin(
+                holding, STEPS[step % 2], (0, 1, 2)[cleanup % 3], retry=policy, cleanup=cleanup > 4, once=step > 5
+            ),
         )
 
     async def do_complete(self, token: int, step: int, value: int) -> Any:
@@ -154,6 +182,27 @@ class Player:
 
     async def do_fail(self, token: int, step: int, _c: int) -> Any:
         return await self.say(token, lambda holding: fail(holding, STEPS[step % 2], attempt=0))
+
+    async def do_finish(self, token: int, _b: int, _c: int) -> Any:
+        return await self.say(token, lambda holding: finish(holding, "nap"))
+
+    async def do_reserved(self, token: int, _b: int, _c: int) -> Any:
+        return await self.say(token, lambda holding: begin(holding, "$output"))
+
+    async def do_misfit(self, token: int, which: int, _c: int) -> Any:
+        step_id = ("approved", "approved#2")[which % 2]
+        misfit = Misfit(signal="approved", step_id=step_id, seq=1, expected="int", why="no")
+        return await self.say(token, lambda holding: diverged(holding, problem=problem_of(misfit, "flow.py:1")))
+
+    async def do_replace(self, which: int, request: int, drop: int) -> Any:
+        change = SignalReplacement(
+            name="approved",
+            payload=None if drop > 4 else payload(f"{self.serial}"),
+            request_id=f"request-{request}" if request < 3 else f"replace-{self.serial}",
+        )
+        return await self.cellar.store.replace_signal(
+            "default", run_id=self.run(which).run_id, change=change, now=self.cellar.now
+        )
 
     async def do_sleep(self, token: int, s: int, cleanup: int) -> Any:
         return await self.say(token, lambda holding: sleep(holding, "nap", s=s, cleanup=cleanup > 4))
@@ -300,8 +349,8 @@ async def test_both_stores_do_the_same(migrated_postgres: str, script: list[tupl
     beginning = [("start", 0, 0, 0), ("start", 1, 0, 0), ("claim", 1, 1, 0), ("child", 0, 0, 0), ("claim", 0, 0, 0)]
     async with two_players(migrated_postgres) as (sqlite, postgres):
         for number, (name, *numbers) in enumerate([*beginning, *script]):
-            await sqlite.act(name, *numbers)
-            await postgres.act(name, *numbers)
+            one, other = await sqlite.act(name, *numbers), await postgres.act(name, *numbers)
+            assert one == other, f"number {number}, {name} {numbers}"
             assert await sqlite.look() == await postgres.look(), f"after number {number}, {name} {numbers}"
 
 

@@ -178,12 +178,12 @@ class Pair:
             await self.tell(command)
 
     async def tell(self, command: c.Command) -> None:
-        choices = expect(self.runs.get(command.run), command, self.clock.now())
+        expected, change = expect(self.runs.get(command.run), command, self.clock.now())
         # Writes never renew here: a lease lasts an hour, or lapses with the clock.
         terms = LeaseTerms(until=self.clock.now() + HOUR_US, renew_before=0)
         (outcome,) = await self.cellar.write(command, terms=terms)
-        assert shape(outcome) in choices, f"{command} came to {outcome}; allowed: {list(choices)}"
-        choices[shape(outcome)]()
+        assert shape(outcome) == expected, f"{command} came to {outcome}; expected: {expected}"
+        change()
         await self.compare(command.run)
 
     # --- time ---------------------------------------------------------------------------------------------------------
@@ -209,10 +209,10 @@ class Pair:
         assert {token.run for token in fired.lost} == {run.key for run in lost}
         assert (fired.ended, fired.more) == ((), False)
         for run in due:
-            run.pend(now)
+            run.take(now)
             run.finish_due_sleeps(now)
         for run in lost:
-            run.pend(now)
+            run.take(now)
             run.lost_leases += 1
         for run in (*due, *lost):
             await self.compare(run.key)

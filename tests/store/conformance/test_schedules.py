@@ -9,7 +9,17 @@ import pytest
 
 from kagzi.core.commands import StartRequest
 from kagzi.core.cursor import Cursor
-from kagzi.core.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed, ResourceExhausted
+from kagzi.core.errors import (
+    AlreadyExists,
+    Contended,
+    InvalidArgument,
+    NotFound,
+    PreconditionFailed,
+    ResourceExhausted,
+    StatementFailed,
+    StoreBroken,
+    Unavailable,
+)
 from kagzi.core.limits import Settings
 from kagzi.core.records import NamespaceRecord, Payload, RunFilter, RunRecord, Served, WorkerRecord
 from kagzi.core.schedules import Fire, ScheduleRecord, ScheduleSpec
@@ -18,7 +28,7 @@ from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
 from kagzi.engine import Engine
 from kagzi.engine.occasions import times_of
 from kagzi.engine.paging import PageAsk
-from kagzi.store.protocol import NullBus, Store
+from kagzi.store.protocol import FiredSchedule, Firing, NullBus, Store
 from kagzi.system import SystemDice, SystemIds
 from tests.support.clock import FakeClock
 
@@ -328,7 +338,64 @@ async def test_a_workflow_id_that_is_taken_is_a_skip(hall: Hall) -> None:
         await engine.stop()
 
 
-async def test_an_undecidable_schedule_is_paused_and_the_others_go_on(
+@pytest.mark.parametrize("error", [StatementFailed("inside words"), StoreBroken("inside words")])
+async def test_a_schedule_that_cannot_fire_is_tried_again_and_the_others_go_on(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    hall.clock.set(at("2026-01-01T00:00:30"))
+    await hall.create(cron_expr="* * * * *")
+    await hall.schedules.create(NAMESPACE, "bad", ScheduleSpec(workflow_type="flow", cron_expr="* * * * *"))
+    from kagzi.engine.schedule_clock import ScheduleClock
+
+    fire = ScheduleClock.fire
+    tries = 0
+
+    async def stumble(self: ScheduleClock, firings: Sequence[Firing]) -> Sequence[FiredSchedule | None]:
+        nonlocal tries
+        if any(firing.schedule.schedule_id == "bad" for firing in firings):
+            tries += len(firings) == 1
+            raise error
+        return await fire(self, firings)
+
+    monkeypatch.setattr(ScheduleClock, "fire", stumble)
+    hall.clock.advance(s=30)
+    for _ in range(20):
+        await hall.tick()
+        hall.clock.advance(s=1)
+    assert len(await hall.fires()) == 1
+    assert 5 <= tries <= 10  # by each engine: at once, and after 1, 2, 4 and 8 s
+    bad = await hall.schedules.get(NAMESPACE, "bad")
+    assert (bad.enabled, bad.paused_reason) == (True, "")
+    assert "could not fire (5 times) and is tried again in 16 s" in caplog.text
+    monkeypatch.undo()
+    hall.clock.advance(s=60)
+    await hall.tick()
+    fired = [fire.nominal_at for fire in await hall.fires("bad") if not fire.skipped]
+    assert fired == [at("2026-01-01T00:01:00"), at("2026-01-01T00:02:00")]
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), Contended("locked")])
+async def test_an_outage_of_the_store_is_no_schedules_fault(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    hall.clock.set(at("2026-01-01T00:00:30"))
+    await hall.create(cron_expr="* * * * *")
+    from kagzi.engine.schedule_clock import ScheduleClock
+
+    async def away(self: ScheduleClock, firings: Sequence[Firing]) -> Sequence[FiredSchedule | None]:
+        raise error
+
+    monkeypatch.setattr(ScheduleClock, "fire", away)
+    hall.clock.advance(s=60)
+    for _ in range(20):
+        with pytest.raises(type(error)):
+            await hall.tick()
+    monkeypatch.undo()
+    await hall.tick()
+    assert len(await hall.fires()) == 1
+
+
+async def test_a_schedule_that_is_at_fault_itself_is_paused_and_the_others_go_on(
     hall: Hall, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     hall.clock.set(at("2026-01-01T00:00:30"))
@@ -340,7 +407,7 @@ async def test_an_undecidable_schedule_is_paused_and_the_others_go_on(
 
     def stumble(record: ScheduleRecord, *args: int, **kwargs: bool) -> object:
         if record.schedule_id == "bad":
-            raise ValueError("nobody knows")
+            raise InvalidArgument("timezone names no zone that is known here", field="timezone")
         return decide(record, *args, **kwargs)
 
     monkeypatch.setattr(schedule_clock, "decide", stumble)
@@ -349,8 +416,8 @@ async def test_an_undecidable_schedule_is_paused_and_the_others_go_on(
     assert len(await hall.fires()) == 1
     bad = await hall.schedules.get(NAMESPACE, "bad")
     assert not bad.enabled
-    assert "nobody knows" in bad.paused_reason
-    assert "cannot be decided about" in caplog.text
+    assert bad.paused_reason == "paused by the server: timezone names no zone that is known here"
+    assert "schedule 'bad' of namespace" in caplog.text
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from kagzi.core.errors import AlreadyExists, InvalidArgument, NotFound, Unavailable
+from kagzi.core.ids import is_of, made_of, uuid7
 from kagzi.core.limits import Settings
-from kagzi.core.outcomes import ChildStarted, Parked
+from kagzi.core.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.records import Payload, RunFilter, RunKey, RunRecord, StepRecord
 from kagzi.core.states import RunStatus
 from kagzi.engine.namespaces import Namespaces
@@ -339,8 +340,46 @@ async def test_other_content_is_refused(cellar: Cellar, other: Cellar) -> None:
     await cellar.done(holding, "more")
     with pytest.raises(AlreadyExists, match="with other content"):
         await brought(other, await exported(cellar, holding.run))
-    with pytest.raises(AlreadyExists):
-        await brought(other, data, namespace="elsewhere")
+    assert not await brought(other, data, namespace="elsewhere"), "no id of one namespace is in the way of another"
+
+
+async def test_a_family_moves_to_another_namespace_of_the_same_store(cellar: Cellar) -> None:
+    """Under other ids, by which its members find each other, whoever comes first."""
+    holding = await cellar.running()
+    child = await cellar.child(holding)
+    the(Parked, await cellar.do(park(holding)))
+    files = {run: await exported(cellar, run) for run in (holding.run, child)}
+    for namespace, order in (("first", (holding.run, child)), ("second", (child, holding.run))):
+        moved = [RunKey(namespace, made_of(namespace, run.run_id)) for run in (holding.run, child)]
+        for run in order:
+            assert not await brought(cellar, files[run], namespace)
+            assert await brought(cellar, files[run], namespace), "the second time it is another"
+        assert (await cellar.steps(moved[0]))["child"].child_run_id == moved[1].run_id
+        assert (await cellar.run(moved[1])).parent_run_id == moved[0].run_id
+        held_child = await cellar.hold(moved[1])
+        closed = the(RunClosed, await cellar.do(complete_run(held_child)))
+        assert [stirred.run for stirred in closed.stirred] == [moved[0]]
+    assert (await cellar.run(holding.run)).status is RunStatus.SLEEPING
+
+
+async def test_ids_from_before_there_were_marks(cellar: Cellar) -> None:
+    """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they have."""
+    old = [RunKey("default", uuid7(cellar.now, number)) for number in (1, 2)]
+    assert not any(is_of("default", run.run_id) for run in old)
+    await cellar.do(msgspec.structs.replace(cellar.start_command("old"), run=old[0]))
+    holding = await cellar.hold(old[0])
+    command = cellar.child_command(holding, "child")
+    start = msgspec.structs.replace(command.start, run=old[1])
+    the(ChildStarted, await cellar.do(msgspec.structs.replace(command, start=start)))
+    the(Parked, await cellar.do(park(holding)))
+    data = await exported(cellar, old[0])
+    assert await brought(cellar, data), "it is here, and the same"
+    await cellar.terminate(old[0])
+    await cellar.store.cascade(cellar.now, cellar.now + 1, 10)
+    await cellar.store.delete_runs("default", [old[0].run_id], until=2**62)
+    assert not await brought(cellar, data)
+    new = RunKey("default", made_of("default", old[0].run_id))
+    assert (await cellar.steps(new))["child"].child_run_id == old[1].run_id
 
 
 async def test_an_active_workflow_id_is_refused_without_a_trace(cellar: Cellar, other: Cellar) -> None:
@@ -407,15 +446,15 @@ async def test_a_damaged_file_leaves_no_trace(cellar: Cellar) -> None:
 
 
 async def test_two_at_once_are_one(cellar: Cellar) -> None:
-    run = cellar.ids.run_id(cellar.now)
+    key = RunKey("default", run := cellar.ids.run_id(cellar.now))
     assert await cellar.store.begin_import(run, "one", cellar.now, cellar.now - 1) == "open"
     assert await cellar.store.begin_import(run, "two", cellar.now, cellar.now - 1) == "busy"
     assert await cellar.store.begin_import(run, "one", cellar.now, cellar.now - 1) == "open", "a repeat"
     cellar.clock.advance(s=100)
     assert await cellar.store.begin_import(run, "two", cellar.now, cellar.now - 1) == "open", "the first has gone away"
-    assert await cellar.store.stage_import(run, "one", [], cellar.now) is None
+    assert await cellar.store.stage_import(key, "one", [], cellar.now) is None
     await cellar.store.abandon_imports(token="two")
-    assert await cellar.store.stage_import(run, "two", [], cellar.now) is None
+    assert await cellar.store.stage_import(key, "two", [], cellar.now) is None
 
 
 async def test_what_is_half_in_cannot_be_seen(cellar: Cellar, other: Cellar) -> None:
@@ -425,7 +464,7 @@ async def test_what_is_half_in_cannot_be_seen(cellar: Cellar, other: Cellar) -> 
     parts = await cellar.store.export_steps(holding.run, 0, 10)
     assert image is not None
     assert await other.store.begin_import(holding.run.run_id, "t", other.now, 0) == "open"
-    assert await other.store.stage_import(holding.run.run_id, "t", parts, other.now) == 1
+    assert await other.store.stage_import(holding.run, "t", parts, other.now) == 1
     assert await all_runs(other) == []
     assert await other.store.list_steps(holding.run, name=None, after_begun_seq=0, limit=9, payloads=True) is None
     with pytest.raises(Unavailable):

@@ -259,7 +259,7 @@ class Cellar:
     ) -> StartRun:
         options.setdefault("request_id", self.ids.token())
         return StartRun(
-            run=RunKey(namespace, self.ids.run_id(self.now)),
+            run=RunKey(namespace, self.ids.run_id(self.now, namespace)),
             workflow_id=workflow_id or self.ids.token(),
             workflow_type=workflow_type,
             **options,

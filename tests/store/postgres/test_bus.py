@@ -9,7 +9,7 @@ import pytest
 
 from kagzi.store.postgres import PostgresBus
 from kagzi.store.postgres.bus import PAYLOAD_BYTES, _payloads
-from kagzi.store.protocol import LOOK_AGAIN, Poke, TypeKey, Wake
+from kagzi.store.protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
 
 TIMEOUT_S = 20
 
@@ -70,6 +70,21 @@ def test_a_long_list_of_names_is_sent_in_several_letters() -> None:
     assert sum(letter.count('"cancel"') for letter in letters) == len(pokes)
 
 
+async def test_runs_that_ended_are_named_and_older_servers_hear_of_their_namespaces(
+    buses: tuple[PostgresBus, Ear, PostgresBus, Ear],
+) -> None:
+    one, _, _, ear_two = buses
+    runs = frozenset(EndedRun("default", f"01890000-0000-7000-8000-{n:012}") for n in range(1_000))
+    wake = Wake(ended=frozenset({"crowded"}), ended_runs=runs)
+    letters = [json.loads(letter) for letter in _payloads("server", wake)]
+    assert len(letters) > 1
+    assert {namespace for letter in letters for namespace in letter[2]} == {"crowded", "default"}
+    await one.publish(wake)
+    heard = [await ear_two.next() for _ in letters]
+    assert frozenset().union(*(each.ended_runs for each in heard)) == runs
+    assert frozenset().union(*(each.ended for each in heard)) == {"crowded"}
+
+
 def test_names_that_fit_into_no_letter_have_everybody_look() -> None:
     [letter] = _payloads("server", Wake(frozenset({TypeKey("n" * 9_000, "t")})))
-    assert json.loads(letter) == ["server", [], [], True, []]
+    assert json.loads(letter) == ["server", [], [], True, [], {}]

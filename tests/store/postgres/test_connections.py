@@ -101,3 +101,11 @@ def test_options_of_ours_are_not_sent_to_the_driver() -> None:
     assert target.pooled
     assert target.dsn == "postgresql://user:pw@/db?host=/var/run/pg"
     assert target.place == "PostgreSQL at /var/run/pg/db"
+
+
+@pytest.mark.parametrize("special", "/?#@[ ")
+async def test_no_error_shows_a_piece_of_a_password(special: str) -> None:
+    url = f"postgresql://user:topsecret{special}hushhush@127.0.0.1:1/db"
+    with pytest.raises((InvalidArgument, Unavailable)) as refusal:
+        await Target(url).connect(HOT_SETTINGS)
+    assert not any(piece in str(refusal.value) for piece in ("topsecret", "hushhush"))

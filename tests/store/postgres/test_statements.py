@@ -144,8 +144,8 @@ FILL = [
     SELECT run_id, 1, {NOW}, 'approved', 'request', '' FROM runs WHERE lease_until IS NOT NULL
     """,
     """
-    INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id)
-    SELECT run_id, run_id, 'child' FROM runs WHERE lease_until IS NOT NULL
+    INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id)
+    SELECT namespace, run_id, run_id, 'child' FROM runs WHERE lease_until IS NOT NULL
     """,
 ]
 

@@ -24,7 +24,7 @@ async def running(store: PostgresStore, count: int) -> list[Held]:
 
 
 def start(*, assigned: bool = False, workflow_type: str = "ship", workflow_id: str = "") -> StartRun:
-    run_id = _ids.run_id(NOW)
+    run_id = _ids.run_id(NOW, "default")
     return StartRun(
         run=RunKey("default", run_id),
         workflow_id=workflow_id or run_id,

@@ -26,7 +26,7 @@ def connection() -> Iterator[sqlite3.Connection]:
         ("delete_steps", "(run_id=?)"),
         ("delete_attempts", "(run_id=?)"),
         ("delete_signals", "(run_id=?)"),
-        ("delete_links_to", "(child_run_id=? AND parent_run_id=?)"),
+        ("delete_links_to", "(namespace=? AND child_run_id=? AND parent_run_id=?)"),
         ("delete_labels", "(namespace=? AND key=? AND value=? AND created_at=? AND run_id=?)"),
     ],
 )

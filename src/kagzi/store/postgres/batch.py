@@ -1,19 +1,19 @@
 """A batch that is being written, and the promise that one bad command does not fail its neighbours."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
 from ...core.commands import ClosingCommand, Command, StepCommand
-from ...core.outcomes import Outcome
+from ...core.outcomes import Failed, Outcome
 from ...core.records import RunKey
 from ...core.seams import Dice
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
 from .blame import fault_of
-from .connections import Session, is_loss
-from .refusals import internal
+from .connections import Session
+from .failures import Failure, describe, failure_of
 
 Kind = TypeVar("Kind", bound=Command)
 
@@ -40,31 +40,77 @@ Act: TypeAlias = Callable[[Sequence[Group[Kind]]], Awaitable[None]]
 """Does what the commands say and fills in their outcomes, as far as it gets."""
 
 
-async def isolate(groups: Sequence[Group[Kind]], outcomes: Outcomes, act: Act[Kind]) -> None:
-    """Act on all groups. If a statement fails: refuse the commands at fault, and go on by halves until they are alone."""
-    try:
-        await act(groups)
-        return
-    except (asyncpg.PostgresError, ValueError) as error:
-        if is_loss(error):
-            raise
-        failure = error
-    groups = _undecided(groups, outcomes)
-    sound = _without_faults(groups, outcomes)
-    if not sound:
-        return
-    if len(sound) < len(groups) or sum(len(commands) for _, commands in sound) < sum(len(c) for _, c in groups):
-        await isolate(sound, outcomes, act)
-    elif len(sound) > 1:
-        half = len(sound) // 2
-        await isolate(sound[:half], outcomes, act)
-        await isolate(sound[half:], outcomes, act)
-    elif len(sound[0][1]) > 1:
-        run, commands = sound[0]
-        for command in commands:
-            await isolate([(run, [command])], outcomes, act)
-    else:
-        outcomes[sound[0][1][0][0]] = internal(f"PostgreSQL refused it: {type(failure).__name__}: {failure}")
+async def isolate(session: Session, groups: Sequence[Group[Kind]], outcomes: Outcomes, act: Act[Kind]) -> None:
+    """Act on all groups. If a statement fails: refuse the commands at fault, and go on by halves until those on which it fails are
+    alone. They are Failed, and so is what follows them in their run.
+
+    What is nobody's fault is raised. So is a failure inside of PostgreSQL that meets everybody; of a command that was alone
+    nothing is known, so that the connection is not used again.
+    """
+    isolation = _Isolation(outcomes, act)
+    await isolation.act_on(groups)
+    if isolation.broken is not None and isolation.failed == len(groups):
+        if len(groups) > 1:
+            raise isolation.broken
+        session.suspect = True
+
+
+_MOST_BROKEN = 8
+"""Commands that fail inside of PostgreSQL, one after the other and none that does not: then it is not the commands."""
+
+
+class _Isolation(Generic[Kind]):
+    """`failed` groups, and what `broke` the last of them."""
+
+    def __init__(self, outcomes: Outcomes, act: Act[Kind]) -> None:
+        self._outcomes = outcomes
+        self._act = act
+        self._worked = False
+        self.failed = 0
+        self.broken: asyncpg.PostgresError | None = None
+
+    async def act_on(self, groups: Sequence[Group[Kind]]) -> None:
+        try:
+            await self._act(groups)
+            self._worked = True
+            return
+        except (asyncpg.PostgresError, ValueError) as error:
+            kind = failure_of(error)
+            if kind in (Failure.LOST, Failure.CONTENDED):
+                raise
+            failure = error
+        if kind is Failure.BROKEN and self.failed >= _MOST_BROKEN and not self._worked:
+            raise failure
+        groups = _undecided(groups, self._outcomes)
+        sound = _without_faults(groups, self._outcomes)
+        if not sound:
+            return
+        if len(sound) < len(groups) or sum(len(commands) for _, commands in sound) < sum(len(c) for _, c in groups):
+            await self.act_on(sound)
+        elif len(sound) > 1:
+            half = len(sound) // 2
+            await self.act_on(sound[:half])
+            await self.act_on(sound[half:])
+        elif len(sound[0][1]) > 1:
+            await self._act_in_order(*sound[0])
+        else:
+            self._fail(sound[0][1], failure)
+
+    async def _act_in_order(self, run: RunKey, commands: list[tuple[int, Kind]]) -> None:
+        for place, command in enumerate(commands):
+            await self.act_on([(run, [command])])
+            outcome = self._outcomes[command[0]]
+            if isinstance(outcome, Failed):  # a hole in a run's order is worse
+                for index, _ in commands[place + 1 :]:
+                    self._outcomes[index] = outcome
+                return
+
+    def _fail(self, commands: list[tuple[int, Kind]], failure: Exception) -> None:
+        self.failed += 1
+        if isinstance(failure, asyncpg.PostgresError) and failure_of(failure) is Failure.BROKEN:
+            self.broken = failure
+        for index, _ in commands:
+            self._outcomes[index] = Failed(f"PostgreSQL refused it: {describe(failure)}")
 
 
 def _undecided(groups: Sequence[Group[Kind]], outcomes: Outcomes) -> list[Group[Kind]]:

@@ -26,6 +26,7 @@ from ...core.errors import ErrorDetail
 from ...core.ids import is_uuid
 from ...core.outcomes import Outcome, RunNotFound
 from ...core.records import Payload
+from ...core.refusals import unstorable
 from .refusals import invalid_argument
 
 _OF_STEPS = (
@@ -53,18 +54,12 @@ def fault_of(command: Command) -> Outcome | None:
     if named and not is_uuid(named):
         return invalid_argument("the new run's id is not a UUID in its canonical form", field="run_id")
     for field, text in _columns(command):
-        if "\x00" in text:
-            return invalid_argument(f"{field} contains a NUL character, which PostgreSQL cannot store", field=field)
-        if not _encodable(text):
-            return _lone_surrogate(field)
+        if "\x00" in text or not _encodable(text):
+            return unstorable(field)
     for field, text in _documents(command):
         if not _encodable(text):
-            return _lone_surrogate(field)
+            return unstorable(field)
     return None
-
-
-def _lone_surrogate(field: str) -> Outcome:
-    return invalid_argument(f"{field} contains a lone surrogate: it is no valid Unicode text", field=field)
 
 
 def _encodable(text: str) -> bool:

@@ -8,6 +8,7 @@ from ...core.records import Rows, RunFilter
 from ...core.times import Timestamp
 from .connections import Row
 from .links import Links
+from .pages import read_page
 
 _encode = msgspec.json.Encoder().encode
 _decode_filter = msgspec.json.Decoder(RunFilter).decode
@@ -33,19 +34,20 @@ class BulkDesk(Links):
         return _read_bulk(row)
 
     async def get_bulk(self, namespace: str, operation_id: str) -> BulkOperation | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("get_bulk", operation_id, namespace)
         return _read_bulk(rows[0]) if rows else None
 
     async def list_bulk(self, namespace: str, cursor: Cursor | None, limit: int) -> Rows[BulkOperation]:
         backwards = cursor is not None and cursor.direction == "prev"
         at, last_id = (None, None) if cursor is None else (cursor.at, cursor.id)
-        async with self._questions.use() as session:
-            rows = await session.read("newer_bulks" if backwards else "older_bulks", namespace, at, last_id, limit + 1)
-        found = [_read_bulk(row) for row in rows[:limit]]
+        async with self._scan(namespace) as session:
+            name = "newer_bulks" if backwards else "older_bulks"
+            rows, more = await read_page(session, name, namespace, at, last_id, limit + 1, limit=limit)
+        found = [_read_bulk(row) for row in rows]
         if backwards:
             found.reverse()
-        return Rows(tuple(found), len(rows) > limit)
+        return Rows(tuple(found), more)
 
     async def stop_bulk(self, namespace: str, operation_id: str, now: Timestamp) -> BulkOperation | None:
         async with self._questions.use() as session:

@@ -8,13 +8,15 @@ every second instead.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import asyncpg
 import msgspec
 
 from ...core.errors import Unavailable
-from ..protocol import LOOK_AGAIN, Poke, TypeKey, Wake
-from .connections import CLOSE_TIMEOUT_S, HOT_SETTINGS, LOSSES, Counters, Link, Target
+from ..protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
+from .connections import CLOSE_TIMEOUT_S, HOT_SETTINGS, Counters, Link, Target
+from .failures import LOSSES
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +34,18 @@ _PROBE_SETTINGS = {"jit": "off"}  # a pooler shows itself by what it does with a
 
 
 class _Letter(msgspec.Struct, frozen=True, array_like=True):
+    """`ended`: every namespace in which runs ended, for servers of an earlier version, which look at all they wait for there.
+    `ended_runs`: which runs, by namespace, where they are known."""
+
     server_id: str
     pending: list[TypeKey] = []
     ended: list[str] = []
     look_again: bool = False
     pokes: list[Poke] = []
+    ended_runs: dict[str, list[str]] = {}
 
+
+Name = TypeVar("Name", str, TypeKey, Poke, EndedRun)
 
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(_Letter)
@@ -63,7 +71,7 @@ class PostgresBus:
         self._listening = asyncio.create_task(task, name="kagzi-bus")
 
     async def publish(self, wake: Wake) -> None:
-        async with self._sender.use() as session:
+        async with self._sender.use(confirm=False) as session:
             for payload in _payloads(self._server_id, wake):
                 await session.read("notify", CHANNEL, payload)
 
@@ -144,39 +152,67 @@ class PostgresBus:
             self._deliver(LOOK_AGAIN)
             return
         if letter.server_id != self._server_id:
-            self._deliver(
-                Wake(frozenset(letter.pending), frozenset(letter.ended), letter.look_again, frozenset(letter.pokes))
-            )
+            self._deliver(_read(letter))
 
     def _deliver(self, wake: Wake) -> None:
-        if self._on_wake is not None:
+        if self._on_wake is None:
+            return
+        try:
             self._on_wake(wake)
+        except Exception:  # noqa: BLE001  whoever listens must not end by what he hears
+            _log.exception("a wake-up could not be acted upon")
+
+
+def _read(letter: _Letter) -> Wake:
+    named = letter.ended_runs
+    return Wake(
+        frozenset(letter.pending),
+        frozenset(namespace for namespace in letter.ended if namespace not in named),
+        letter.look_again,
+        frozenset(letter.pokes),
+        frozenset(EndedRun(namespace, run_id) for namespace, run_ids in named.items() for run_id in run_ids),
+    )
+
+
+def _write(server_id: str, wake: Wake) -> _Letter:
+    named: dict[str, list[str]] = {}
+    for namespace, run_id in sorted(wake.ended_runs):
+        if namespace not in wake.ended:
+            named.setdefault(namespace, []).append(run_id)
+    ended = sorted(wake.ended.union(named))
+    return _Letter(server_id, sorted(wake.pending), ended, wake.look_again, sorted(wake.pokes), named)
 
 
 def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
     """The wake as letters that are each short enough."""
-    pending, ended, pokes = sorted(wake.pending), sorted(wake.ended), sorted(wake.pokes)
-    letter = _Letter(server_id, pending, ended, wake.look_again, pokes)
-    payload = _encode(letter)
+    payload = _encode(_write(server_id, wake))
     if len(payload) <= PAYLOAD_BYTES:
         yield payload.decode()
-    elif len(pending) + len(ended) + len(pokes) == 1:  # names so long that they do not fit: have everybody look
+    elif _names(wake) == 1:  # names so long that they do not fit: have everybody look
         yield _encode(_Letter(server_id, look_again=True)).decode()
     else:
         for part in _halves(wake):
             yield from _payloads(server_id, part)
 
 
+def _names(wake: Wake) -> int:
+    return len(wake.pending) + len(wake.ended) + len(wake.pokes) + len(wake.ended_runs)
+
+
 def _halves(wake: Wake) -> tuple[Wake, Wake]:
     """Everything divided in two, one kind after the other; both have something."""
-    pending, ended, pokes = sorted(wake.pending), sorted(wake.ended), sorted(wake.pokes)
-    half = (len(pending) + len(ended) + len(pokes)) // 2
-    first = pending[:half], ended[: max(0, half - len(pending))], pokes[: max(0, half - len(pending) - len(ended))]
+    half = _names(wake) // 2
+    pending, left = _divided(wake.pending, half)
+    ended, left = _divided(wake.ended, left)
+    pokes, left = _divided(wake.pokes, left)
+    ended_runs, _ = _divided(wake.ended_runs, left)
     return (
-        Wake(frozenset(first[0]), frozenset(first[1]), wake.look_again, frozenset(first[2])),
-        Wake(
-            frozenset(pending[len(first[0]) :]),
-            frozenset(ended[len(first[1]) :]),
-            pokes=frozenset(pokes[len(first[2]) :]),
-        ),
+        Wake(pending[0], ended[0], wake.look_again, pokes[0], ended_runs[0]),
+        Wake(pending[1], ended[1], pokes=pokes[1], ended_runs=ended_runs[1]),
     )
+
+
+def _divided(names: frozenset[Name], first: int) -> tuple[tuple[frozenset[Name], frozenset[Name]], int]:
+    """The first so many of them and the others; and how many the first part still lacks."""
+    ordered = sorted(names)
+    return (frozenset(ordered[:first]), frozenset(ordered[first:])), max(0, first - len(ordered))

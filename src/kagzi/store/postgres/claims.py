@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.limits import HISTORY_PAGE_BYTES
+from ...core.limits import CLAIM_BYTES, HISTORY_PAGE_BYTES
 from ...core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
 from ...core.states import KindCode
 from ...core.times import Timestamp
 from ..protocol import Claimed, TypeKey, Want
-from .connections import CONTENTION, Row, Rows, Session
+from .connections import Row, Rows, Session
+from .failures import CONTENTION
 from .permits import Gate, lock_types
 from .rows import read_claimed_run, read_history_step, read_payload
 
@@ -72,6 +73,7 @@ class _Found(NamedTuple):
     runs: list[ClaimedRun]
     gates: list[Gate]
     waiting: set[TypeKey]  # types that got less than was wanted and have more
+    cut: set[TypeKey]  # likewise, because what they got is large
 
 
 class _Claim:
@@ -99,6 +101,7 @@ class _Claim:
             if gate.more:
                 self._more.add(gate.key)
         self._held_back |= found.waiting
+        self._more |= found.cut
 
     def come_back(self, types: set[TypeKey]) -> None:
         """Others were at it all the time."""
@@ -112,11 +115,15 @@ class _Claim:
             rows = await self.session.read("lock_namespaces", sorted(namespaces))
             limits = {row["namespace"]: row["running_runs_limit"] for row in rows}
         gated = await lock_types(self.session, types)
-        found = _Found([], [], set())
+        found = _Found([], [], set(), set())
         short: set[TypeKey] = set()
         for part in _apart({group: wants for group, wants in wanted.items() if group.key not in gated}, namespaces):
-            rows = await self.session.read("claim_runs", self._now, self._nonce, self._until, *_arguments(part))
+            rows = await self.session.read(
+                "claim_runs", self._now, self._nonce, self._until, *_arguments(part), CLAIM_BYTES
+            )
             _check(rows, namespaces)
+            if rows and rows[0]["cut"]:
+                found.cut.update(group.key for group in part)
             found.runs.extend(await _with_history(self.session, rows, self._now))
             total = sum(want.limit for wants in part.values() for want in wants)
             short |= {group.key for group in part if group.namespace in limits and len(rows) < total}

@@ -1,5 +1,7 @@
 """What ends a worker's hold of a run: parking, ending, handing back. Pure but for the dice."""
 
+from itertools import takewhile
+
 from ...core.commands import (
     CancelRun,
     CompleteRun,
@@ -11,13 +13,14 @@ from ...core.commands import (
     WorkerCommand,
 )
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
+from ...core.outcomes import Deferred, NotParked, Outcome, Parked, RunClosed
+from ...core.refusals import being_cancelled, cancelled_with, not_cancelled, nothing_to_wait_for
 from ...core.retry import RetryAt, after_failure
 from ...core.seams import Dice
+from ...core.sizes import results_page
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
 from ...core.times import Timestamp, to_datetime
 from .fence import refusal_of
-from .refusals import cancelled, precondition_failed
 from .state import NEVER, OUTPUT_STEP, RunState, StepState
 
 _REASONS = {
@@ -37,22 +40,23 @@ def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
         run.leave(RunCode.PAUSED)
         return Parked(now, None)
     waits = [step for step in run.steps.values() if step.due_at is not None and _is_named(step, command)]
+    news = [step for step in run.steps.values() if _is_news(step, command.known_seq)]
+    if news and min(news, key=_seq_of).withheld:
+        return Deferred()
     come = _resolve_due(run, waits, now)
     results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
     if results or command.stay:
         results.sort(key=_seq_of)
-        return NotParked(now, tuple(step.as_history() for step in results))
+        given = list(takewhile(_is_given, results))  # what was withheld comes with another page
+        page, more = results_page(step.as_history() for step in given)
+        return NotParked(now, page, more or len(given) < len(results))
     return _sleep(run, waits, now)
 
 
 def _sleep(run: RunState, waits: list[StepState], now: Timestamp) -> Outcome:
     open_waits = [(step.due_at, step.kind) for step in waits if step.due_at is not None]
     if not open_waits:
-        return precondition_failed(
-            f"run {run.run.run_id} has nothing to wait for: no sleep, signal or child is awaited and no retry is scheduled",
-            subject="run",
-            subject_id=run.run.run_id,
-        )
+        return nothing_to_wait_for(run.run.run_id)
     due_at, kind = min(open_waits)
     if due_at <= now:
         return NotParked(now, ())
@@ -66,7 +70,7 @@ def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if _is_cut_short(run, command.after_step):
-        return cancelled(run.run.run_id, run.cancel_reason)
+        return being_cancelled(run.run.run_id, run.cancel_reason)
     _end_run(run, RunCode.COMPLETED, None, now)
     run.steps[OUTPUT_STEP] = StepState(
         step_id=OUTPUT_STEP,
@@ -90,7 +94,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if _is_cut_short(run, command.after_step):
-        return cancelled(run.run.run_id, run.cancel_reason)
+        return being_cancelled(run.run.run_id, run.cancel_reason)
     error = command.error
     if run.retry is not None:
         decision = after_failure(run.retry, run.attempt, error, now, dice=dice, deadline_at=run.deadline_at)
@@ -113,9 +117,8 @@ def cancel_run(run: RunState, command: CancelRun, now: Timestamp, dice: Dice) ->
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if run.cancel_requested_at is None:
-        message = f"nobody asked for run {run.run.run_id} to be cancelled: complete it, fail it or release it"
-        return precondition_failed(message, subject="run", subject_id=run.run.run_id)
-    _end_run(run, RunCode.CANCELLED, command.error, now)
+        return not_cancelled(run.run.run_id)
+    _end_run(run, RunCode.CANCELLED, cancelled_with(command.error, run.cancel_reason), now)
     return _closed(run, now)
 
 
@@ -148,7 +151,7 @@ def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, dice:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if run.cancel_requested_at is not None:
-        return cancelled(run.run.run_id, run.cancel_reason)
+        return being_cancelled(run.run.run_id, run.cancel_reason)
     run.successor_paused = run.pause_requested
     _end_run(run, RunCode.COMPLETED, None, now)
     run.continued_as, run.successor = command.new_run_id, command
@@ -170,7 +173,7 @@ def _resolve_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[s
     due.sort(key=lambda step: (step.wake_at or 0, step.begun_seq))
     for step in due:
         step.seq = run.next_result_seq()
-        step.status, step.finished_at, step.changed = StepCode.COMPLETED, now, True
+        step.status, step.finished_at, step.lease, step.changed = StepCode.COMPLETED, now, run.lease, True
         if step.kind == KindCode.SIGNAL:
             step.status, step.error = StepCode.FAILED, _no_signal(step)
     return {step.step_id for step in due}
@@ -227,6 +230,10 @@ def _ended_before(run: RunState, command: WorkerCommand) -> Outcome | None:
 def _closed(run: RunState, at: Timestamp) -> RunClosed:
     status = RUN_STATUS_OF_CODE[run.status]
     return RunClosed(run.seq, at, status, continued_as=run.continued_as, has_children=run.has_children)
+
+
+def _is_given(step: StepState) -> bool:
+    return not step.withheld
 
 
 def _seq_of(step: StepState) -> int:

@@ -5,14 +5,17 @@ A Link is one connection, made when it is first needed and made again after it w
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
-from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
+from ...core.database_urls import check_database_url
+from ...core.errors import Contended, KagziError, StoreBroken, Unavailable
+from .barrier import Barrier, Connection
+from .failures import LOSSES, Failure, describe, failure_of, fault
 from .statements import STATEMENTS
 
 CONNECT_TIMEOUT_S = 10.0
@@ -23,7 +26,12 @@ CLOSE_TIMEOUT_S = 2.0
 Row: TypeAlias = asyncpg.Record
 Rows: TypeAlias = Sequence[Row]
 
-_COMMON_SETTINGS = {"jit": "off", "statement_timeout": "15s", "idle_in_transaction_session_timeout": "30s"}
+_COMMON_SETTINGS = {
+    "jit": "off",
+    "statement_timeout": "15s",
+    "idle_in_transaction_session_timeout": "30s",
+    "client_min_messages": "warning",  # a commit that stopped waiting for its standby says so with a warning
+}
 
 HOT_SETTINGS: Mapping[str, str] = {
     **_COMMON_SETTINGS,
@@ -47,35 +55,6 @@ QUERY_SETTINGS: Mapping[str, str] = {
     "lock_timeout": "2s",
 }
 
-# Not the statement's fault: the server goes away, is full, or was too slow.
-LOSSES = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a call on a connection that breaks at this moment
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-)
-
-
-CONTENTION = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-"""Somebody else is at it: nothing was changed, try again."""
-
-
-def is_loss(error: BaseException) -> bool:
-    """Whether the connection is to blame, and not what was sent over it (which the driver may refuse to encode)."""
-    return isinstance(error, LOSSES) and not isinstance(error, ValueError)
-
-
-def _unexpected(error: BaseException) -> KagziError:
-    if isinstance(error, (ValueError, asyncpg.DataError)):
-        return InvalidArgument(f"PostgreSQL cannot take this text or number: {error}")
-    return InternalError(f"PostgreSQL refused a statement: {type(error).__name__}: {error}")
-
 
 def columns(rows: Sequence[Sequence[object]], width: int) -> Sequence[Sequence[object]]:
     """Rows as the arrays that `unnest` makes rows of again. It fills up short arrays with NULL, so an array of nothing but
@@ -94,14 +73,17 @@ class Target:
     """
 
     def __init__(self, url: str) -> None:
+        """Raises InvalidArgument."""
+        check_database_url(url)
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         self.pooled = options.pop("pgbouncer", "").lower() in ("true", "1", "yes")
         self.dsn = urlunsplit(parts._replace(query=urlencode(options, safe="/")))
         host = options.get("host") or parts.hostname or "localhost"
         self.place = f"PostgreSQL at {host}{parts.path}"
+        self.barrier = Barrier()
 
-    async def connect(self, settings: Mapping[str, str]) -> asyncpg.Connection:
+    async def connect(self, settings: Mapping[str, str]) -> Connection:
         """A new connection, or Unavailable. A pooled one has no settings: each transaction begins with them."""
         try:
             connection = await self._connect({} if self.pooled else settings)
@@ -116,14 +98,17 @@ class Target:
             raise self.lost(error) from error
         return connection
 
-    async def _connect(self, settings: Mapping[str, str]) -> asyncpg.Connection:
-        return await asyncpg.connect(
+    async def _connect(self, settings: Mapping[str, str]) -> Connection:
+        connection = await asyncpg.connect(
             self.dsn,
+            connection_class=Connection,
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=STATEMENT_TIMEOUT_S,
             statement_cache_size=0,  # a Session keeps what it prepares; a pooler hands other people's names around
             server_settings={"application_name": "kagzi", **settings},
         )
+        connection.add_log_listener(connection.notice)
+        return connection
 
     def lost(self, error: BaseException) -> Unavailable:
         """The driver's error in our words; it names neither user nor password."""
@@ -171,14 +156,21 @@ class Session:
 
     `opening`: of a pooled connection. Every transaction begins with it, and every statement is in one: outside, the parts of
     a statement could go to different sessions of the server.
+    `confirms`: what is read may be acknowledged, so transactions confirm it when they commit.
     """
 
-    def __init__(self, connection: asyncpg.Connection, counters: Counters, opening: str | None) -> None:
+    def __init__(
+        self, connection: Connection, counters: Counters, opening: str | None, barrier: Barrier | None = None
+    ) -> None:
         self._connection = connection
         self._counters = counters
         self._opening = opening
+        self._barrier = barrier or Barrier()
+        self._confirmed = True
+        self.confirms = False
         self._prepared: dict[str, PreparedStatement] = {}
         self._in_transaction = False
+        self.suspect = False  # something failed on it for which it may be to blame: nobody is to use it after this
 
     @property
     def lost(self) -> bool:
@@ -186,6 +178,7 @@ class Session:
 
     async def read(self, name: str, *arguments: object) -> Rows:
         """Rows of a statement that changes nothing, or that is part of a transaction."""
+        self._confirmed = False
         if self._opening is not None:
             return await self._read_pooled(self._opening, name, arguments)
         self._counters.statements += 1
@@ -193,7 +186,9 @@ class Session:
         if prepared is None:
             # With a name of its own: without, it would be parsed and planned again each time.
             prepared = self._prepared[name] = await self._connection.prepare(STATEMENTS[name], name=name)
-        return await prepared.fetch(*arguments)
+        rows = await prepared.fetch(*arguments)
+        self._connection.check()
+        return rows
 
     async def write(self, name: str, *arguments: object) -> Rows:
         """Rows of a statement that is a transaction of its own."""
@@ -202,41 +197,63 @@ class Session:
             self._counters.transactions += 1
         return rows
 
+    def committed(self) -> None:
+        """The last `write` did change something: its commit waited for the standby, and so confirmed all that was read."""
+        self._confirmed = not self._in_transaction
+
+    def note_standbys(self, names: str) -> None:
+        """See `Barrier`."""
+        self._barrier.note_standbys(names)
+
+    async def confirm(self) -> None:
+        """Returns when the standby has everything that was read. In a transaction: when that has committed."""
+        if self._confirmed or not self._barrier.needed:
+            return
+        await self.read("barrier")
+        self.committed()
+
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
-        """BEGIN ... COMMIT, or ROLLBACK if the block raises."""
+        """BEGIN ... COMMIT, or ROLLBACK if the block raises. Whoever is cancelled loses the connection, and with it the
+        transaction."""
         self._counters.statements += 2
-        async with AsyncExitStack() as stack:
-            if self._opening is None:
-                await stack.enter_async_context(self._connection.transaction())
-            else:
-                await stack.enter_async_context(self._pooled_transaction(self._opening))
-            self._in_transaction = True
-            stack.callback(self._end_transaction)
+        await self._connection.execute("BEGIN" if self._opening is None else self._opening)
+        self._in_transaction = True
+        try:
             yield
+            if self.confirms:
+                await self.confirm()
+        except BaseException as error:
+            await self._roll_back(error)
+            raise
+        finally:
+            self._in_transaction = False
+        await self._commit()
+        self._confirmed = self.confirms
         self._counters.transactions += 1
 
     async def _read_pooled(self, opening: str, name: str, arguments: Sequence[object]) -> Rows:
         self._counters.statements += 1
         if self._in_transaction:
             return await self._connection.fetch(STATEMENTS[name], *arguments)
-        async with self._pooled_transaction(opening):
-            return await self._connection.fetch(STATEMENTS[name], *arguments)
-
-    @asynccontextmanager
-    async def _pooled_transaction(self, opening: str) -> AsyncGenerator[None]:
-        """Settings travel with BEGIN. Whoever is cancelled loses the connection, and with it the transaction."""
         await self._connection.execute(opening)
         try:
-            yield
-        except Exception:
-            if not self._connection.is_closed():
-                await self._connection.execute("ROLLBACK")
+            rows = await self._connection.fetch(STATEMENTS[name], *arguments)
+        except BaseException as error:
+            await self._roll_back(error)
             raise
-        await self._connection.execute("COMMIT")
+        await self._commit()
+        return rows
 
-    def _end_transaction(self) -> None:
-        self._in_transaction = False
+    async def _roll_back(self, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            self._connection.terminate()
+        elif not self._connection.is_closed():
+            await self._connection.execute("ROLLBACK")
+
+    async def _commit(self) -> None:
+        await self._connection.execute("COMMIT")
+        self._connection.check()
 
 
 class Link:
@@ -247,56 +264,87 @@ class Link:
         self._counters = counters
         self._settings = settings
         self._turn = asyncio.Lock()
-        self._connection: asyncpg.Connection | None = None
+        self._connection: Connection | None = None
         self._session: Session | None = None
+        self._opening: asyncio.Task[Session] | None = None
 
     @asynccontextmanager
-    async def use(self) -> AsyncGenerator[Session]:
-        """The connection, to oneself. Whatever the driver says of its loss leaves as Unavailable."""
+    async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
+        """The connection, to oneself. What the driver raises leaves as Unavailable, or as StatementFailed or InvalidArgument if
+        the statement is to blame.
+
+        `confirm`: what is read may be acknowledged; at the end of the block the standby has it, if there is one. Without: for
+        questions whose answer promises nothing, and for chores that answer nobody.
+        """
         async with self._turn:
             session = await self._open_session()
+            session.confirms = confirm
             try:
                 yield session
+                if confirm:
+                    await session.confirm()
             except asyncio.CancelledError:
-                # The driver asks the server to stop, in its own time: nobody else may run into that.
+                # The statement may be anywhere, its commit included: nobody else may run into that.
                 self._drop()
                 raise
             except (*LOSSES, asyncpg.PostgresError) as error:
-                if not is_loss(error):
-                    raise _unexpected(error) from error
+                raise self._told(error) from error
+            if session.suspect:
                 self._drop()
-                raise self._target.lost(error) from error
+
+    def _told(self, error: BaseException) -> KagziError:
+        match failure_of(error):
+            case Failure.FAULT:
+                return fault(error)
+            case Failure.CONTENDED:
+                return Contended(f"{self._target.place}: somebody else holds a lock: {describe(error)}")
+            case Failure.BROKEN:
+                self._drop()
+                return StoreBroken(f"{self._target.place} failed: {describe(error)}")
+            case Failure.LOST:
+                self._drop()
+                return self._target.lost(error)
 
     async def close(self) -> None:
         async with self._turn:
+            if self._opening is not None:
+                self._opening.cancel()
+                await asyncio.wait((self._opening,))
             connection, self._connection, self._session = self._connection, None, None
-            if connection is None or connection.is_closed():
-                return
-            try:
-                await connection.close(timeout=CLOSE_TIMEOUT_S)
-            except (*LOSSES, asyncpg.PostgresError):
-                connection.terminate()
+            if connection is not None:
+                await _close(connection)
 
     async def _open_session(self) -> Session:
         if self._session is not None and not self._session.lost:
             return self._session
-        connection = await self._target.connect(self._settings)
-        try:
-            opening = await self._durable(connection)
-        except (*LOSSES, asyncpg.PostgresError) as error:
-            connection.terminate()
-            raise self._target.lost(error) from error
-        self._connection = connection
-        self._session = Session(connection, self._counters, opening)
-        return self._session
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._opened)
+        # A caller that hangs up leaves it to the next one: otherwise each would leave a backend that waits for a standby.
+        return await asyncio.shield(self._opening)
 
-    async def _durable(self, connection: asyncpg.Connection) -> str | None:
-        """Acknowledged means kept: a session commits synchronously, whatever its role is set to; more is left alone."""
-        if self._target.pooled:
-            return _opening(self._settings)
-        if await connection.fetchval("SHOW synchronous_commit") not in ("on", "remote_apply"):
-            await connection.execute("SET synchronous_commit = on")
-        return None
+    def _opened(self, task: asyncio.Task[Session]) -> None:
+        self._opening = None
+        if not task.cancelled():
+            task.exception()  # seen, also if the caller has gone
+
+    async def _open(self) -> Session:
+        try:
+            self._target.barrier.check_open()
+        except ConnectionError as error:
+            raise self._target.lost(error) from error
+        connection = await self._target.connect(self._settings)
+        opening = _opening(self._settings) if self._target.pooled else None
+        try:
+            await self._target.barrier.cross(connection, opening)
+        except BaseException as error:
+            await _close(connection)
+            if isinstance(error, (*LOSSES, asyncpg.PostgresError)):
+                raise self._target.lost(error) from error
+            raise
+        self._connection = connection
+        self._session = Session(connection, self._counters, opening, self._target.barrier)
+        return self._session
 
     def _drop(self) -> None:
         connection, self._connection, self._session = self._connection, None, None
@@ -304,24 +352,10 @@ class Link:
             connection.terminate()
 
 
-class LinkPool:
-    """A few links for questions, made as they are needed. Beyond `size` users wait."""
-
-    def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str], *, size: int) -> None:
-        self._free = asyncio.Semaphore(size)
-        self._links = [Link(target, counters, settings) for _ in range(size)]
-        self._idle = list(self._links)
-
-    @asynccontextmanager
-    async def use(self) -> AsyncGenerator[Session]:
-        async with self._free:
-            link = self._idle.pop()  # the one used last: the others may never be needed
-            try:
-                async with link.use() as session:
-                    yield session
-            finally:
-                self._idle.append(link)
-
-    async def close(self) -> None:
-        for link in self._links:
-            await link.close()
+async def _close(connection: Connection) -> None:
+    if connection.is_closed():
+        return
+    try:
+        await connection.close(timeout=CLOSE_TIMEOUT_S)
+    except (*LOSSES, asyncpg.PostgresError):
+        connection.terminate()

@@ -8,10 +8,12 @@ import msgspec
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, Unavailable
 from ...core.ids import is_uuid
 from ...core.records import Held, Lease, RunKey, Served
+from ...core.refusals import cascade_reason
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded, Changed, TypeKey
-from .connections import CONTENTION, Row, Session
+from .connections import Row, Session
+from .failures import CONTENTION
 from .kinship import MovedError, lock_family, tell_parents
 from .rows import write_error
 
@@ -133,8 +135,11 @@ async def cascade(session: Session, now: Timestamp, cancel_by: Timestamp, limit:
         found = [row["run_id"] for row in await session.read("children_to_cancel", parents, limit + 1)]
         children = await _lock_children(session, found[:limit])
         cancelled = [
-            msgspec.structs.replace(await cancel_locked(session, row, _reason(row), now, cancel_by), run=_run(row))
+            msgspec.structs.replace(
+                await cancel_locked(session, row, reason, now, cancel_by), run=_run(row), reason=reason
+            )
             for row in children
+            for reason in [cascade_reason(row["parent_run_id"])]
         ]
         left = len(found) - len(children)
         if not left:
@@ -150,10 +155,6 @@ async def _lock_children(session: Session, run_ids: Sequence[str]) -> list[Row]:
     locked = [row["run_id"] for row in children]
     blocked = {row["run_id"] for row in await session.read("lock_parents", locked)}
     return [row for row in children if row["run_id"] not in blocked]
-
-
-def _reason(row: Row) -> str:
-    return f"run {row['parent_run_id']}, which started it, has ended, is to be cancelled or waits for it no more"
 
 
 def _ended(row: Row) -> bool:

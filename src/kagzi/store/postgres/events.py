@@ -3,17 +3,27 @@
 import msgspec
 
 from ...core.commands import BeatStep, DecideRace, RecordPatch, SetStatus, StartChild, WaitSignal
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import ErrorDetail
 from ...core.limits import STATUS_TEXT_BYTES
-from ...core.outcomes import ChildStarted, Known, Outcome, Recorded, Refused, SignalBound, StepFailed, TimerSet
+from ...core.outcomes import (
+    ChildStarted,
+    Deferred,
+    Known,
+    Outcome,
+    Recorded,
+    Refused,
+    SignalBound,
+    StepFailed,
+    TimerSet,
+)
 from ...core.records import Payload
+from ...core.refusals import child_conflict, foreign_request, other_kind, status_too_long
 from ...core.seams import Dice
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ...core.times import Timestamp
 from .fence import refusal_of
-from .refusals import resource_exhausted
 from .state import Kin, Relative, RunState, StepState
-from .step_rules import current_attempt, full, may_not_begin, new_result, new_step, other_kind
+from .step_rules import current_attempt, may_not_begin, new_result, new_step
 
 _encode = msgspec.json.Encoder().encode
 
@@ -26,17 +36,19 @@ def wait_signal(run: RunState, command: WaitSignal, now: Timestamp, dice: Dice) 
     if step is None:
         return _first_wait(run, command, now)
     if step.kind != KindCode.SIGNAL:
-        return other_kind(step, KindCode.SIGNAL)
+        return other_kind(step.step_id, step.kind, KindCode.SIGNAL)
     if step.has_result:
         return Known(step.as_history())
     return TimerSet(step.begun_seq, step.started_at or 0, step.wake_at)
 
 
 def _first_wait(run: RunState, command: WaitSignal, now: Timestamp) -> Outcome:
-    if refused := may_not_begin(run, cleanup=command.cleanup):
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     for signal in run.signals:
         if signal.name == command.signal_name and not signal.step_id:
+            if signal.payload is None:
+                return Deferred()
             signal.step_id = command.step_id
             step = new_result(run, command, now, KindCode.SIGNAL)
             step.output = signal.payload
@@ -56,7 +68,7 @@ def start_child(run: RunState, command: StartChild, now: Timestamp, dice: Dice) 
     if step is None:
         return _first_start(run, kin, command, now)
     if step.kind != KindCode.CHILD:
-        return other_kind(step, KindCode.CHILD)
+        return other_kind(step.step_id, step.kind, KindCode.CHILD)
     if step.child_run_id is None and step.error is not None:
         return StepFailed(step.seq, step.finished_at or 0, step.attempt, step.error)
     known = kin.recorded.get((run.run.run_id, command.step_id))
@@ -68,10 +80,12 @@ def start_child(run: RunState, command: StartChild, now: Timestamp, dice: Dice) 
 
 
 def _first_start(run: RunState, kin: Kin, command: StartChild, now: Timestamp) -> Outcome:
-    if refused := may_not_begin(run, cleanup=command.cleanup):
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     start = command.start
     found = kin.by_request.get(start.request_id)
+    if found is not None and (run.run.run_id, command.step_id) in kin.foreign:
+        return foreign_request(start.request_id, found.run_id)
     if found is None:
         found = kin.active.get(start.workflow_id)
         if found is not None and (error := _conflict(run, command, found)) is not None:
@@ -81,7 +95,7 @@ def _first_start(run: RunState, kin: Kin, command: StartChild, now: Timestamp) -
     if found is not None:
         step = new_step(run, command, now, KindCode.CHILD)
         step.child_run_id = found.run_id
-        kin.links.append((found.run_id, run.run.run_id, command.step_id))
+        kin.links.append((found.run_id, run.run.run_id, command.step_id, run.run.namespace))
         kin.recorded[run.run.run_id, command.step_id] = found
         return ChildStarted(step.begun_seq, now, found.run_id, created=False, status=RUN_STATUS_OF_CODE[found.status])
     if refused := kin.refuse_start(start, now):
@@ -105,23 +119,11 @@ def _status_of(command: StartChild, now: Timestamp) -> int:
 
 def _conflict(run: RunState, command: StartChild, found: Relative) -> ErrorDetail | None:
     """Why the open run with that workflow id cannot be the child."""
-    start = command.start
-    if found.workflow_type != start.workflow_type:
-        reason = f"belongs to run {found.run_id} of type {found.workflow_type!r}, not {start.workflow_type!r}"
-    elif found.run_id == run.run.run_id:
-        reason = "is that of the run itself, which would wait for its own end for ever"
-    elif not command.attach:
-        reason = f'has an open run, {found.run_id}: choose another id, or wait for that run with on_conflict="attach"'
-    else:
+    start, itself = command.start, found.run_id == run.run.run_id
+    if command.attach and found.workflow_type == start.workflow_type and not itself:
         return None
-    return ErrorDetail(
-        code=ErrorCode.CONFLICT,
-        kind=ErrorKind.PERMANENT,
-        type="kagzi.core.errors.AlreadyExists",
-        message=f"workflow_id {start.workflow_id!r} {reason}",
-        non_retryable=True,
-        subject="workflow_id",
-        subject_id=start.workflow_id,
+    return child_conflict(
+        start.workflow_id, found.run_id, found=found.workflow_type, asked=start.workflow_type, itself=itself
     )
 
 
@@ -133,10 +135,10 @@ def decide_race(run: RunState, command: DecideRace, now: Timestamp, dice: Dice) 
     winner = Payload(_encode(command.winner))
     if step is not None:
         if step.kind != KindCode.RACE:
-            return other_kind(step, KindCode.RACE)
+            return other_kind(step.step_id, step.kind, KindCode.RACE)
         return Recorded(step.seq, step.finished_at or 0) if step.output == winner else Known(step.as_history())
-    if no_room := full(run):
-        return no_room
+    if full := may_not_begin(run, command.step_id):
+        return full
     step = new_result(run, command, now, KindCode.RACE)
     step.output = winner
     for loser in command.losers:
@@ -160,11 +162,11 @@ def record_patch(run: RunState, command: RecordPatch, now: Timestamp, dice: Dice
     if not repeated and (refused := refusal_of(run, command, now)):
         return refused
     if step is None:
-        if no_room := full(run):
-            return no_room
+        if full := may_not_begin(run, command.step_id):
+            return full
         step = new_result(run, command, now, KindCode.PATCH)
     elif step.kind != KindCode.PATCH:
-        return other_kind(step, KindCode.PATCH)
+        return other_kind(step.step_id, step.kind, KindCode.PATCH)
     return Recorded(step.seq, step.finished_at or 0)
 
 
@@ -173,12 +175,7 @@ def set_status(run: RunState, command: SetStatus, now: Timestamp, dice: Dice) ->
         return refused
     size = len(command.text.encode())
     if size > STATUS_TEXT_BYTES:
-        return resource_exhausted(
-            f"the status text has {size} bytes; the limit is {STATUS_TEXT_BYTES} (STATUS_TEXT_BYTES). Shorten it.",
-            limit="STATUS_TEXT_BYTES",
-            subject="run",
-            subject_id=run.run.run_id,
-        )
+        return status_too_long(size)
     run.status_text, run.progress, run.changed = command.text, command.progress, True
     return Recorded(run.seq, now)
 

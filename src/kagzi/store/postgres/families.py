@@ -145,6 +145,8 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
         if row["request_run_id"] is not None:
             found = Relative(row["request_run_id"], row["request_type"], row["request_status"])
             relatives.by_request[command.start.request_id] = found
+            if not row["request_is_own"]:
+                relatives.foreign.add((command.run.run_id, command.step_id))
         if row["open_run_id"] is not None:
             found = Relative(row["open_run_id"], row["open_type"], row["open_status"])
             relatives.active[command.start.workflow_id] = found

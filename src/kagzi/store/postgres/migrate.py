@@ -11,7 +11,8 @@ import asyncpg
 from ...core.errors import InternalError, SchemaMismatch
 from ..protocol import SchemaStatus
 from ..sql_files import Migration, load_migrations
-from .connections import LOSSES, Row, Target, is_loss
+from .connections import Row, Target
+from .failures import LOSSES, Failure, failure_of
 from .statements import STATEMENTS
 
 _PACKAGE = "kagzi.store.postgres"
@@ -82,7 +83,7 @@ async def connected(target: Target) -> AsyncGenerator[asyncpg.Connection]:
         yield connection
         await connection.close()
     except (*LOSSES, asyncpg.PostgresError) as error:
-        if is_loss(error):
+        if failure_of(error) is not Failure.FAULT:
             raise target.lost(error) from error
         raise InternalError(f"{target.place} refused a migration: {type(error).__name__}: {error}") from error
     finally:

@@ -6,9 +6,9 @@ from ...core import limits
 from ...core.outcomes import Refused
 from ...core.queues import Rate
 from ...core.records import WorkerRecord
+from ...core.refusals import namespace_full, namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
 from ...core.times import US_PER_MS, Timestamp
 from .connections import Row, Session
-from .refusals import namespace_full, namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
 
 
 class _Room:

@@ -9,6 +9,7 @@ from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
 from ..protocol.namespaces import Deletion, Measured, NamespaceChores
 from .connections import Session
+from .pages import read_page
 from .rows import read_namespace, write_retention
 from .statements import NAMESPACE_TABLES
 
@@ -24,11 +25,11 @@ async def get_namespace(session: Session, namespace: str) -> NamespaceRecord | N
 async def list_namespaces(session: Session, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
     before = cursor is not None and cursor.direction == "prev"
     name = "list_namespaces_before" if before else "list_namespaces_after"
-    rows = await session.read(name, None if cursor is None else cursor.id, limit + 1)
-    records = [read_namespace(row) for row in rows[:limit]]
+    rows, more = await read_page(session, name, None if cursor is None else cursor.id, limit + 1, limit=limit)
+    records = [read_namespace(row) for row in rows]
     if before:
         records.reverse()
-    return Rows(tuple(records), has_more=len(rows) > limit)
+    return Rows(tuple(records), has_more=more)
 
 
 async def put_namespace(session: Session, record: NamespaceRecord, now: Timestamp, *, new: bool) -> bool:

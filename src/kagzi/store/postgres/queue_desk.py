@@ -7,6 +7,7 @@ from ...core.queues import Pressure, QueueDepth, TypeLimits, WorkflowTypeRecord,
 from ...core.records import Rows
 from ...core.times import Timestamp
 from .links import Links
+from .pages import read_page
 from .permits import read_limits
 
 
@@ -14,7 +15,7 @@ class QueueDesk(Links):
     """Keeps `store.protocol.QueueVerbs`."""
 
     async def get_type_limits(self, namespace: str, workflow_type: str) -> TypeLimits | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("get_type_limits", namespace, workflow_type)
         return read_limits(rows[0]) if rows else None
 
@@ -40,14 +41,16 @@ class QueueDesk(Links):
         self, namespace: str, cursor: Cursor | None, limit: int, *, workflow_type: str = "", count_cap: int
     ) -> Rows[WorkflowTypeRecord]:
         back = cursor is not None and cursor.direction == "prev"
-        async with self._questions.use() as session:
-            rows = await session.read(
+        async with self._scan(namespace) as session:
+            rows, more = await read_page(
+                session,
                 "list_types_before" if back else "list_types_after",
                 namespace,
                 None if cursor is None else cursor.id,
                 workflow_type or None,
                 limit + 1,
                 count_cap,
+                limit=limit,
             )
         found = [
             WorkflowTypeRecord(
@@ -56,12 +59,12 @@ class QueueDesk(Links):
                 limits=TypeLimits() if row["workflow_type"] is None else read_limits(row),
                 open_runs=row["open_runs"],
             )
-            for row in rows[:limit]
+            for row in rows
         ]
-        return Rows(tuple(reversed(found) if back else found), len(rows) > limit)
+        return Rows(tuple(reversed(found) if back else found), more)
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             rows = await session.read("queue_depths", namespace, workflow_type or None, cap)
         return [
             QueueDepth(
@@ -74,7 +77,7 @@ class QueueDesk(Links):
         ]
 
     async def type_pressure(self, namespace: str, workflow_type: str, key: str) -> Pressure | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("type_pressure", namespace, workflow_type, key)
         if not rows:
             return None

@@ -18,7 +18,7 @@ class RetentionDesk(Links):
         self, namespace: str, statuses: Sequence[RunStatus], *, after: Timestamp, until: Timestamp, limit: int
     ) -> Purged:
         codes = [int(CODE_OF_RUN_STATUS[status]) for status in statuses]
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             found = await session.read("ended_runs", namespace, after, until, codes, limit)
             if not found:
                 return Purged(0, until, more=False)
@@ -33,15 +33,15 @@ class RetentionDesk(Links):
             return await _delete_runs(session, namespace, run_ids, until)
 
     async def purge_leftovers(self, limit: int) -> bool:
-        async with self._questions.use() as session, session.transaction():
+        async with self._questions.use(confirm=False) as session, session.transaction():
             return await _purge_leftovers(session, limit)
 
     async def namespaces_after(self, namespace: str, limit: int) -> Sequence[NamespaceRecord]:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             return [read_namespace(row) for row in await session.read("namespaces_after", namespace, limit)]
 
     async def claim_chore(self, name: str, now: Timestamp, until: Timestamp) -> bool:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             return bool(await session.write("claim_chore", name, now, until))
 
 

@@ -6,6 +6,7 @@ from ...core.commands import StartRun
 from ...core.errors import ErrorDetail
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import Payload, RunKey
+from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork
@@ -13,7 +14,6 @@ from .connections import Row, Session, columns
 from .controls import with_run
 from .kinship import End, MovedError, tell_parents
 from .namespace_room import Rooms
-from .refusals import conflict, precondition_failed
 from .rows import read_error, read_labels, read_payload, read_policy, write_strings
 from .starts import insert_runs, taken
 from .state import NEVER
@@ -32,30 +32,29 @@ async def _retry(session: Session, row: Row, from_step: str, request_id: str, no
     if failed["retry_request_id"] == request_id:
         return Changed(status, row["workflow_type"], changed=False)
     if status is not RunStatus.FAILED:
-        message = f"run {run_id} is {status.value}: only a failed run can be tried again"
-        return precondition_failed(message, subject="run", subject_id=run_id)
+        return not_failed(run_id, status.value)
     if failed["open_run_id"] is not None:
-        message = f"workflow_id {row['workflow_id']!r} has another open run now, {failed['open_run_id']}"
-        return conflict(message, subject_id=row["workflow_id"])
+        return workflow_id_active_again(row["workflow_id"], failed["open_run_id"])
     error = read_error(failed["error"]) or ErrorDetail()
     places = await session.read("step_place" if from_step else "step_to_blame", run_id, from_step or error.subject_id)
     if from_step and not places:
-        return precondition_failed(f"run {run_id} has no step {from_step!r}", subject_id=from_step)
+        return no_step(run_id, from_step)
     # No step to blame: every result is kept, and only what was cancelled with the run is forgotten.
     step_id, after = (
         (places[0]["step_id"], places[0]["seq"] or places[0]["begun_seq"]) if places else ("", failed["seq"])
     )
-    [forgotten] = await session.read("forget_steps", run_id, step_id, after, failed["seq"] + 1, NEVER)
+    run = RunKey(row["namespace"], run_id)
+    [forgotten] = await session.read("forget_steps", run_id, step_id, after, failed["seq"] + 1, NEVER, run.namespace)
     await session.read("reopen_run", run_id, now, request_id, forgotten["moved"])
-    await catch_up(session, run_id, now)
+    await catch_up(session, run, now)
     return Changed(RunStatus.PENDING, row["workflow_type"], changed=True)
 
 
-async def catch_up(session: Session, run_id: str, now: Timestamp) -> None:
+async def catch_up(session: Session, run: RunKey, now: Timestamp) -> None:
     """Children that ended before this run waited for them give it their results now."""
     ended: list[End] = [
         (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
-        for child in await session.read("ended_children", run_id)
+        for child in await session.read("ended_children", run.run_id, run.namespace)
     ]
     await tell_parents(session, ended, now)
 
@@ -68,7 +67,7 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Exist
     source = fork.source.run_id
     places = await session.read("step_place", source, fork.from_step)
     if not places:
-        return precondition_failed(f"run {source} has no step {fork.from_step!r}", subject_id=fork.from_step)
+        return no_step(source, fork.from_step)
     before: int = places[0]["begun_seq"]
     if refused := await _unknown_outputs(session, fork, before):
         return refused
@@ -80,10 +79,11 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Exist
     outputs = [(step_id, given.data, write_strings(given.metadata)) for step_id, given in fork.outputs.items()]
     new: str = command.run.run_id
     await session.read("copy_results", source, new, before, *columns(outputs, 3), NEVER)
-    links = [(row["child_run_id"], new, row["step_id"]) for row in await session.read("open_children", new)]
+    waiting = await session.read("open_children", new)
+    links = [(row["child_run_id"], new, row["step_id"], command.run.namespace) for row in waiting]
     if links:
         await session.read("link_children", *zip(*links, strict=True))
-        await catch_up(session, new, now)
+        await catch_up(session, command.run, now)
     return Started(new, command.workflow_id, RunStatus.PENDING, now)
 
 
@@ -93,12 +93,7 @@ async def _unknown_outputs(session: Session, fork: Fork, before: int) -> Refused
         return None
     known = {row["step_id"] for row in await session.read("fork_results", fork.source.run_id, list(outputs), before)}
     unknown = sorted(set(outputs) - known)
-    if not unknown:
-        return None
-    message = (
-        f"outputs names {unknown[0]!r}, which has no result before step {fork.from_step!r} of run {fork.source.run_id}"
-    )
-    return precondition_failed(message, subject_id=unknown[0])
+    return no_result_before(unknown[0], fork.from_step) if unknown else None
 
 
 def _start_of(fork: Fork, source: Row) -> StartRun:

@@ -7,6 +7,7 @@ from ...core.ids import is_uuid
 from ...core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
 from .connections import Session
+from .pages import read_page
 from .rows import read_error, read_payload, read_run
 from .statements import list_name
 
@@ -51,11 +52,12 @@ async def list_runs(
         labelled=_by_label(where), order="newer" if newer else "older", status=how_status, workflow_type=how_type
     )
     place = (None, None) if cursor is None else (cursor.at, cursor.id)
-    rows = await session.read(name, namespace, status, workflow_type, *_conditions(where), *place, limit + 1)
-    records = [read_run(row) for row in rows[:limit]]
+    given = (namespace, status, workflow_type, *_conditions(where), *place, limit + 1)
+    rows, more = await read_page(session, name, *given, limit=limit)
+    records = [read_run(row) for row in rows]
     if newer:
         records.reverse()
-    return Rows(tuple(records), has_more=len(rows) > limit)
+    return Rows(tuple(records), has_more=more)
 
 
 async def count_runs(session: Session, namespace: str, where: RunFilter, cap: int) -> int:
@@ -108,7 +110,8 @@ def _conditions(where: RunFilter) -> tuple[object, ...]:
 async def ends_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
     answers: list[RunEnd | RunStatus | None] = [None] * len(runs)
     asked = [(index, run) for index, run in enumerate(runs) if is_uuid(run.run_id)]
-    rows = await session.read("ends_of", [run.run_id for _, run in asked], [run.namespace for _, run in asked])
+    keys = ([run.run_id for _, run in asked], [run.namespace for _, run in asked])
+    rows, more = await read_page(session, "ends_of", *keys, limit=len(runs))
     for row in rows:
         number: int = row["n"]
         index, run = asked[number - 1]
@@ -120,4 +123,4 @@ async def ends_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd |
         answers[index] = RunEnd(
             run=run, status=status, output=output, error=read_error(row["error"]), continued_as=row["continued_as"]
         )
-    return answers
+    return answers[: asked[rows[-1]["n"] - 1][0] + 1] if more else answers

@@ -26,13 +26,13 @@ class ScheduleDesk(Links):
             return await schedules.put_schedule(session, record, was, skips)
 
     async def get_schedule(self, namespace: str, schedule_id: str) -> ScheduleRecord | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             return await schedules.get_schedule(session, namespace, schedule_id)
 
     async def list_schedules(
         self, namespace: str, *, workflow_type: str | None, cursor: Cursor | None, limit: int
     ) -> Rows[ScheduleRecord]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await schedules.list_schedules(session, namespace, workflow_type, cursor, limit)
 
     async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
@@ -40,15 +40,15 @@ class ScheduleDesk(Links):
             return await schedules.delete_schedule(session, namespace, schedule_id, limit)
 
     async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await schedules.list_fires(session, namespace, schedule_id, cursor, limit)
 
     async def forget_fires(self, before: Timestamp, limit: int) -> bool:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             return await schedules.forget_fires(session, before, limit)
 
     async def due_schedules(self, now: Timestamp, limit: int) -> DueSchedules:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             return await schedules.due_schedules(session, now, limit)
 
     async def fire_schedules(

@@ -13,8 +13,9 @@ from ...core.times import Timestamp
 from ..protocol import FiredSchedule, Firing
 from ..schedule_book import FIRING_TERMS, Book
 from .batch import Group, Outcomes, Writing
-from .connections import CONTENTION, Session
+from .connections import Session
 from .controls import cancel_locked
+from .failures import CONTENTION
 from .kinship import MovedError, lock_family
 from .schedules import read_fire, record_fires
 from .starts import start_runs

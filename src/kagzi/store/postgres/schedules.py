@@ -6,12 +6,13 @@ from ...core.cursor import Cursor
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Refused
 from ...core.records import Rows
+from ...core.refusals import namespace_disabled, too_many_schedules
 from ...core.schedules import Fire, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules
 from ..schedule_book import read_spec, write_spec
 from .connections import Row, Session, columns
-from .refusals import namespace_disabled, resource_exhausted
+from .pages import read_page
 
 
 def read_schedule(row: Row) -> ScheduleRecord:
@@ -51,12 +52,12 @@ async def create_schedule(session: Session, record: ScheduleRecord, now: Timesta
         if found is not None:
             return found if record.request_id and found.request_id == record.request_id else _taken(record)
         if not namespace["enabled"]:
-            return namespace_disabled(record.namespace)
+            return namespace_disabled(record.namespace, "schedules")
         limit: int | None = namespace["schedules_limit"]
         if limit is not None:
             [counted] = await session.read("count_schedules", record.namespace, limit)
             if counted["schedules"] >= limit:
-                return _full(record.namespace, limit)
+                return too_many_schedules(record.namespace, limit)
         made = await session.read(
             "insert_schedule",
             record.namespace,
@@ -85,15 +86,6 @@ def _taken(record: ScheduleRecord) -> Refused:
             subject="schedule",
             subject_id=record.schedule_id,
         )
-    )
-
-
-def _full(namespace: str, limit: int) -> Refused:
-    return resource_exhausted(
-        f"namespace {namespace!r} has {limit} schedules, its limit (schedules_limit). Delete some, or raise the limit.",
-        limit="schedules_limit",
-        subject="namespace",
-        subject_id=namespace,
     )
 
 
@@ -131,9 +123,9 @@ async def list_schedules(
     newer = cursor is not None and cursor.direction == "prev"
     name = "list_schedules_newer" if newer else "list_schedules_older"
     place = (None, None) if cursor is None else (cursor.at, cursor.id)
-    rows = await session.read(name, namespace, workflow_type, *place, limit + 1)
-    records = [read_schedule(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(records) if newer else records), has_more=len(rows) > limit)
+    rows, more = await read_page(session, name, namespace, workflow_type, *place, limit + 1, limit=limit)
+    records = [read_schedule(row) for row in rows]
+    return Rows(tuple(reversed(records) if newer else records), has_more=more)
 
 
 async def delete_schedule(session: Session, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
@@ -153,9 +145,9 @@ async def list_fires(
     newer = cursor is not None and cursor.direction == "prev"
     name = "list_fires_newer" if newer else "list_fires_older"
     place = (None, None) if cursor is None else (cursor.at, cursor.id == "0")
-    rows = await session.read(name, namespace, schedule_id, *place, limit + 1)
-    fires = [read_fire(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(fires) if newer else fires), has_more=len(rows) > limit)
+    rows, more = await read_page(session, name, namespace, schedule_id, *place, limit + 1, limit=limit)
+    fires = [read_fire(row) for row in rows]
+    return Rows(tuple(reversed(fires) if newer else fires), has_more=more)
 
 
 async def due_schedules(session: Session, now: Timestamp, limit: int) -> DueSchedules:

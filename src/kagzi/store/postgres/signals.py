@@ -6,12 +6,13 @@ from ...core.ids import is_uuid
 from ...core.limits import SIGNALS_BUFFERED
 from ...core.outcomes import Refused
 from ...core.records import RunKey
+from ...core.refusals import takes_no_signals, too_many_signals
 from ...core.states import RUN_STATUS_OF_CODE
 from ...core.times import Timestamp
 from ..protocol import Signalled
-from .connections import CONTENTION, Session
+from .connections import Session
+from .failures import CONTENTION
 from .kinship import TOLD, stirred
-from .refusals import precondition_failed, resource_exhausted
 from .rows import write_strings
 
 _TRIES = 3
@@ -45,10 +46,9 @@ async def give_signal(
         return Signalled(run, found["known"])
     status = RUN_STATUS_OF_CODE[row["status"]]
     if status.ended:
-        message = f"run {run.run_id} is {status.value}: it takes no signals any more"
-        return precondition_failed(message, subject="run", subject_id=run.run_id)
+        return takes_no_signals(run.run_id, status.value)
     if found["step_id"] is None and found["unbound"] >= SIGNALS_BUFFERED:
-        return _full(run)
+        return too_many_signals(run.run_id)
     payload = signal.payload
     await session.read(
         "give_signal",
@@ -64,13 +64,3 @@ async def give_signal(
         return Signalled(run, delivered=False)
     told = (stirred(row, row["status"]),) if row["status"] in TOLD else ()
     return Signalled(run, delivered=True, stirred=told)
-
-
-def _full(run: RunKey) -> Refused:
-    return resource_exhausted(
-        f"run {run.run_id} has {SIGNALS_BUFFERED} signals it has not waited for, the limit (SIGNALS_BUFFERED). "
-        "Let it consume some, or send fewer.",
-        limit="SIGNALS_BUFFERED",
-        subject="run",
-        subject_id=run.run_id,
-    )

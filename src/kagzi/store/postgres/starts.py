@@ -11,15 +11,16 @@ from ...core.commands import SignalGiven, StartRun
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Busy, Existing, Outcome, Refused, Started
 from ...core.records import RunKey
+from ...core.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from .batch import Group, Outcomes, Writing
-from .connections import CONTENTION, Row, Session, columns
+from .connections import Row, Session, columns
 from .doors import Doors
+from .failures import CONTENTION
 from .kinship import MovedError, lock_family, tell_parents
 from .namespace_room import Rooms
-from .refusals import conflict, namespace_disabled, namespace_gone
 from .rows import write_error, write_policy, write_strings
 from .signals import give_signal
 
@@ -112,6 +113,8 @@ async def insert_runs(
         [command.blocked_by or None for command in commands],
         [command.version for command in commands],
     )
+    if row["run_ids"]:
+        session.committed()
     waiting = set(row["waiting"] or ())
     return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
 
@@ -181,12 +184,9 @@ def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     if run_id is None:
         return None
     if found_type != command.workflow_type:
-        message = f"workflow_id {command.workflow_id!r} belongs to a run of type {found_type!r}, not {command.workflow_type!r}"
-        return conflict(message, subject_id=command.workflow_id)
+        return workflow_id_of_type(command.workflow_id, run_id, found_type, command.workflow_type)
     if command.on_conflict == "fail":
-        return conflict(
-            f"workflow_id {command.workflow_id!r} has an open run, {run_id}", subject_id=command.workflow_id
-        )
+        return workflow_id_active(command.workflow_id, run_id)
     if command.on_conflict == "replace" and replace:
         return None
     return Existing(run_id, command.workflow_id, RUN_STATUS_OF_CODE[status])
@@ -219,7 +219,7 @@ async def _replace(
             return dict(made)
         stirred = await tell_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
         ousted = (await doors.oust(now)).get(command.run.run_id, ())
-        return {index: msgspec.structs.replace(made[index], stirred=stirred, ousted=ousted)}
+        return {index: msgspec.structs.replace(made[index], stirred=stirred, ousted=ousted, replaced=run_id)}
 
     try:
         return await _again_if_moved(session, act)

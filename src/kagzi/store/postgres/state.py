@@ -4,19 +4,22 @@ from typing import Final
 
 import msgspec
 
-from ...core.commands import ContinueAsNew, StartChild, StartRun
+from ...core.commands import BeginStep, ContinueAsNew, DecideRace, FailStep, StartChild, StartRun, WaitSignal
 from ...core.errors import ErrorDetail
 from ...core.outcomes import Refused
 from ...core.records import HistoryStep, Lease, Payload, RunKey
+from ...core.refusals import namespace_full
 from ...core.retry import RetryPolicy
 from ...core.states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ...core.times import US_PER_MS, Timestamp
 from .doors import Doors
-from .refusals import namespace_full
 
 OUTPUT_STEP: Final = "$output"
 NEVER: Final = 2**63 - 1
 """The due time of a wait that only an event ends: open waits are found by having one."""
+
+TOLD = (BeginStep, FailStep, WaitSignal, StartChild, DecideRace)
+"""May be answered with what the step they name holds."""
 
 _EVENT_KINDS = (KindCode.SIGNAL, KindCode.CHILD)
 
@@ -48,6 +51,7 @@ class StepState(msgspec.Struct, kw_only=True):
     error: ErrorDetail | None = None
     child_run_id: str | None = None
     details: Payload | None = None
+    withheld: bool = False  # what it holds was not read: the answers of this batch are large enough without it
     changed: bool = False
 
     @property
@@ -108,7 +112,7 @@ class SignalState(msgspec.Struct, kw_only=True):
 
     number: int
     name: str
-    payload: Payload
+    payload: Payload | None  # None: withheld, as in StepState
     step_id: str = ""
 
 
@@ -125,11 +129,13 @@ class Kin(msgspec.Struct, kw_only=True):
 
     recorded: dict[tuple[str, str], Relative] = msgspec.field(default_factory=dict[tuple[str, str], Relative])
     by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
+    foreign: set[tuple[str, str]] = msgspec.field(default_factory=set[tuple[str, str]])
+    """Steps, with their runs, whose request id belongs to a run that they did not start."""
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
     limit: int | None = None  # of open runs
     room: int | None = None  # how many may be started
     born: list[StartChild] = msgspec.field(default_factory=list[StartChild])
-    links: list[tuple[str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str]])
+    links: list[tuple[str, str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str, str]])
 
     doors: Doors | None = None  # of types that refuse runs, or send others away, when they are full
 
@@ -188,6 +194,8 @@ class RunState(msgspec.Struct, kw_only=True):
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
     new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
     changed: bool = False
+    answer_bytes: int = 0  # what its commands were answered with
+    deferred: bool = False  # a command of it has to wait for the next batch, and so has all that follows
 
     @property
     def ended(self) -> bool:

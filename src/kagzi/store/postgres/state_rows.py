@@ -18,16 +18,18 @@ from ...core.commands import (
     StartChild,
     WaitSignal,
 )
-from ...core.limits import STEPS_PER_RUN
+from ...core.limits import BATCH_ANSWER_BYTES, MESSAGE_SOFT_BYTES, STEPS_PER_RUN
 from ...core.records import Lease, Payload, RunKey
+from ...core.sizes import STEP_BYTES
 from .batch import WorkerGroup, Writing
 from .connections import Row, Rows, Session, columns
 from .rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
-from .state import AttemptState, RunState, SignalState, StepState
+from .state import TOLD, AttemptState, RunState, SignalState, StepState
 
 _STEP_COLUMNS = 30
 _ATTEMPT_COLUMNS = 12
 _SIGNAL_COLUMNS = 3
+_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
 
 _WITH_ATTEMPT = (BeginStep, CompleteStep, FailStep, BeatStep)
 _WITHOUT_ATTEMPT = (BeginSleep, FinishSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
@@ -36,8 +38,8 @@ _BEGINNING = (BeginStep, BeginSleep, WaitSignal, StartChild, DecideRace, RecordP
 
 async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[int, RunState]:
     """By the number of the group (1, 2, ...): the run and the steps that matter to its commands."""
-    heads: list[tuple[str, str, int | None, int]] = []
-    named: list[tuple[int, str, int]] = []
+    heads: list[tuple[str, str, int | None, int, int]] = []
+    named: list[tuple[int, str, int, bool]] = []
     for number, (run, commands) in enumerate(groups, start=1):
         known_seq: int | None = None
         begins = 0
@@ -45,16 +47,24 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
             if isinstance(command, Park):
                 known_seq = command.known_seq if known_seq is None else min(known_seq, command.known_seq)
             elif isinstance(command, _WITH_ATTEMPT):
-                named.append((number, command.step_id, command.attempt))
+                named.append((number, command.step_id, command.attempt, isinstance(command, TOLD)))
             elif isinstance(command, _WITHOUT_ATTEMPT):
-                named.append((number, command.step_id, 0))
+                named.append((number, command.step_id, 0, isinstance(command, TOLD)))
             elif isinstance(command, (CompleteRun, FailRun)) and command.after_step:
-                named.append((number, command.after_step, 0))
+                named.append((number, command.after_step, 0, False))
             if isinstance(command, DecideRace):
-                named += [(number, loser, 0) for loser in command.losers]
+                named += [(number, loser, 0, False) for loser in command.losers]
             begins += isinstance(command, _BEGINNING)
-        heads.append((run.run_id, run.namespace, known_seq, begins))
-    rows = await session.read("read_for_write", *zip(*heads, strict=True), *columns(named, 3), STEPS_PER_RUN)
+        heads.append((run.run_id, run.namespace, known_seq, begins, commands[0][0]))
+    rows = await session.read(
+        "read_for_write",
+        *zip(*heads, strict=True),
+        *columns(named, 4),
+        STEPS_PER_RUN,
+        MESSAGE_SOFT_BYTES,
+        BATCH_ANSWER_BYTES,
+        _PAGE_STEPS,
+    )
     states = _states(rows)
     await _read_signals(session, groups, states)
     return states
@@ -63,16 +73,16 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
 async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> None:
     """Signals that came before anybody waited for them. One that comes after this raises the run's seq."""
     wanted = Counter(
-        (number, run.run_id, command.signal_name)
+        (number, run.run_id, command.signal_name, commands[0][0])
         for number, (run, commands) in enumerate(groups, start=1)
         for _, command in commands
         if isinstance(command, WaitSignal)
     )
     if not wanted:
         return
-    asked = [(*key, count) for key, count in wanted.items()]
-    for row in await session.read("unbound_signals", *zip(*asked, strict=True)):
-        payload = require_payload(row["payload"], row["payload_meta"])
+    asked = [(number, run_id, name, count, place) for (number, run_id, name, place), count in wanted.items()]
+    for row in await session.read("unbound_signals", *zip(*asked, strict=True), BATCH_ANSWER_BYTES):
+        payload = None if row["withheld"] else require_payload(row["payload"], row["payload_meta"])
         if (state := states.get(row["n"])) is not None:
             state.signals.append(SignalState(number=row["number"], name=row["name"], payload=payload))
 
@@ -83,7 +93,7 @@ def _states(rows: Rows) -> dict[int, RunState]:
         state = states.get(row["n"])
         if state is None:
             state = states[row["n"]] = _run_state(row)
-        if row["step_id"] is not None and row["step_id"] not in state.steps:
+        if row["step_id"] is not None and (row["shown"] or row["step_id"] not in state.steps):
             state.steps[row["step_id"]] = _step_state(row)
         if row["a_attempt"] is not None:
             attempt = _attempt_state(row)
@@ -113,6 +123,8 @@ async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]
         *columns(signals, _SIGNAL_COLUMNS),
     )
     taken: list[int] = row["groups"] or []
+    if taken:
+        writing.session.committed()
     return set(taken)
 
 
@@ -172,6 +184,7 @@ def _step_state(row: Row) -> StepState:
         error=read_error(row["error"]),
         child_run_id=row["child_run_id"],
         details=read_payload(row["details"], row["details_meta"]),
+        withheld=row["withheld"],
     )
 
 

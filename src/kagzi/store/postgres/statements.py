@@ -1,13 +1,14 @@
 """The named statements of `sql/*.sql`, ready to run. `part_x` is a piece of text that others take in as `{x}`."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from ..sql_files import expand, load_statements
 
 PACKAGE = __package__ or "kagzi.store.postgres"
 
-# Whatever belongs to a namespace and not to one of its runs, in the order in which it goes. A test knows all tables.
+# Whatever belongs to a namespace and does not go with one of its runs, in the order in which it goes. A test knows all tables.
 NAMESPACE_TABLES = (
     "workers",
     "worker_events",
@@ -18,11 +19,51 @@ NAMESPACE_TABLES = (
     "schedules",
     "schedule_fires",
     "run_stats",
+    "child_links",
 )
 
 _ORDERS = ("older", "newer")
 _STATUSES = ("one_status", "each_status")
 _TYPES = ("one_type", "each_type", "any_type")
+
+
+# Lists whose rows may be wide, and the columns that make them so. See part_bounded_page.
+_WIDE_RUN = ("error::text", "problem::text", "labels::text", "cancel_reason", "pause_reason", "status_text")
+_WIDE_PAYLOADS = (
+    "error::text",
+    "input",
+    "input_meta::text",
+    "output",
+    "output_meta::text",
+    "details",
+    "details_meta::text",
+)
+_PAGES: Mapping[str, tuple[str, ...]] = {
+    "list_steps": _WIDE_PAYLOADS,
+    "step_attempts": ("error::text",),
+    "ends_of": ("error::text", "output", "output_meta::text"),
+    "list_schedules_older": ("spec::text",),
+    "list_schedules_newer": ("spec::text",),
+    "list_fires_older": ("reason",),
+    "list_fires_newer": ("reason",),
+    "list_workers_older": ("served::text", "labels::text", "workflow_types::text"),
+    "list_workers_newer": ("served::text", "labels::text", "workflow_types::text"),
+    "list_worker_events_older": ("detail",),
+    "list_worker_events_newer": ("detail",),
+    "list_versions_older": ("workflow_type", "version"),
+    "list_versions_newer": ("workflow_type", "version"),
+    "list_types_after": ("name",),
+    "list_types_before": ("name",),
+    "list_namespaces_after": ("namespace", "retention::text"),
+    "list_namespaces_before": ("namespace", "retention::text"),
+    "older_bulks": ("filter::text", "reason"),
+    "newer_bulks": ("filter::text", "reason"),
+    "export_steps": _WIDE_PAYLOADS,
+    "export_attempts": ("error::text",),
+    "export_signals": ("payload", "payload_meta::text"),
+    "export_links": ("step_id",),
+}
+_PARAMETER = re.compile(r"\$(\d+)")
 
 
 def _load() -> dict[str, str]:
@@ -32,8 +73,32 @@ def _load() -> dict[str, str]:
     rolled = {"namespace": "n.namespace", "since": "span.since", "until": "span.until"}
     parts |= {"live_minutes": expand(parts["minutes"], live), "rolled_minutes": expand(parts["minutes"], rolled)}
     statements = {name: expand(text, parts) for name, text in texts.items() if not _is_part(name)}
+    for name, wide in _PAGES.items():
+        statements[name] = _bounded(statements[name], wide, parts)
     removals = {f"remove_{table}": expand(parts["removal"], {"table": table}) for table in NAMESPACE_TABLES}
     return statements | _run_lists(parts) | {name: f"-- See part_removal.\n{text}" for name, text in removals.items()}
+
+
+def _bounded(page: str, wide: Sequence[str], parts: Mapping[str, str]) -> str:
+    """The page cut at a number of bytes, which is one more parameter: the last."""
+    last = max(int(number) for number in _PARAMETER.findall(page)) + 1
+    stored = [f"pg_column_size(p.{column[:-6]})" if column.endswith("::text") else _length(column) for column in wide]
+    given = {
+        "page": _without_comments(page),
+        "stored_bytes": _sum(stored),
+        "text_bytes": _sum(map(_length, wide)),
+        "bytes": f"${last}::bigint",
+    }
+    comments = "\n".join(line for line in page.splitlines() if line.startswith("--"))
+    return f"{comments}\n{expand(parts['bounded_page'], given)}"
+
+
+def _length(column: str) -> str:
+    return f"octet_length(p.{column})"
+
+
+def _sum(lengths: Iterable[str]) -> str:
+    return " + ".join(f"coalesce({length}, 0)" for length in lengths)
 
 
 def _is_part(name: str) -> bool:
@@ -62,7 +127,8 @@ def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
         if each:
             given |= {"over": ", ".join(each), "merged_order": parts[f"{order}_merged_order"]}
         name = list_name(labelled=labelled, order=order, status=status, workflow_type=workflow_type)
-        lists[name] = "-- See part_page_of_runs.\n" + expand(parts["merged_pages" if each else "page_of_runs"], given)
+        page = "-- See part_page_of_runs.\n" + expand(parts["merged_pages" if each else "page_of_runs"], given)
+        lists[name] = _bounded(page, _WIDE_RUN, parts)
     for labelled in (False, True):
         given = {
             **parts,

@@ -13,19 +13,20 @@ class StatsDesk(Links):
     """Keeps `store.protocol.StatsVerbs`."""
 
     async def roll_up(self, now: Timestamp) -> bool:
-        async with self._questions.use() as session:
+        # It writes: not on a connection that answers readers while commits wait for a standby.
+        async with self._scans.take(""), self._questions.use(confirm=False) as session:
             rows = await session.write("roll_up", minute_of(now), ROLLED_UP_AT_MOST_US, ROLLED_UP_AT_ONCE_US)
         return bool(rows) and bool(rows[0]["more"])
 
     async def stats(
         self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, limit: int
     ) -> Sequence[StatsBucket]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             rows = await session.read("stats", namespace, workflow_type, since, until, limit)
         return [_bucket(row) for row in rows]
 
     async def purge_stats(self, before: Timestamp, limit: int) -> bool:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             [row] = await session.write("purge_stats", before, limit)
         removed: int = row["removed"]
         return removed == limit

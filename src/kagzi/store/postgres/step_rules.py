@@ -13,9 +13,17 @@ from ...core.commands import (
 )
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Refused
+from ...core.refusals import (
+    being_cancelled,
+    is_reserved,
+    never_begun,
+    not_current,
+    other_kind,
+    reserved_step,
+    too_many_steps,
+)
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
-from .refusals import cancelled, kind_name, precondition_failed, resource_exhausted
 from .state import RunState, StepState
 
 Beginning: TypeAlias = BeginStep | BeginSleep | WaitSignal | StartChild | DecideRace | RecordPatch
@@ -50,11 +58,13 @@ def new_result(run: RunState, command: Beginning, now: Timestamp, kind: KindCode
     return step
 
 
-def may_not_begin(run: RunState, *, cleanup: bool) -> Refused | None:
+def may_not_begin(run: RunState, step_id: str, *, cleanup: bool = True) -> Refused | None:
     """Why a step that is not recorded yet cannot be."""
     if run.cancel_requested_at is not None and not cleanup:
-        return cancelled(run.run.run_id, run.cancel_reason)
-    return full(run)
+        return being_cancelled(run.run.run_id, run.cancel_reason)
+    if is_reserved(step_id):
+        return reserved_step(step_id)
+    return too_many_steps(run.run.run_id) if run.step_count >= STEPS_PER_RUN else None
 
 
 def end_step(run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, status: StepCode) -> None:
@@ -65,41 +75,16 @@ def end_step(run: RunState, step: StepState, command: WorkerCommand, now: Timest
 
 def current_attempt(step: StepState | None, step_id: str, attempt: int) -> StepState | Refused:
     """The step, if this is the attempt that runs."""
+    current = step is not None and step.kind == KindCode.FUNCTION and attempt in (0, step.attempt)
+    if step is not None and current and step.status == StepCode.RUNNING:
+        return step
+    return refuse_attempt(step, step_id, attempt)
+
+
+def refuse_attempt(step: StepState | None, step_id: str, attempt: int) -> Refused:
+    """Why this is not the attempt that runs."""
     if step is None:
         return never_begun(step_id)
     if step.kind != KindCode.FUNCTION:
-        return other_kind(step, KindCode.FUNCTION)
-    if attempt not in (0, step.attempt):
-        return wrong_attempt(step, attempt)
-    if step.status != StepCode.RUNNING:
-        state = StepCode(step.status).name
-        message = f"attempt {step.attempt} of step {step.step_id!r} is {state}, not RUNNING: begin it first"
-        return precondition_failed(message, subject_id=step.step_id)
-    return step
-
-
-def full(run: RunState) -> Refused | None:
-    if run.step_count < STEPS_PER_RUN:
-        return None
-    return resource_exhausted(
-        f"run {run.run.run_id} has {run.step_count} steps; the limit is {STEPS_PER_RUN} (STEPS_PER_RUN). "
-        "Divide the work into several runs.",
-        limit="STEPS_PER_RUN",
-        subject="run",
-        subject_id=run.run.run_id,
-    )
-
-
-def never_begun(step_id: str) -> Refused:
-    return precondition_failed(f"step {step_id!r} was never begun", subject_id=step_id)
-
-
-def other_kind(step: StepState, asked: KindCode) -> Refused:
-    recorded, wanted = kind_name(step.kind), kind_name(asked)
-    message = f"step {step.step_id!r} is recorded as a {recorded} and not as a {wanted} step: the code does not fit the history"
-    return precondition_failed(message, subject_id=step.step_id)
-
-
-def wrong_attempt(step: StepState, attempt: int) -> Refused:
-    message = f"step {step.step_id!r} is at attempt {step.attempt}, not {attempt}"
-    return precondition_failed(message, subject_id=step.step_id)
+        return other_kind(step_id, step.kind, KindCode.FUNCTION)
+    return not_current(step_id, status=step.status, recorded=step.attempt, attempt=attempt)

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 
 from ...core.ids import is_uuid
-from ...core.records import Rows, RunKey, StepAttempt, StepRecord
+from ...core.limits import PAGE_ATTEMPTS
+from ...core.records import Rows, RunKey, StepRecord
+from ..pages import shown_attempts
 from .connections import Row, Session
+from .pages import read_page
 from .rows import read_attempt, read_step
 
 
@@ -13,25 +16,37 @@ async def list_steps(
 ) -> Rows[StepRecord] | None:
     if not is_uuid(run.run_id):
         return None
-    rows = await session.read("list_steps", run.namespace, run.run_id, name, after_begun_seq, limit + 1, payloads)
+    given = (run.namespace, run.run_id, name, after_begun_seq, limit + 1, payloads)
+    rows, more = await read_page(session, "list_steps", *given, limit=limit)
     if not rows:
         return None
     steps = [row for row in rows if row["step_id"] is not None]
-    records = await _with_attempts(session, run, steps[:limit])
-    return Rows(tuple(records), has_more=len(steps) > limit)
+    records, cut = await _with_attempts(session, run, steps)
+    return Rows(tuple(records), has_more=more or cut)
 
 
 async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | None:
     if not is_uuid(run.run_id):
         return None
     rows = await session.read("get_step", run.namespace, run.run_id, step_id)
-    return (await _with_attempts(session, run, rows))[0] if rows else None
+    return (await _with_attempts(session, run, rows))[0][0] if rows else None
 
 
-async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> list[StepRecord]:
+async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> tuple[list[StepRecord], bool]:
+    """The steps with their earlier attempts, as many as fit; and whether some were left out. See pages.shown_attempts."""
     retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
-    attempts: dict[str, list[StepAttempt]] = {}
+    found: list[Row] = []
+    cut = False
     if retried:
-        for row in await session.read("step_attempts", run.run_id, retried):
-            attempts.setdefault(row["step_id"], []).append(read_attempt(row))
-    return [read_step(row, run.namespace, tuple(attempts.get(row["step_id"], ()))) for row in rows]
+        given = (run.run_id, retried, PAGE_ATTEMPTS + 1)
+        found, cut = await read_page(session, "step_attempts", *given, limit=PAGE_ATTEMPTS)
+    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in found], cut=cut)
+    steps = [
+        read_step(
+            row,
+            run.namespace,
+            tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ())),
+        )
+        for row in rows[: shown.steps]
+    ]
+    return steps, shown.more

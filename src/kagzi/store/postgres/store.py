@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.commands import Command, SignalGiven
+from ...core.commands import Command, SignalGiven, SignalReplacement
 from ...core.cursor import Cursor
 from ...core.errors import SchemaMismatch
 from ...core.outcomes import Existing, Outcome, Refused, Started
@@ -32,11 +32,12 @@ from ..protocol import (
     LeaseTerms,
     Renewal,
     Signalled,
+    SignalReplaced,
     TypeKey,
     Want,
     WorkerBeat,
 )
-from . import claims, controls, leases, revivals, signals, steps, timers
+from . import claims, controls, leases, replacements, revivals, signals, steps, timers
 from . import runs as run_questions
 from .bulk import BulkDesk
 from .links import Links
@@ -99,7 +100,7 @@ class PostgresStore(
                 pass
 
     async def _check_server(self) -> None:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             [row] = await session.read("server_settings")
         if row["version"] < OLDEST_VERSION * 10_000:
             raise SchemaMismatch(
@@ -123,53 +124,61 @@ class PostgresStore(
             return await self._writer.write(session, batch, now, terms)
 
     async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await self._claims.claim(session, wants, nonce, now, until)
 
     async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             return await claims.history(session, run, lease, after)
 
     async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await leases.renew(session, held, until, now - grace_us)
 
     async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             await leases.cut(session, held, until)
 
     async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await leases.release(session, held, now)
 
     async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Sequence[TypeKey]:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await leases.lose(session, held, now, untils)
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await timers.fire(session, now, end_leases=end_leases, limit=limit, claim_cap=claim_cap)
 
     async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await timers.look(session, beats)
 
     # --- runs -----------------------------------------------------------------------------------------------------------
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
+            run = await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
+        if run is None or not run.status.ended or not self._target.barrier.needed:
+            return run
+        async with self._questions.use() as session:  # an end is final as soon as somebody has heard of it
             return await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
 
     async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await run_questions.list_runs(session, namespace, where, cursor, limit)
 
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await run_questions.count_runs(session, namespace, where, cap)
 
     async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
+            ends = await run_questions.ends_of(session, runs)
+        if not any(isinstance(each, RunEnd) for each in ends) or not self._target.barrier.needed:
+            return ends
+        async with self._questions.use() as session:  # as above
             return await run_questions.ends_of(session, runs)
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
@@ -183,6 +192,12 @@ class PostgresStore(
             return await signals.signal_run(
                 session, namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=now
             )
+
+    async def replace_signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
+    ) -> SignalReplaced | Refused | None:
+        async with self._questions.use() as session:
+            return await replacements.replace_signal(session, RunKey(namespace, run_id), workflow_id, change, now)
 
     async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
         async with self._questions.use() as session:
@@ -211,7 +226,7 @@ class PostgresStore(
             return await controls.resume_diverged(session, namespace, served, build_id, now)
 
     async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await controls.cascade(session, now, cancel_by, limit)
 
     # --- steps ----------------------------------------------------------------------------------------------------------
@@ -219,11 +234,11 @@ class PostgresStore(
     async def list_steps(
         self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
     ) -> Rows[StepRecord] | None:
-        async with self._questions.use() as session:
+        async with self._scan(run.namespace) as session:
             return await steps.list_steps(
                 session, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
             )
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             return await steps.get_step(session, run, step_id)

@@ -109,6 +109,7 @@ async def look(session: Session, beats: Sequence[WorkerBeat]) -> Horizon:
         [beat.at for beat in beats],
         [beat.namespace for beat in beats],
     )
+    session.note_standbys(row["standby_names"])
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)
     types = tuple(TypeKey(*pair) for pair in pending)
     draining = tuple((namespace, worker_id) for namespace, worker_id in row["draining"] or ())

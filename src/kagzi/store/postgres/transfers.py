@@ -22,9 +22,11 @@ from ...core.transfers import (
     unchanged,
 )
 from ..protocol.transfers import Entrance, Imported
-from .connections import CONTENTION, Row, Session, columns
+from .connections import Row, Session, columns
+from .failures import CONTENTION
 from .kinship import MovedError, tell_parents
 from .links import Links
+from .pages import read_page
 from .revivals import catch_up
 from .transfer_rows import (
     CODE_OF_ON_CLOSE,
@@ -51,20 +53,26 @@ class TransferDesk(Links):
     async def export_run(self, run: RunKey) -> RunImage | None:
         if not is_uuid(run.run_id):
             return None
-        rows = await self._ask("export_run", run.run_id, run.namespace)
+        async with self._readers.use(confirm=False) as session:
+            rows = await session.read("export_run", run.run_id, run.namespace)
         return read_run_image(rows[0]) if rows else None
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
-        return [read_step_image(row) for row in await self._ask("export_steps", run.run_id, after_begun_seq, limit)]
+        rows = await self._export(run, "export_steps", after_begun_seq, limit=limit)
+        return [read_step_image(row) for row in rows]
 
     async def export_attempts(self, run: RunKey, after: tuple[str, int], limit: int) -> Sequence[AttemptImage]:
-        return [read_attempt_image(row) for row in await self._ask("export_attempts", run.run_id, *after, limit)]
+        return [read_attempt_image(row) for row in await self._export(run, "export_attempts", *after, limit=limit)]
 
     async def export_signals(self, run: RunKey, after_number: int, limit: int) -> Sequence[SignalImage]:
-        return [read_signal_image(row) for row in await self._ask("export_signals", run.run_id, after_number, limit)]
+        rows = await self._export(run, "export_signals", after_number, limit=limit)
+        return [read_signal_image(row) for row in rows]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        rows = await self._ask("export_links", run.run_id, after_step_id, limit)
+        async with self._scan(run.namespace) as session:
+            rows, _ = await read_page(
+                session, "export_links", run.run_id, after_step_id, limit, run.namespace, limit=limit
+            )
         return [LinkImage(step_id=row["step_id"], child_run_id=row["child_run_id"]) for row in rows]
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
@@ -76,11 +84,15 @@ class TransferDesk(Links):
             return "exists"
         return "open" if found["mine"] else "busy"
 
-    async def stage_import(self, run_id: str, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+    async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
+        async with self._readers.use(confirm=False) as session:
+            return [row["run_id"] for row in await session.read("known_runs", list(run_ids), namespace)]
+
+    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
         async with self._questions.use() as session, session.transaction():
-            if not await session.read("keep_import", run_id, token, now):
+            if not await session.read("keep_import", run.run_id, token, now):
                 return None
-            return await _stage(session, run_id, parts)
+            return await _stage(session, run, parts)
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
@@ -100,9 +112,9 @@ class TransferDesk(Links):
         async with self._questions.use() as session:
             await session.write("abandon_imports", token, stale_before)
 
-    async def _ask(self, statement: str, *given: object) -> Sequence[Row]:
-        async with self._questions.use() as session:
-            return await session.read(statement, *given)
+    async def _export(self, run: RunKey, statement: str, *after: object, limit: int) -> Sequence[Row]:
+        async with self._scan(run.namespace) as session:
+            return (await read_page(session, statement, run.run_id, *after, limit, limit=limit))[0]
 
 
 class _TakenError(Exception):
@@ -116,7 +128,7 @@ class _TakenError(Exception):
         self.refusal = Refused(detail)
 
 
-async def _stage(session: Session, run_id: str, parts: Sequence[Part]) -> int:
+async def _stage(session: Session, run: RunKey, parts: Sequence[Part]) -> int:
     steps = [step_row(part) for part in parts if isinstance(part, StepImage)]
     attempts = [attempt_row(part) for part in parts if isinstance(part, AttemptImage)]
     signals = [signal_row(part) for part in parts if isinstance(part, SignalImage)]
@@ -126,10 +138,11 @@ async def _stage(session: Session, run_id: str, parts: Sequence[Part]) -> int:
         ("stage_steps", steps, _STEP_COLUMNS),
         ("stage_attempts", attempts, _ATTEMPT_COLUMNS),
         ("stage_signals", signals, _SIGNAL_COLUMNS),
-        ("stage_links", links, 2),
     ):
         if rows:
-            staged += len(await session.read(statement, run_id, *columns(rows, width)))
+            staged += len(await session.read(statement, run.run_id, *columns(rows, width)))
+    if links:
+        staged += len(await session.read("stage_links", run.run_id, *columns(links, 2), run.namespace))
     return staged
 
 
@@ -161,8 +174,8 @@ async def _join(session: Session, run: RunKey, image: RunImage, given: dict[str,
             ends = [(run.run_id, RunCode(CODE_OF_RUN_STATUS[image.status]), image.error)]
             stirred = await tell_parents(session, ends, now)
         return Imported(image.status, stirred=stirred)
-    await session.read("watch_children", run.run_id)
-    await catch_up(session, run.run_id, now)
+    await session.read("watch_children", run.run_id, run.namespace)
+    await catch_up(session, run, now)
     [row] = await session.read("import_state", run.run_id)
     status = RunStatus.PENDING if row["status"] == RunCode.PENDING else image.status
     return Imported(status, wake_at=given["due_at"])

@@ -29,9 +29,10 @@ from ...core.commands import (
     WaitSignal,
     WorkerCommand,
 )
-from ...core.errors import ErrorDetail, ErrorKind
+from ...core.limits import BATCH_ANSWER_BYTES
 from ...core.outcomes import (
     Begun,
+    Deferred,
     Known,
     Outcome,
     Recorded,
@@ -41,29 +42,47 @@ from ...core.outcomes import (
     StepFailed,
     TimerSet,
 )
+from ...core.refusals import first_attempt_is_one, lost_once, lost_race, never_begun, other_kind
 from ...core.retry import SERVER_DEFAULT, Exhausted, after_failure
 from ...core.seams import Dice
+from ...core.sizes import outcome_bytes
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
 from . import closings, events
 from .fence import refusal_of
-from .refusals import precondition_failed
-from .state import AttemptState, RunState, StepState
+from .state import TOLD, AttemptState, RunState, StepState
 from .step_rules import (
     current_attempt,
     end_step,
     may_not_begin,
-    never_begun,
     new_result,
     new_step,
-    other_kind,
-    wrong_attempt,
+    refuse_attempt,
 )
 
 
 def decide(run: RunState | None, command: Command, now: Timestamp, dice: Dice) -> Outcome:
     """Change `run` as the command says, or leave it alone; either way the outcome tells. None: there is no such run."""
-    return RunNotFound() if run is None else _RULES[type(command)](run, command, now, dice)
+    if run is None:
+        return RunNotFound()
+    if run.deferred or _is_too_much(run, command):
+        run.deferred = True
+        return Deferred()
+    outcome = _RULES[type(command)](run, command, now, dice)
+    run.deferred = outcome.__class__ is Deferred
+    run.answer_bytes += outcome_bytes(outcome)
+    return outcome
+
+
+def _is_too_much(run: RunState, command: Command) -> bool:
+    """What it would be answered with was not read, or the run has been answered enough in this batch."""
+    if isinstance(command, TOLD):
+        step = run.steps.get(command.step_id)
+        if step is not None and step.withheld:
+            return True
+    elif not isinstance(command, Park):
+        return False
+    return run.answer_bytes > BATCH_ANSWER_BYTES
 
 
 # --- functions ----------------------------------------------------------------------------------------------------------
@@ -78,11 +97,11 @@ def begin_step(run: RunState, command: BeginStep, now: Timestamp, dice: Dice) ->
     if step is None:
         return _first_begin(run, command, now)
     if step.kind != KindCode.FUNCTION:
-        return other_kind(step, KindCode.FUNCTION)
+        return other_kind(step.step_id, step.kind, KindCode.FUNCTION)
     if step.has_result:
         return Known(step.as_history())
     if command.attempt not in (0, step.attempt):
-        return wrong_attempt(step, command.attempt)
+        return refuse_attempt(step, command.step_id, command.attempt)
     if step.status == StepCode.RUNNING:
         return _begin_running(run, step, command, now)
     if command.attempt == 0 and (step.retry_at or 0) > now:
@@ -155,25 +174,26 @@ def begin_sleep(run: RunState, command: BeginSleep, now: Timestamp, dice: Dice) 
     if step is None:
         return _first_sleep(run, command, now)
     if step.kind != KindCode.SLEEP:
-        return other_kind(step, KindCode.SLEEP)
+        return other_kind(step.step_id, step.kind, KindCode.SLEEP)
     return _sleep_outcome(run, step, command, now, held=refused is None)
 
 
 def finish_sleep(run: RunState, command: FinishSleep, now: Timestamp, dice: Dice) -> Outcome:
     step = run.steps.get(command.step_id)
-    repeated = step is not None and step.has_result and step.lease == command.lease
+    mine = step is not None and step.kind == KindCode.SLEEP and step.lease == command.lease
+    repeated = step is not None and mine and step.has_result
     refused = refusal_of(run, command, now)
     if refused and not repeated:
         return refused
     if step is None:
         return never_begun(command.step_id)
     if step.kind != KindCode.SLEEP:
-        return other_kind(step, KindCode.SLEEP)
+        return other_kind(step.step_id, step.kind, KindCode.SLEEP)
     return _sleep_outcome(run, step, command, now, held=refused is None)
 
 
 def _first_sleep(run: RunState, command: BeginSleep, now: Timestamp) -> Outcome:
-    if refused := may_not_begin(run, cleanup=command.cleanup):
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     wake_at = command.until if command.until is not None else now + (command.duration_us or 0)
     if wake_at > now:
@@ -188,7 +208,7 @@ def _first_sleep(run: RunState, command: BeginSleep, now: Timestamp) -> Outcome:
 def _sleep_outcome(run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, *, held: bool) -> Outcome:
     if step.status == StepCode.ABANDONED:
         if isinstance(command, FinishSleep):
-            return precondition_failed(f"step {step.step_id!r} lost a race: it is closed", subject_id=step.step_id)
+            return lost_race(step.step_id)
         return Known(step.as_history())
     if step.has_result:
         return Recorded(step.seq, step.finished_at or 0)
@@ -205,11 +225,8 @@ def _sleep_outcome(run: RunState, step: StepState, command: WorkerCommand, now: 
 
 def _first_begin(run: RunState, command: BeginStep, now: Timestamp) -> Outcome:
     if command.attempt not in (0, 1):
-        return precondition_failed(
-            f"step {command.step_id!r} has not begun: its first attempt is 1, not {command.attempt}",
-            subject_id=command.step_id,
-        )
-    if refused := may_not_begin(run, cleanup=command.cleanup):
+        return first_attempt_is_one(command.step_id, command.attempt)
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     step = new_step(run, command, now, KindCode.FUNCTION)
     step.retry, step.timeout_ms, step.once = command.retry, command.timeout_ms, command.once
@@ -235,8 +252,7 @@ def _begin_again(run: RunState, step: StepState, command: BeginStep, now: Timest
 def _lost(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
     """A step that may run once began under a lease that was lost: whether it did anything is unknown for ever."""
     end_step(run, step, command, now, StepCode.FAILED)
-    message = f"step {step.step_id!r} began, its worker was lost, and once=True forbids another execution"
-    step.error = ErrorDetail(kind=ErrorKind.LOST, message=message, non_retryable=True, subject_id=step.step_id)
+    step.error = lost_once(step.step_id)
     return Known(step.as_history())
 
 
@@ -246,7 +262,8 @@ def _begun_before(run: RunState, command: BeginStep) -> Outcome | None:
     if earlier is not None and earlier.lease == command.lease:
         return Begun(earlier.begun_seq, earlier.started_at or 0, earlier.attempt)
     step = run.steps.get(command.step_id)
-    if step is not None and step.has_result and step.lease == command.lease and step.kind == KindCode.FUNCTION:
+    mine = step is not None and step.lease == command.lease and command.attempt in (0, step.attempt)
+    if step is not None and mine and step.has_result and step.kind == KindCode.FUNCTION:
         return Known(step.as_history())
     return None
 
@@ -261,7 +278,10 @@ def _failed_before(run: RunState, command: FailStep) -> Outcome | None:
         and command.attempt in (0, step.attempt)
     ):
         return StepFailed(step.seq, step.finished_at or 0, step.attempt, step.error)
-    earlier = run.attempts.get((command.step_id, command.attempt))
+    attempt = command.attempt
+    if not attempt and step is not None and step.status == StepCode.PENDING:
+        attempt = step.attempt - 1  # the one that was the current one
+    earlier = run.attempts.get((command.step_id, attempt))
     if earlier is not None and earlier.lease == command.lease:
         return RetryScheduled(earlier.seq, earlier.finished_at, earlier.attempt + 1, earlier.retry_at)
     return None

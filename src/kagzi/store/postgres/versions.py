@@ -11,13 +11,14 @@ from ...core.times import Timestamp
 from ...core.versions import VersionChange, VersionMark, VersionRecord, check_change
 from .connections import Row, Session
 from .links import Links
+from .pages import read_page
 
 
 class VersionDesk(Links):
     """Keeps `store.protocol.VersionVerbs`."""
 
     async def versions_of(self, namespace: str, workflow_types: Sequence[str]) -> Sequence[VersionMark]:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("versions_of", namespace, list(workflow_types), limits.VERSIONS)
         return [_mark(row) for row in rows]
 
@@ -41,8 +42,9 @@ class VersionDesk(Links):
     ) -> Rows[VersionRecord]:
         newer = cursor is not None and cursor.direction == "prev"
         place = (None, None) if cursor is None else msgspec.json.decode(cursor.id, type=tuple[str, str])
-        async with self._questions.use() as session:
-            rows = await session.read(
+        async with self._scan(namespace) as session:
+            rows, more = await read_page(
+                session,
                 "list_versions_newer" if newer else "list_versions_older",
                 namespace,
                 workflow_type,
@@ -52,11 +54,12 @@ class VersionDesk(Links):
                 limit + 1,
                 count_cap,
                 alive_since,
+                limit=limit,
             )
-        records = [_record(row) for row in rows[:limit]]
+        records = [_record(row) for row in rows]
         if newer:
             records.reverse()
-        return Rows(tuple(records), has_more=len(rows) > limit)
+        return Rows(tuple(records), has_more=more)
 
 
 async def _change(session: Session, namespace: str, workflow_type: str, version: str, change: VersionChange) -> None:

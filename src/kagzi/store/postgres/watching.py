@@ -6,7 +6,7 @@ from ...core.events import RunEvent, RunMark, RunNews, Source, event_kind
 from ...core.ids import is_uuid
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
-from ...core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode
+from ...core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
 from .connections import Row
 from .links import Links
 from .rows import read_error, read_payload
@@ -16,7 +16,7 @@ class WatchDesk(Links):
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
         if not is_uuid(run.run_id):
             return None
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             rows = await session.read("events_after", run.namespace, run.run_id, after_seq, limit, HISTORY_PAGE_BYTES)
         if not rows:
             return None
@@ -25,7 +25,7 @@ class WatchDesk(Links):
 
     async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         ids = [run.run_id for run in runs if is_uuid(run.run_id)]
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             marks = {mark.run: mark for mark in map(_mark, await session.read("marks_of", ids))}
         return [marks.get(run) for run in runs]
 
@@ -60,6 +60,6 @@ def _event(row: Row) -> RunEvent:
         attempt=row["attempt"],
         output=read_payload(row["output"], row["output_meta"]),
         error=read_error(row["error"]),
-        until=row["wake_at"] if begun else row["retry_at"],
+        until=row["wake_at"] if begun else row["retry_at"] if kind is StepKind.FUNCTION else None,
         child_run_id=row["child_run_id"],
     )

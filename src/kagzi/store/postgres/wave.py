@@ -11,6 +11,7 @@ import asyncpg
 from ...core.commands import BeginStep, ClosingCommand, Command, CompleteRun, CompleteStep, StepCommand
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Begun, Recorded, RunClosed
+from ...core.refusals import is_reserved
 from ...core.states import KindCode, RunStatus
 from ...core.times import Timestamp
 from .batch import Outcomes, WorkerGroup, Writing
@@ -84,9 +85,10 @@ class Wave:
                     return None
                 result = place
             elif isinstance(command, BeginStep):
-                if command.attempt != 1 or command.once or command.step_id in rows:
+                step_id = command.step_id
+                if command.attempt != 1 or command.once or step_id in rows or is_reserved(step_id):
                     return None
-                row = rows[command.step_id] = _begun_row(number, place, command)
+                row = rows[step_id] = _begun_row(number, place, command)
                 self._begun.append(row)
                 begins += 1
             elif isinstance(command, CompleteRun):
@@ -136,6 +138,8 @@ class Wave:
         numbers: list[int] = row[0] or []
         bases: list[int] = row[1] or []
         taken = dict(zip(numbers, bases, strict=True))
+        if taken:
+            writing.session.committed()
         self._answer(taken, writing.now, writing.outcomes)
         if len(taken) == len(self._groups):
             return []
@@ -155,6 +159,7 @@ class Wave:
         rows = await writing.session.write("lone_step", *lease_terms, *run, step_id, name, timeout_ms or 0, *rest)
         if not rows or not rows[0]["begun"]:
             return self._groups
+        writing.session.committed()
         self._answer({1: rows[0]["base"]}, now, writing.outcomes)
         return []
 

@@ -37,15 +37,15 @@ class WorkerDesk(Links):
     async def lose_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:
-        async with self._duty.use() as session:
+        async with self._duty.use(confirm=False) as session:
             return await workers.lose_workers(session, unheard_since, now, limit, only)
 
     async def note_troubles(self, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp) -> None:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             await workers.note_troubles(session, namespace, worker_id, troubles, now)
 
     async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
-        async with self._questions.use() as session:
+        async with self._readers.use(confirm=False) as session:
             return await workers.get_worker(session, namespace, worker_id)
 
     async def list_workers(
@@ -58,7 +58,7 @@ class WorkerDesk(Links):
         limit: int,
         alive_since: Timestamp = 0,
     ) -> Rows[WorkerRecord]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await workers.list_workers(
                 session,
                 namespace,
@@ -72,9 +72,9 @@ class WorkerDesk(Links):
     async def list_worker_events(
         self, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
     ) -> Rows[WorkerEvent]:
-        async with self._questions.use() as session:
+        async with self._scan(namespace) as session:
             return await workers.list_worker_events(session, namespace, worker_id=worker_id, cursor=cursor, limit=limit)
 
     async def forget_workers(self, before: Timestamp, limit: int) -> int:
-        async with self._questions.use() as session:
+        async with self._questions.use(confirm=False) as session:
             return await workers.forget_workers(session, before, limit)

@@ -25,6 +25,7 @@ from ..protocol import TypeKey
 from .connections import Session
 from .leases import release
 from .namespace_room import refuse_session
+from .pages import read_page
 from .rows import CODE_OF_WORKER_STATUS, WORKER_STATUS_OF_CODE, read_worker, write_served, write_strings
 
 
@@ -149,7 +150,8 @@ async def list_workers(
     alive_since: Timestamp,
 ) -> Rows[WorkerRecord]:
     newer = cursor is not None and cursor.direction == "prev"
-    rows = await session.read(
+    rows, more = await read_page(
+        session,
         "list_workers_newer" if newer else "list_workers_older",
         namespace,
         workflow_type,
@@ -158,24 +160,27 @@ async def list_workers(
         None if cursor is None else cursor.id,
         limit + 1,
         alive_since,
+        limit=limit,
     )
-    records = [as_heard(read_worker(row), alive_since) for row in rows[:limit]]
+    records = [as_heard(read_worker(row), alive_since) for row in rows]
     if newer:
         records.reverse()
-    return Rows(tuple(records), has_more=len(rows) > limit)
+    return Rows(tuple(records), has_more=more)
 
 
 async def list_worker_events(
     session: Session, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
 ) -> Rows[WorkerEvent]:
     newer = cursor is not None and cursor.direction == "prev"
-    rows = await session.read(
+    rows, more = await read_page(
+        session,
         "list_worker_events_newer" if newer else "list_worker_events_older",
         namespace,
         worker_id,
         None if cursor is None else cursor.at,
         None if cursor is None else int(cursor.id),
         limit + 1,
+        limit=limit,
     )
     events = [
         WorkerEvent(
@@ -185,11 +190,11 @@ async def list_worker_events(
             detail=row["detail"],
             number=row["number"],
         )
-        for row in rows[:limit]
+        for row in rows
     ]
     if newer:
         events.reverse()
-    return Rows(tuple(events), has_more=len(rows) > limit)
+    return Rows(tuple(events), has_more=more)
 
 
 async def forget_workers(session: Session, before: Timestamp, limit: int) -> int:

@@ -6,14 +6,14 @@ Nothing that is wrong with one command, and no lock on one row, keeps the others
 from collections.abc import Sequence
 
 from ...core.commands import ClosingCommand, Command, StartRun, StepCommand
-from ...core.outcomes import Busy, Outcome
+from ...core.outcomes import Busy, Failed, Outcome
 from ...core.records import RunKey
 from ...core.seams import Dice
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
 from .batch import Group, Outcomes, WorkerGroup, Writing, isolate
-from .connections import CONTENTION, Session
-from .refusals import internal
+from .connections import Session
+from .failures import CONTENTION
 from .settle import settle
 from .starts import start_runs
 from .wave import Wave
@@ -43,11 +43,11 @@ class Writer:
                 commands.append((index, command))
         writing = Writing(session, now, terms, self._dice, outcomes)
         if starts:
-            await isolate(starts, outcomes, lambda part: start_runs(writing, part))
+            await isolate(session, starts, outcomes, lambda part: start_runs(writing, part))
         if runs:
             groups = sorted(runs.items(), key=_run_id)  # the order of locking
-            await isolate(groups, outcomes, lambda part: self._record(writing, part))
-        return [internal("no outcome was decided") if outcome is None else outcome for outcome in outcomes]
+            await isolate(session, groups, outcomes, lambda part: self._record(writing, part))
+        return [Failed("no outcome was decided") if outcome is None else outcome for outcome in outcomes]
 
     async def _record(self, writing: Writing, groups: Sequence[WorkerGroup]) -> None:
         for attempt in range(_LOCK_ROUNDS):

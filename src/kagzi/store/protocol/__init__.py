@@ -11,13 +11,13 @@ Rules that hold for every verb:
 from typing import Protocol
 
 from .bulk import BulkVerbs
-from .bus import LOOK_AGAIN, Bus, NullBus, Poke, Wake
+from .bus import LOOK_AGAIN, Bus, EndedRun, NullBus, Poke, Wake
 from .events import EventVerbs
 from .hot import Claimed, Fired, Horizon, HotVerbs, LeaseTerms, Overdue, Renewal, TypeKey, Want, WorkerBeat
 from .namespaces import NamespaceVerbs
 from .queues import QueueVerbs
 from .retention import RetentionVerbs
-from .runs import Cancelled, Cascaded, Changed, Fork, RunVerbs, Signalled
+from .runs import Cancelled, Cascaded, Changed, Fork, RunVerbs, Signalled, SignalReplaced
 from .schedules import DueSchedules, FiredSchedule, Firing, Occasion, ScheduleVerbs
 from .schema import Migrator, SchemaStatus
 from .stats import StatsVerbs
@@ -33,6 +33,7 @@ __all__ = [
     "Changed",
     "Claimed",
     "DueSchedules",
+    "EndedRun",
     "Fired",
     "FiredSchedule",
     "Firing",
@@ -46,6 +47,7 @@ __all__ = [
     "Poke",
     "Renewal",
     "SchemaStatus",
+    "SignalReplaced",
     "Signalled",
     "Store",
     "TypeKey",

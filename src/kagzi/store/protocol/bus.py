@@ -32,11 +32,19 @@ class Poke(NamedTuple):
     kind: str  # "result", "cancel", "pause"; "drain"; "versions", "permits"
 
 
+class EndedRun(NamedTuple):
+    """Whoever waits for it can look it up, and nothing else."""
+
+    namespace: str
+    run_id: str
+
+
 class Wake(msgspec.Struct, frozen=True):
     pending: frozenset[TypeKey] = frozenset()  # types with new work
-    ended: frozenset[str] = frozenset()  # namespaces in which runs ended
+    ended: frozenset[str] = frozenset()  # namespaces in which so many runs ended that they are not named
     look_again: bool = False
     pokes: frozenset[Poke] = frozenset()
+    ended_runs: frozenset[EndedRun] = frozenset()
 
 
 LOOK_AGAIN = Wake(look_again=True)

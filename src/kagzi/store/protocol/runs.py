@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from ...core.commands import SignalGiven
+from ...core.commands import SignalGiven, SignalReplacement
 from ...core.cursor import Cursor
 from ...core.errors import ErrorDetail
 from ...core.outcomes import Existing, Refused, Started, Stirred
@@ -26,6 +26,7 @@ class Cancelled(msgspec.Struct, frozen=True):
     stirred: tuple[Stirred, ...] = ()
     has_children: bool = False
     run: RunKey | None = None  # which one: said by `cascade`
+    reason: str = ""  # why, likewise: what is recorded, and what its worker is told
 
 
 class Signalled(msgspec.Struct, frozen=True):
@@ -34,6 +35,15 @@ class Signalled(msgspec.Struct, frozen=True):
     run: RunKey
     delivered: bool
     stirred: tuple[Stirred, ...] = ()
+
+
+class SignalReplaced(msgspec.Struct, frozen=True):
+    """`resumed`: the run was paused because of the value, and goes on."""
+
+    run: RunKey
+    workflow_type: str
+    status: RunStatus
+    resumed: bool
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -82,7 +92,8 @@ class RunVerbs(Protocol):
         ...
 
     async def ends_of(self, runs: Sequence[RunKey], /) -> Sequence[RunEnd | RunStatus | None]:
-        """For each: how it ended, its status if it has not, None if there is no such run."""
+        """For each: how it ended, its status if it has not, None if there is no such run. Answers for as many of them, from the
+        first, as make a page of bytes; at least one."""
         ...
 
     async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
@@ -95,6 +106,15 @@ class RunVerbs(Protocol):
         """Give a run a signal, under its row lock: bound to the oldest step that waits for that name (recorded with a seq; a
         SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. None: no such
         run. By workflow_id: the run that has not ended."""
+        ...
+
+    async def replace_signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
+    ) -> SignalReplaced | Refused | None:
+        """Replace, or drop, a value that no code has received, under the run's lock: the one that the run is PAUSED for because
+        it does not fit (the run becomes PENDING; the old value stays in the history as an earlier attempt of the wait), else the
+        oldest of that name that no step waits for. A dropped value's wait is open again, or gets the next one. Refused if there
+        is none. None: no such run."""
         ...
 
     async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:

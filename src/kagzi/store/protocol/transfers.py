@@ -24,7 +24,8 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 class TransferVerbs(Protocol):
-    """A run comes in bit by bit: its history first, which nobody can see, then the run itself, which makes it whole at once."""
+    """A run comes in bit by bit: its history first, which nobody can see, then the run itself, which makes it whole at once. It
+    goes out in pages, which end at a number of bytes, too: the last one is empty."""
 
     async def export_run(self, run: RunKey) -> RunImage | None:
         """None: no such run."""
@@ -50,7 +51,11 @@ class TransferVerbs(Protocol):
         """What was left behind by an import that was given up, or has not moved since `stale_before`, is cleared away."""
         ...
 
-    async def stage_import(self, run_id: str, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+    async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
+        """Which of these are runs of the namespace."""
+        ...
+
+    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
         """Put a piece of its history there; answers how many of them were new. None: this import was given up."""
         ...
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from ...core import refusals
 from ...core.commands import BeatStep, BeginStep, CompleteStep, FailStep
-from ...core.errors import REASON, ErrorCode, ErrorDetail, ErrorKind, decode_detail
+from ...core.errors import decode_detail
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Begun, Known, Outcome, Recorded, Refused, RetryScheduled, StepFailed
 from ...core.records import Lease
@@ -13,7 +14,6 @@ from ...core.retry import SERVER_DEFAULT, RetryAt, after_failure
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
 from .fences import NEVER, Fence
-from .plain_text import RESERVED_STEPS, refused
 from .rows import read_history_step, read_retry, write_error, write_mapping
 from .wave import Wave
 
@@ -62,11 +62,9 @@ def known(wave: Wave, run_id: str, step_id: str) -> Known:
 def check_new_step(wave: Wave, fence: Fence, step_id: str, *, cleanup: bool = True) -> Refused | None:
     """Whether another step may begin, and fits into the run. Counts only where seq says that the limit may be near."""
     if fence.cancelling and not cleanup:
-        return being_cancelled(wave, fence, f"step {step_id!r} may begin only as a part of its cleanup")
-    if step_id in RESERVED_STEPS:
-        return refused(
-            ErrorCode.INVALID_ARGUMENT, f"step_id {step_id!r} is reserved.", subject="field", subject_id="step_id"
-        )
+        return being_cancelled(wave, fence)
+    if refusals.is_reserved(step_id):
+        return refusals.reserved_step(step_id)
     if fence.seq < STEPS_PER_RUN:
         return None
     met = fence.steps_met
@@ -76,42 +74,16 @@ def check_new_step(wave: Wave, fence: Fence, step_id: str, *, cleanup: bool = Tr
     if met < STEPS_PER_RUN:
         fence.steps_met = met + 1
         return None
-    return refused(
-        ErrorCode.RESOURCE_EXHAUSTED,
-        f"the run has {STEPS_PER_RUN} steps, the most a run may have. Split the work over several runs.",
-        subject="run",
-        subject_id=fence.run_id,
-        limit=str(STEPS_PER_RUN),
-    )
+    return refusals.too_many_steps(fence.run_id)
 
 
-def being_cancelled(wave: Wave, fence: Fence, therefore: str) -> Refused:
-    """Its worker may hear of the cancellation here first: the reason is told with it."""
+def being_cancelled(wave: Wave, fence: Fence) -> Refused:
+    return refusals.being_cancelled(fence.run_id, cancel_reason(wave, fence))
+
+
+def cancel_reason(wave: Wave, fence: Fence) -> str:
     row = wave.database.row("cancel_reason_of", (fence.run_id,))
-    return Refused(
-        ErrorDetail(
-            code=ErrorCode.CANCELLED,
-            kind=ErrorKind.CANCELLED,
-            message=f"the run is being cancelled: {therefore}.",
-            subject="run",
-            subject_id=fence.run_id,
-            metadata={REASON: row[0] if row else ""},
-        )
-    )
-
-
-def wrong_kind(step_id: str, recorded: int, asked: KindCode) -> Refused:
-    was, is_now = KindCode(recorded).name, asked.name
-    return refused(
-        ErrorCode.PRECONDITION_FAILED,
-        f"step {step_id!r} is recorded as {was} and cannot be {is_now}.",
-        subject="step",
-        subject_id=step_id,
-    )
-
-
-def _refuse(step_id: str, message: str) -> Refused:
-    return refused(ErrorCode.PRECONDITION_FAILED, message, subject="step", subject_id=step_id)
+    return row[0] if row else ""
 
 
 # --- begin ------------------------------------------------------------------------------------------------------------
@@ -122,15 +94,15 @@ def begin_step(wave: Wave, command: BeginStep, fence: Fence) -> Outcome:
     if step is None:
         return _begin_first(wave, command, fence)
     if step.kind != KindCode.FUNCTION:
-        return wrong_kind(command.step_id, step.kind, KindCode.FUNCTION)
+        return refusals.other_kind(command.step_id, step.kind, KindCode.FUNCTION)
+    if step.status == StepCode.RUNNING and step.is_of(command.lease) and command.attempt in (0, step.attempt):
+        return Begun(step.begun_seq, step.started_at or 0, step.attempt)
     if (repeated := _repeated_begin(wave, command, step)) is not None:
         return repeated
     if step.has_result:
         return known(wave, fence.run_id, command.step_id)
     if command.attempt not in (0, step.attempt):
-        return _refuse(
-            command.step_id, f"step {command.step_id!r} is at attempt {step.attempt}, not {command.attempt}."
-        )
+        return refuse_attempt(command, step)
     if step.status == StepCode.PENDING:
         if command.attempt == 0 and (step.retry_at or 0) > wave.now:
             return known(wave, fence.run_id, command.step_id)
@@ -141,9 +113,7 @@ def begin_step(wave: Wave, command: BeginStep, fence: Fence) -> Outcome:
 
 def _begin_first(wave: Wave, command: BeginStep, fence: Fence) -> Outcome:
     if command.attempt not in (0, 1):
-        return _refuse(
-            command.step_id, f"step {command.step_id!r} was never begun: its next attempt is 1, not {command.attempt}."
-        )
+        return refusals.first_attempt_is_one(command.step_id, command.attempt)
     if (full := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
         return full
     seq = fence.next_seq()
@@ -162,28 +132,22 @@ def _begin_again(wave: Wave, command: BeginStep, fence: Fence, attempt: int) -> 
 
 def _lose(wave: Wave, command: BeginStep, fence: Fence, step: StepState) -> Known:
     """A step that may run once was begun under a lost lease: whether it ran nobody knows, so it does not run again."""
-    error = ErrorDetail(
-        code=ErrorCode.LEASE_LOST,
-        kind=ErrorKind.LOST,
-        message=f"the worker was lost while {command.step_id!r} ran, and it may run only once",
-        non_retryable=True,
-    )
-    given = _given(wave, command, fence, fence.next_result()) | {"attempt": step.attempt, "error": write_error(error)}
+    error = write_error(refusals.lost_once(command.step_id))
+    given = _given(wave, command, fence, fence.next_result()) | {"attempt": step.attempt, "error": error}
     wave.database.run("fail_step", given)
     wave.touched[fence.run_id] = fence
     return known(wave, fence.run_id, command.step_id)
 
 
 def repeat_begin(wave: Wave, command: BeginStep) -> Outcome | None:
-    """The answer of a begin that was recorded under this very lease."""
+    """The answer of a begin that was recorded under this very lease, if its attempt has ended too: whoever has lost the run is not
+    to execute what is open."""
     step = find_step(wave, command.run.run_id, command.step_id)
     return None if step is None or step.kind != KindCode.FUNCTION else _repeated_begin(wave, command, step)
 
 
 def _repeated_begin(wave: Wave, command: BeginStep, step: StepState) -> Outcome | None:
     if step.is_of(command.lease) and command.attempt in (0, step.attempt):
-        if step.status == StepCode.RUNNING:
-            return Begun(step.begun_seq, step.started_at or 0, step.attempt)
         return known(wave, command.run.run_id, command.step_id) if step.has_result else None
     failed = _failed_attempt(wave, command.run.run_id, command.step_id, command.attempt, command.lease)
     return None if failed is None else Begun(failed[3], failed[4] or 0, command.attempt)
@@ -195,9 +159,9 @@ def _repeated_begin(wave: Wave, command: BeginStep, step: StepState) -> Outcome 
 def complete_step(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is None or step.status != StepCode.RUNNING or command.attempt not in (0, step.attempt):
-        return repeat_complete(wave, command) or not_current(command, step)
+        return repeat_complete(wave, command) or refuse_attempt(command, step)
     if step.kind != KindCode.FUNCTION:
-        return wrong_kind(command.step_id, step.kind, KindCode.FUNCTION)
+        return refusals.other_kind(command.step_id, step.kind, KindCode.FUNCTION)
     seq = fence.next_result()
     given = _given(wave, command, fence, seq) | {
         "attempt": step.attempt,
@@ -212,9 +176,9 @@ def complete_step(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome:
 def fail_step(wave: Wave, command: FailStep, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is None or step.status != StepCode.RUNNING or command.attempt not in (0, step.attempt):
-        return repeat_fail(wave, command) or not_current(command, step)
+        return repeat_fail(wave, command) or refuse_attempt(command, step)
     if step.kind != KindCode.FUNCTION:
-        return wrong_kind(command.step_id, step.kind, KindCode.FUNCTION)
+        return refusals.other_kind(command.step_id, step.kind, KindCode.FUNCTION)
     policy = read_retry(step.retry) or SERVER_DEFAULT
     deadline_at = None if fence.deadline_at == NEVER else fence.deadline_at
     decision = after_failure(
@@ -256,7 +220,9 @@ def repeat_fail(wave: Wave, command: FailStep) -> Outcome | None:
         return None
     if step.error is not None and step.is_of(command.lease) and command.attempt in (0, step.attempt):
         return StepFailed(step.seq, step.finished_at or 0, step.attempt, decode_detail(step.error))
-    attempt = command.attempt or step.attempt - 1
+    attempt = command.attempt
+    if not attempt and step.status == StepCode.PENDING:
+        attempt = step.attempt - 1  # the one that was the current one
     failed = _failed_attempt(wave, command.run.run_id, command.step_id, attempt, command.lease)
     return None if failed is None else RetryScheduled(failed[0], failed[1], attempt + 1, failed[2])
 
@@ -265,18 +231,13 @@ def _failed_attempt(wave: Wave, run_id: str, step_id: str, attempt: int, lease: 
     return wave.database.row("failed_attempt", (run_id, step_id, attempt, lease.counter, lease.nonce))
 
 
-def not_current(command: CompleteStep | FailStep | BeatStep, step: StepState | None) -> Refused:
+def refuse_attempt(command: BeginStep | CompleteStep | FailStep | BeatStep, step: StepState | None) -> Refused:
+    """Why this is not the attempt that runs."""
     if step is None:
-        return _refuse(command.step_id, f"step {command.step_id!r} was never begun. Begin it first.")
-    if step.status == StepCode.ABANDONED:
-        return _refuse(command.step_id, f"step {command.step_id!r} was abandoned: another branch won its race.")
-    if step.has_result:
-        return _refuse(command.step_id, f"step {command.step_id!r} has a result already, of attempt {step.attempt}.")
-    state = "waits for its retry" if step.status == StepCode.PENDING else "runs"
-    return _refuse(
-        command.step_id,
-        f"attempt {command.attempt} of step {command.step_id!r} is not the current one: it {state} as attempt {step.attempt}.",
-    )
+        return refusals.never_begun(command.step_id)
+    if step.kind != KindCode.FUNCTION:
+        return refusals.other_kind(command.step_id, step.kind, KindCode.FUNCTION)
+    return refusals.not_current(command.step_id, status=step.status, recorded=step.attempt, attempt=command.attempt)
 
 
 def _given(wave: Wave, command: BeginStep | CompleteStep | FailStep, fence: Fence, seq: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class BulkDesk(Lanes):
         return await self._read(_get_bulk, namespace, operation_id)
 
     async def list_bulk(self, namespace: str, cursor: Cursor | None, limit: int) -> Rows[BulkOperation]:
-        return await self._read(_list_bulk, namespace, cursor, limit)
+        return await self._scan(namespace, _list_bulk, namespace, cursor, limit)
 
     async def stop_bulk(self, namespace: str, operation_id: str, now: Timestamp) -> BulkOperation | None:
         return await self._change(_stop_bulk, namespace, operation_id, now)
@@ -97,11 +97,11 @@ def _get_bulk(database: Database, namespace: str, operation_id: str) -> BulkOper
 def _list_bulk(database: Database, namespace: str, cursor: Cursor | None, limit: int) -> Rows[BulkOperation]:
     place = cursor or Cursor(_END, "")
     given = {"namespace": namespace, "at": place.at, "id": place.id, "limit": limit + 1}
-    rows = database.rows("newer_bulks" if place.direction == "prev" else "older_bulks", given)
-    found = [_read_bulk(row) for row in rows[:limit]]
+    rows, more = database.page("newer_bulks" if place.direction == "prev" else "older_bulks", given, limit)
+    found = [_read_bulk(row) for row in rows]
     if place.direction == "prev":
         found.reverse()
-    return Rows(tuple(found), len(rows) > limit)
+    return Rows(tuple(found), more)
 
 
 def _stop_bulk(writer: Writer, namespace: str, operation_id: str, now: Timestamp) -> BulkOperation | None:

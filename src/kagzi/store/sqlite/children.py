@@ -4,18 +4,18 @@ from typing import Any
 
 import msgspec
 
+from ...core import refusals
 from ...core.commands import StartChild
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import decode_detail
 from ...core.outcomes import ChildStarted, Outcome, Refused, Started, StepFailed
 from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, StepCode
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded
-from .attempts import StepState, check_new_step, find_step, known, wrong_kind
+from .attempts import StepState, check_new_step, find_step, known
 from .connection import Row
 from .ends import give_result
 from .fences import Fence
-from .plain_text import refused
 from .rows import write_error
 from .runs import cancel_run
 from .signals import insert_wait
@@ -29,7 +29,7 @@ def start_child(wave: Wave, command: StartChild, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is not None:
         if step.kind != KindCode.CHILD:
-            return wrong_kind(command.step_id, step.kind, KindCode.CHILD)
+            return refusals.other_kind(command.step_id, step.kind, KindCode.CHILD)
         return _as_it_stands(wave, command, step)
     if (refusal := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
         return refusal
@@ -44,8 +44,8 @@ def start_child(wave: Wave, command: StartChild, fence: Fence) -> Outcome:
     if taken is not None:
         if not command.attach or taken[2] != start.workflow_type or taken[0] == fence.run_id:
             return _conflict(wave, command, fence, taken[0], taken[2])
-        wave.database.run("watch_run", (taken[0],))
-        wave.database.run("link_child", (taken[0], fence.run_id, command.step_id))
+        wave.database.run("watch_run", (taken[0], fence.namespace))
+        wave.database.run("link_child", (fence.namespace, taken[0], fence.run_id, command.step_id))
         wave.fences.forget(taken[0])
         return _wait_for(wave, command, fence, taken[0], taken[3])
     started = create_child(wave, start)
@@ -58,13 +58,7 @@ def _made_before(wave: Wave, command: StartChild, fence: Fence, made: Row) -> Ou
     """The request id is known, though the step is not: the child is this step's own, or somebody else's."""
     run_id, status, *parent = made
     if parent != [fence.run_id, command.step_id]:
-        return refused(
-            ErrorCode.CONFLICT,
-            f"request_id {command.start.request_id!r} belongs to run {run_id}, which this step did not start.",
-            subject="request_id",
-            subject_id=command.start.request_id,
-            run_id=run_id,
-        )
+        return refusals.foreign_request(command.start.request_id, run_id)
     started = _wait_for(wave, command, fence, run_id, status)
     if not started.status.ended:
         return started
@@ -91,17 +85,9 @@ def _wait_for(wave: Wave, command: StartChild, fence: Fence, child_run_id: str, 
 
 def _conflict(wave: Wave, command: StartChild, fence: Fence, run_id: str, workflow_type: str) -> StepFailed:
     """The id is taken: that is the step's result."""
-    workflow_id = command.start.workflow_id
-    error = ErrorDetail(
-        code=ErrorCode.CONFLICT,
-        kind=ErrorKind.PERMANENT,
-        type="kagzi.core.errors.AlreadyExists",
-        message=f"workflow_id {workflow_id!r} belongs to active run {run_id} of type {workflow_type!r}. Use another id"
-        + (' or on_conflict="attach".' if workflow_type == command.start.workflow_type else "."),
-        non_retryable=True,
-        subject="workflow_id",
-        subject_id=workflow_id,
-        metadata={"run_id": run_id},
+    start, itself = command.start, run_id == fence.run_id
+    error = refusals.child_conflict(
+        start.workflow_id, run_id, found=workflow_type, asked=start.workflow_type, itself=itself
     )
     failed = {"status": int(StepCode.FAILED), "error": write_error(error), "finished_at": wave.now}
     return StepFailed(_insert(wave, command, fence, failed), wave.now, 1, error)
@@ -125,9 +111,11 @@ def repeat_start(wave: Wave, command: StartChild) -> Outcome | None:
 
 
 def _as_it_stands(wave: Wave, command: StartChild, step: StepState) -> Outcome:
+    if step.child_run_id is None and step.error is not None:
+        return StepFailed(step.seq, step.finished_at or 0, step.attempt, decode_detail(step.error))
     child_run_id = step.child_run_id or ""
     row = wave.database.row("run_with_id", (command.run.namespace, child_run_id))
-    if step.has_result or row is None:
+    if row is None:  # removed since it ended: its result is in the step
         return known(wave, command.run.run_id, command.step_id)
     status = RUN_STATUS_OF_CODE[row[3]]
     return ChildStarted(step.begun_seq, step.started_at or 0, child_run_id, created=False, status=status)
@@ -143,30 +131,28 @@ def cascade(writer: Writer, now: Timestamp, cancel_by: Timestamp, limit: int) ->
         left = limit - len(told)
         if left <= 0:
             break
-        reason = _reason(run_id, ended, cancelling)
-        told += _cancel_children(writer, RunKey(namespace, run_id), reason, now, cancel_by, left)
+        parent = RunKey(namespace, run_id)
+        told += _cancel_children(writer, parent, bool(ended or cancelling), now, cancel_by, left)
     return Cascaded(tuple(told), more=bool(writer.database.rows("cascades", (1,))))
 
 
-def _reason(run_id: str, ended: int, cancelling: int) -> str:
-    """Empty: the parent goes on."""
-    if cancelling:
-        return f"its parent, run {run_id}, was cancelled"
-    return f"its parent, run {run_id}, has ended" if ended else ""
-
-
 def _cancel_children(  # noqa: PLR0917  the verb's arguments for one parent
-    writer: Writer, parent: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp, limit: int
+    writer: Writer,
+    parent: RunKey,
+    goes: bool,
+    now: Timestamp,
+    cancel_by: Timestamp,
+    limit: int,
 ) -> list[Cancelled]:
-    given = {"namespace": parent.namespace, "run_id": parent.run_id, "all": bool(reason), "limit": limit}
+    given = {"namespace": parent.namespace, "run_id": parent.run_id, "all": goes, "limit": limit}
     children = writer.database.rows("children_to_cancel", given)
     if len(children) < limit:
         writer.database.run("cascade_done", (parent.run_id,))
     told: list[Cancelled] = []
+    reason = refusals.cascade_reason(parent.run_id)
     for (run_id,) in children:
         child = RunKey(parent.namespace, run_id)
-        why = reason or f"the step of run {parent.run_id} that waited for it was given up"
-        cancelled = cancel_run(writer, child, why, now, cancel_by)
+        cancelled = cancel_run(writer, child, reason, now, cancel_by)
         if cancelled is not None:
-            told.append(msgspec.structs.replace(cancelled, run=child))
+            told.append(msgspec.structs.replace(cancelled, run=child, reason=reason))
     return told

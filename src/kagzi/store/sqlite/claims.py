@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...core.limits import HISTORY_PAGE_BYTES
+from ...core.limits import CLAIM_BYTES, HISTORY_PAGE_BYTES
 from ...core.records import NO_LABELS, ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
 from ...core.states import KindCode, StepStatus
 from ...core.times import Timestamp
@@ -47,11 +47,16 @@ def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, unt
     claimed: list[ClaimedRun] = []
     gates: list[Gate] = []
     held_back: set[TypeKey] = set()
+    cut: set[TypeKey] = set()
+    left = CLAIM_BYTES
     for want in wants:
         limits = writer.types.limits(want.namespace, want.workflow_type)
         spare = _spare(writer, want.namespace)
         if limits is None:
-            run_ids = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
+            found = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
+            run_ids, left = _fitting(writer, found, left)
+            if len(run_ids) < len(found):
+                cut.add(TypeKey(want.namespace, want.workflow_type))
         else:
             gate = Gate(writer, want, limits, now)
             run_ids = gate.choose(spare)
@@ -65,7 +70,7 @@ def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, unt
         limited=frozenset(gate.key for gate in gates),
         held_back=frozenset(held_back),
         again_at={gate.key: gate.again_at for gate in gates if gate.again_at is not None},
-        more=frozenset(gate.key for gate in gates if gate.more),
+        more=frozenset(gate.key for gate in gates if gate.more) | cut,
     )
 
 
@@ -85,6 +90,18 @@ def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> list[
         found += _decode_candidates(row[0] if row else "[]")
     found.sort()
     return [run_id for _, _, run_id in found[:limit]]
+
+
+def _fitting(writer: Writer, run_ids: list[str], left: int) -> tuple[list[str], int]:
+    """As many of them, in order, as the bytes go; and what is left of these. The first of a claim is always taken."""
+    if not run_ids:
+        return run_ids, left
+    sizes: dict[str, int] = dict(writer.database.rows("claimed_bytes", (write_json(run_ids),)))
+    for place, run_id in enumerate(run_ids):
+        if left <= 0:
+            return run_ids[:place], left
+        left -= sizes.get(run_id, 0)
+    return run_ids, left
 
 
 def _spare(writer: Writer, namespace: str) -> int | None:

@@ -1,28 +1,30 @@
 """How a worker lets go of a run: park, complete, fail, cancel, release; and what their repeats are answered with."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from ...core.commands import CancelRun, CompleteRun, FailRun, Park, ReleaseRun, WorkerCommand
-from ...core.errors import ErrorCode
+from ...core.limits import MESSAGE_SOFT_BYTES
 from ...core.outcomes import NotParked, Outcome, Parked, RunClosed
-from ...core.records import Lease
+from ...core.records import HistoryStep, Lease
+from ...core.refusals import cancelled_with, not_cancelled, nothing_to_wait_for
 from ...core.retry import RetryAt, after_failure
+from ...core.sizes import STEP_BYTES, results_page
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
-from .attempts import being_cancelled, find_step
+from .attempts import being_cancelled, cancel_reason, find_step, known
 from .ends import tell_end
 from .fences import NEVER, Fence
-from .plain_text import refused
-from .rows import read_history_step, read_retry, write_error, write_json
+from .rows import read_retry, write_error, write_json
 from .sleeps import end_wait
 from .wave import Wave
 
 _decode_timed = msgspec.json.Decoder(tuple[int, int]).decode
 
 
-_CUT_SHORT = "the step that this end follows from was not allowed to begin"
+_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
 
 
 class RunState(msgspec.Struct, frozen=True):
@@ -68,18 +70,12 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     if waits and waits[0][0] <= now and _end_due_waits(wave, fence, names):
         known_seq = min(known_seq, seq_before)  # it cannot know of these
     if _last_result(wave, fence) > known_seq:
-        rows = wave.database.rows("results_after", (fence.run_id, known_seq))
-        return NotParked(now, tuple(map(read_history_step, rows)))
+        return NotParked(now, *results_page(_results_after(wave, fence.run_id, known_seq)))
     if command.stay:
         wave.touched[fence.run_id] = fence
         return NotParked(now, ())
     if not waits:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            "nothing to wait for: the run has no open sleep, signal or child and no retry to come. Release it instead.",
-            subject="run",
-            subject_id=fence.run_id,
-        )
+        return nothing_to_wait_for(fence.run_id)
     due_at, reason = waits[0]
     if due_at <= now:
         return NotParked(now, ())
@@ -90,6 +86,12 @@ def park(wave: Wave, command: Park, fence: Fence, run: RunState) -> Outcome:
     wave.let_go(fence)
     wave.database.run("park_run", given)
     return Parked(now, wake_at)
+
+
+def _results_after(wave: Wave, run_id: str, known_seq: int) -> Iterator[HistoryStep]:
+    """Each is read when it is asked for: the order is found without the payloads."""
+    for (step_id,) in wave.database.rows("results_after", (run_id, known_seq, _PAGE_STEPS)):
+        yield known(wave, run_id, step_id).step
 
 
 def _waits(wave: Wave, run_id: str, names: str | None) -> list[tuple[Timestamp, WaitCode]]:
@@ -133,7 +135,7 @@ def repeat_park(wave: Wave, command: Park, run: RunState) -> Outcome | None:
 
 def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) -> Outcome:
     if _is_cut_short(wave, fence, command.after_step):
-        return being_cancelled(wave, fence, _CUT_SHORT)
+        return being_cancelled(wave, fence)
     seq = fence.next_result()
     wave.add_end(fence, seq, command.output)
     wave.flush()
@@ -143,7 +145,7 @@ def complete_run(wave: Wave, command: CompleteRun, fence: Fence, run: RunState) 
 
 def fail_run(wave: Wave, command: FailRun, fence: Fence, run: RunState) -> Outcome:
     if _is_cut_short(wave, fence, command.after_step):
-        return being_cancelled(wave, fence, _CUT_SHORT)
+        return being_cancelled(wave, fence)
     policy = read_retry(run.retry)
     error, seq = command.error, fence.next_result()
     if policy is not None:
@@ -183,13 +185,9 @@ def _retry_run(wave: Wave, fence: Fence, run: RunState, seq: int, retry_at: Time
 
 def cancel_run(wave: Wave, command: CancelRun, fence: Fence, run: RunState) -> Outcome:
     if run.cancel_requested_at is None:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            "nobody asked for this run to be cancelled. Fail it instead.",
-            subject="run",
-            subject_id=fence.run_id,
-        )
-    return _close(wave, fence, fence.next_result(), RunCode.CANCELLED, write_error(command.error))
+        return not_cancelled(fence.run_id)
+    error = cancelled_with(command.error, cancel_reason(wave, fence))
+    return _close(wave, fence, fence.next_result(), RunCode.CANCELLED, write_error(error))
 
 
 def _close(wave: Wave, fence: Fence, seq: int, status: RunCode, error: str) -> RunClosed:
@@ -216,8 +214,8 @@ def repeat_end(wave: Wave, command: WorkerCommand, run: RunState) -> Outcome | N
     if run.finished_at is not None:
         status, has_children = RUN_STATUS_OF_CODE[run.status], bool(run.has_children)
         return RunClosed(run.seq, run.finished_at, status, continued_as=run.continued_as, has_children=has_children)
-    if isinstance(command, FailRun) and run.retried_lease == run.lease:
-        return RunClosed(run.seq, wave.now, RUN_STATUS_OF_CODE[run.status], run.due_at or run.ready_at)
+    if isinstance(command, FailRun) and run.retried_lease == run.lease and run.status == RunCode.SLEEPING:
+        return RunClosed(run.seq, wave.now, RunStatus.SLEEPING, run.due_at)
     return None
 
 

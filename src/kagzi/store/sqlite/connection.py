@@ -11,7 +11,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from ...core.errors import InternalError, InvalidArgument, KagziError, Unavailable
+from ...core import limits
+from ...core.errors import InvalidArgument, KagziError, Unavailable
+from ..pages import ROW_BYTES
+from .failures import driver_error
 from .statements import SQL, SQL_MANY
 
 Answer = TypeVar("Answer")
@@ -22,11 +25,14 @@ MEMORY = ":memory:"
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables; UPDATE FROM and RETURNING are older
 BUSY_TIMEOUT_MS = 5_000
 
+WRITER_CACHE_KIB = 65_536
+READER_CACHE_KIB = 16_384
+SCAN_CACHE_KIB = 8_192
+
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
     "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -65536",  # KiB
     "PRAGMA wal_autocheckpoint = 32000",  # pages; see folding.py, which does it earlier and outside of commits
     "PRAGMA journal_size_limit = 67108864",
 )
@@ -57,7 +63,23 @@ class Database:
         cursor.close()
         return row
 
-    def cursor(self, name: str, given: Sequence[Any]) -> sqlite3.Cursor:
+    def page(self, name: str, given: Sequence[Any] | dict[str, Any], limit: int) -> tuple[list[Row], bool]:
+        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further row is read
+        than the one that tells so; the statement asks for one row more than `limit`."""
+        cursor = self.cursor(name, given)
+        rows: list[Row] = []
+        size = 0
+        try:
+            for row in cursor:
+                size += _bytes_of(row)
+                if len(rows) == limit or (rows and size > limits.PAGE_BYTES):
+                    return rows, True
+                rows.append(row)
+        finally:
+            cursor.close()
+        return rows, False
+
+    def cursor(self, name: str, given: Sequence[Any] | dict[str, Any]) -> sqlite3.Cursor:
         """Rows one by one; close it when done."""
         self.statements += 1
         return self._connection.execute(SQL[name], given)
@@ -115,6 +137,10 @@ class Database:
         [(_busy, pages, _folded)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return int(pages)
 
+    def interrupt(self) -> None:
+        """From any thread: what is being read fails now."""
+        self._connection.interrupt()
+
     def close(self) -> None:
         self._connection.close()
 
@@ -122,6 +148,20 @@ class Database:
         with contextlib.suppress(sqlite3.Error):  # what is not folded into the file now is read from the log next time
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
+
+
+def rows_within(rows: Sequence[Row], limit: int) -> int:
+    """How many of them, from the first, make a page."""
+    size = 0
+    for place, row in enumerate(rows[:limit]):
+        size += _bytes_of(row)
+        if place and size > limits.PAGE_BYTES:
+            return place
+    return min(len(rows), limit)
+
+
+def _bytes_of(row: Row) -> int:
+    return ROW_BYTES + sum(len(value) for value in row if value.__class__ is bytes or value.__class__ is str)
 
 
 class Lane:
@@ -138,7 +178,7 @@ class Lane:
         self._thread.start()
 
     async def call(self, act: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs) -> Answer:
-        """Do `act` in the thread. Driver errors come out as Unavailable or InternalError. Once queued it is done, even if
+        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done, even if
         the caller is cancelled meanwhile."""
         if self._closed or self._thread is None:
             raise Unavailable("the SQLite store is not open")
@@ -151,7 +191,9 @@ class Lane:
             except sqlite3.Error as error:
                 _tell(loop, _fail, answer, driver_error(error))
             except UnicodeEncodeError as error:
-                _tell(loop, _fail, answer, InvalidArgument(f"text that cannot be stored: {error}"))
+                told = InvalidArgument("the request holds a text that cannot be stored: it is no valid Unicode.")
+                told.__cause__ = error
+                _tell(loop, _fail, answer, told)
             except BaseException as error:  # noqa: BLE001  whatever it is belongs to the caller, not to this thread
                 _tell(loop, _fail, answer, error)
             else:
@@ -199,13 +241,6 @@ def _fail(answer: asyncio.Future[Any], error: BaseException) -> None:
         answer.set_exception(error)
 
 
-def driver_error(error: sqlite3.Error) -> KagziError:
-    """What a driver's error means to a caller: trouble with the file may pass, anything else is a bug here."""
-    if isinstance(error, (sqlite3.OperationalError, sqlite3.InternalError)) or type(error) is sqlite3.DatabaseError:
-        return Unavailable(f"the SQLite store cannot be used: {error}")
-    return InternalError(f"the SQLite store refused a statement: {type(error).__name__}: {error}")
-
-
 def check_library() -> None:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
@@ -215,12 +250,12 @@ def check_library() -> None:
         )
 
 
-def connect(path: str) -> Database:
-    """Open an existing file, or memory, for this thread alone."""
+def connect(path: str, cache_kib: int = WRITER_CACHE_KIB) -> Database:
+    """Open an existing file, or memory, for this thread alone. `cache_kib` counts against the memory of the process."""
     try:
         connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
         database = Database(connection)
-        for pragma in _PRAGMAS:
+        for pragma in (*_PRAGMAS, f"PRAGMA cache_size = -{cache_kib}"):
             database.execute(pragma)
         if path != MEMORY:
             database.execute("PRAGMA journal_mode = WAL")

@@ -18,6 +18,7 @@ class Told:
     def __init__(self) -> None:
         self.stirred: tuple[Stirred, ...] = ()
         self.has_children = False
+        self.replaced = ""  # the run that a start took the place of
 
 
 def cancelled(reason: str, note: str = "") -> ErrorDetail:
@@ -48,16 +49,17 @@ def tell_end(writer: Writer, run_id: str, now: Timestamp, told: Told | None = No
         writer.database.run("cascade_due", (run_id,))
         told.has_children = True
     if watched:
-        waiting: list[Row] = writer.database.rows("links_of", (run_id,))
+        waiting: list[Row] = writer.database.rows("links_of", (namespace, run_id))
         if waiting:
-            writer.database.run("unlink", (run_id,))
+            writer.database.run("unlink", (namespace, run_id))
         if parent_run_id is not None:
             waiting.append((parent_run_id, parent_step_id))
         for parent, step_id in sorted(waiting):
             stirred = give_result(writer, RunKey(namespace, parent), step_id, run_id, now)
             if stirred is not None:
                 told.stirred += (stirred,)
-        for blocked, workflow_type, status in writer.database.rows("unblock_runs", {"run_id": run_id, "now": now}):
+        given = {"run_id": run_id, "namespace": namespace, "now": now}
+        for blocked, workflow_type, status in writer.database.rows("unblock_runs", given):
             if status == RunCode.PENDING:
                 told.stirred += (Stirred(RunKey(namespace, blocked), workflow_type, woken=True),)
     return told
@@ -78,15 +80,15 @@ def _child_error(run_id: str, status: RunStatus, error: str) -> ErrorDetail:
 
 def give_result(writer: Writer, parent: RunKey, step_id: str, child_run_id: str, now: Timestamp) -> Stirred | None:
     """The step gets the result of a child that has ended, if it still waits for it."""
-    row = writer.database.row("waiting_parent", (parent.run_id, step_id, child_run_id))
-    child = writer.database.row("ended_run", (child_run_id,))
+    row = writer.database.row("waiting_parent", (parent.run_id, parent.namespace, step_id, child_run_id))
+    child = writer.database.row("ended_child", (child_run_id, parent.namespace))
     if row is None or child is None:
         return None
-    _, code, text, *_ = child
+    code, text = child
     error = None if text is None else write_error(_child_error(child_run_id, RUN_STATUS_OF_CODE[code], text))
-    seq, stirred = stir(writer, parent, row[1:], now)
-    given = {"run_id": parent.run_id, "step_id": step_id, "child_run_id": child_run_id, "error": error}
-    writer.database.run("give_child_result", given | {"seq": seq, "now": now})
+    seq, stirred = stir(writer, parent, row, now)
+    given = {"run_id": parent.run_id, "namespace": parent.namespace, "step_id": step_id, "child_run_id": child_run_id}
+    writer.database.run("give_child_result", given | {"error": error, "seq": seq, "now": now})
     return stirred
 
 

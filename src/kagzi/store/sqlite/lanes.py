@@ -1,11 +1,14 @@
 """The threads of a store on SQLite, and its life. Each noun's verbs are a class on top of this."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
+from ...core import limits
 from ...core.errors import Unavailable
 from ...core.seams import Dice
-from .connection import MEMORY, Database, Lane, check_library, connect
+from ..scans import ScanTurns
+from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, Lane, check_library, connect
 from .folding import Folding
 from .migrate import apply_migrations, behind, check_schema, file_exists, schema_status
 from .wave import Writer
@@ -15,7 +18,7 @@ Given = ParamSpec("Given")
 
 
 class Lanes:
-    """One thread writes; for a file another one reads, and a third one tidies up behind the writer."""
+    """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer."""
 
     def __init__(self, path: str, *, dice: Dice) -> None:
         self._path = path
@@ -25,6 +28,9 @@ class Lanes:
         self._folding = None if path == MEMORY else Folding(path, self._writing)
         self._writer: Writer | None = None
         self._reader: Database | None = None
+        self._scanners = [] if path == MEMORY else [_Scanner(n) for n in range(limits.SCANS_AT_ONCE)]
+        self._idle = list(self._scanners)
+        self._scans = ScanTurns(len(self._scanners) or 1)
         self.statements = 0
         self.transactions = 0
 
@@ -41,7 +47,10 @@ class Lanes:
             self._reader = database
             if self._reading is not self._writing:
                 self._reading.start()
-                self._reader = await self._reading.call(_open_reader, self._path)
+                self._reader = await self._reading.call(_open_reader, self._path, READER_CACHE_KIB)
+            for scanner in self._scanners:
+                scanner.lane.start()
+                scanner.database = await scanner.lane.call(_open_reader, self._path, SCAN_CACHE_KIB)
             if self._folding is not None:
                 await self._folding.open(database)
         except BaseException:
@@ -63,6 +72,8 @@ class Lanes:
         """Finish what is queued, fold the write-ahead log into the file, end the threads. Idempotent."""
         if self._folding is not None:
             await self._folding.close()
+        for scanner in self._scanners:
+            await scanner.close()
         if self._reading is not self._writing:
             await self._reading.close(self._reader.close if self._reader else None)
         await self._writing.close(self._writer.database.checkpoint_and_close if self._writer else None)
@@ -94,6 +105,40 @@ class Lanes:
         finally:
             self._count()
 
+    async def _scan(
+        self,
+        namespace: str,
+        act: Callable[Concatenate[Database, Given], Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for all, and
+        one scan at a time. Who goes away takes no turn: what is being read for it ends."""
+        await self._scans.enter(namespace)
+        scanner = self._idle.pop() if self._idle else None
+        database = self._reader if scanner is None else scanner.database
+        if database is None:
+            self._scans.leave(namespace)
+            raise _not_open()
+        lane = self._reading if scanner is None else scanner.lane
+        scan = asyncio.ensure_future(lane.call(lambda: _snapshot(database, act, *args, **kwargs)))
+
+        def done(ended: asyncio.Future[Answer]) -> None:
+            if not ended.cancelled():
+                ended.exception()  # seen, if nobody is there to see it
+            if scanner is not None:
+                self._idle.append(scanner)
+            self._scans.leave(namespace)
+            self._count()
+
+        scan.add_done_callback(done)
+        try:
+            return await asyncio.shield(scan)
+        except asyncio.CancelledError:
+            if scanner is not None and not scan.done():
+                database.interrupt()
+            raise
+
     def _count(self) -> None:
         writer, reader = self._writer, self._reader
         if writer is not None and reader is not None:
@@ -101,14 +146,30 @@ class Lanes:
             self.statements = writer.database.statements
             if reader is not writer.database:
                 self.statements += reader.statements
+            self.statements += sum(scanner.database.statements for scanner in self._scanners if scanner.database)
+
+
+class _Scanner:
+    """A thread for scans, and its connection."""
+
+    def __init__(self, number: int) -> None:
+        self.lane = Lane(f"kagzi-sqlite-scanner-{number}")
+        self.database: Database | None = None
+
+    async def close(self) -> None:
+        """What is being read fails now. Idempotent."""
+        database, self.database = self.database, None
+        if database is not None:
+            database.interrupt()
+        await self.lane.close(database.close if database is not None else None)
 
 
 def _not_open() -> Unavailable:
     return Unavailable("the SQLite store is not open")
 
 
-def _open_reader(path: str) -> Database:
-    database = connect(path)
+def _open_reader(path: str, cache_kib: int) -> Database:
+    database = connect(path, cache_kib)
     database.execute("PRAGMA query_only = ON")
     return database
 

@@ -2,14 +2,13 @@
 
 import msgspec
 
+from ...core import refusals
 from ...core.commands import BeatStep, DecideRace, RecordPatch, SetStatus
-from ...core.errors import ErrorCode
 from ...core.limits import STATUS_TEXT_BYTES
 from ...core.outcomes import Outcome, Recorded
 from ...core.states import KindCode, StepCode
-from .attempts import StepState, check_new_step, find_step, known, not_current, wrong_kind
+from .attempts import StepState, check_new_step, find_step, known, refuse_attempt
 from .fences import Fence
-from .plain_text import refused
 from .rows import write_json, write_mapping
 from .signals import insert_wait
 from .wave import Wave
@@ -21,7 +20,7 @@ def decide_race(wave: Wave, command: DecideRace, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is not None:
         if step.kind != KindCode.RACE:
-            return wrong_kind(command.step_id, step.kind, KindCode.RACE)
+            return refusals.other_kind(command.step_id, step.kind, KindCode.RACE)
         return _as_it_stands(wave, command, step)
     if (refusal := check_new_step(wave, fence, command.step_id)) is not None:
         return refusal
@@ -61,7 +60,7 @@ def record_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is not None:
         if step.kind != KindCode.PATCH:
-            return wrong_kind(command.step_id, step.kind, KindCode.PATCH)
+            return refusals.other_kind(command.step_id, step.kind, KindCode.PATCH)
         return Recorded(step.seq, step.finished_at or 0)
     if (refusal := check_new_step(wave, fence, command.step_id)) is not None:
         return refusal
@@ -84,13 +83,7 @@ def repeat_patch(wave: Wave, command: RecordPatch) -> Outcome | None:
 def set_status(wave: Wave, command: SetStatus, fence: Fence) -> Outcome:
     size = len(command.text.encode())
     if size > STATUS_TEXT_BYTES:
-        return refused(
-            ErrorCode.INVALID_ARGUMENT,
-            f"the status text has {size} bytes; the limit is {STATUS_TEXT_BYTES}. Say it in fewer words.",
-            subject="field",
-            subject_id="text",
-            limit=str(STATUS_TEXT_BYTES),
-        )
+        return refusals.status_too_long(size)
     wave.database.run("set_status", (command.text, command.progress, fence.run_id))
     wave.touched[fence.run_id] = fence
     return Recorded(fence.seq, wave.now)
@@ -99,9 +92,9 @@ def set_status(wave: Wave, command: SetStatus, fence: Fence) -> Outcome:
 def beat_step(wave: Wave, command: BeatStep, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is None or step.status != StepCode.RUNNING or command.attempt not in (0, step.attempt):
-        return not_current(command, step)
+        return refuse_attempt(command, step)
     if step.kind != KindCode.FUNCTION:
-        return wrong_kind(command.step_id, step.kind, KindCode.FUNCTION)
+        return refusals.other_kind(command.step_id, step.kind, KindCode.FUNCTION)
     details = {"details": command.details.data, "details_meta": write_mapping(command.details.metadata)}
     wave.database.run("beat_step", {"run_id": fence.run_id, "step_id": command.step_id} | details)
     if fence.lost_leases:

@@ -8,7 +8,8 @@ from pathlib import Path
 from ...core.errors import SchemaMismatch
 from ..protocol import SchemaStatus
 from ..sql_files import Migration, load_migrations
-from .connection import MEMORY, Database, check_library, connect, create_file, driver_error, path_error
+from .connection import MEMORY, Database, check_library, connect, create_file, path_error
+from .failures import driver_error
 from .statements import PACKAGE
 
 _REMEMBERED = """CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -23,7 +23,7 @@ class NamespaceDesk(Lanes):
         return await self._read(find_namespace, namespace)
 
     async def list_namespaces(self, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
-        return await self._read(_list_namespaces, cursor, limit)
+        return await self._scan("", _list_namespaces, cursor, limit)
 
     async def put_namespace(self, record: NamespaceRecord, now: Timestamp, *, new: bool = False) -> bool:
         return await self._change(_put_namespace, record, now, new=new)
@@ -44,7 +44,7 @@ class NamespaceDesk(Lanes):
         return await self._change(_purge_namespace, namespace, limit)
 
     async def measure_runs(self, namespace: str, after: Cursor | None, limit: int) -> Measured:
-        return await self._read(_measure_runs, namespace, after, limit)
+        return await self._scan(namespace, _measure_runs, namespace, after, limit)
 
     async def note_stored_bytes(self, namespace: str, stored_bytes: int, now: Timestamp) -> None:
         await self._change(_note_stored_bytes, namespace, stored_bytes, now)
@@ -53,11 +53,11 @@ class NamespaceDesk(Lanes):
 def _list_namespaces(database: Database, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
     before = cursor is not None and cursor.direction == "prev"
     name = "list_namespaces_before" if before else "list_namespaces_after"
-    rows = database.rows(name, ("" if cursor is None else cursor.id, limit + 1))
-    records = [read_namespace(row) for row in rows[:limit]]
+    rows, more = database.page(name, ("" if cursor is None else cursor.id, limit + 1), limit)
+    records = [read_namespace(row) for row in rows]
     if before:
         records.reverse()
-    return Rows(tuple(records), has_more=len(rows) > limit)
+    return Rows(tuple(records), has_more=more)
 
 
 def _put_namespace(writer: Writer, record: NamespaceRecord, now: Timestamp, *, new: bool) -> bool:

@@ -6,19 +6,9 @@ from typing import Any, cast
 import msgspec
 
 from ...core.commands import Assignment, Command, SignalGiven, StartRun
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, InvalidArgument
-from ...core.outcomes import Refused
+from ...core.errors import InvalidArgument
 from ...core.records import Payload, RunKey
-
-_UNFIT = "{} holds a NUL character or a lone surrogate, which cannot be stored. Remove it."
-RESERVED_STEPS = frozenset({"$input", "$context", "$output"})
-
-
-def refused(code: ErrorCode, message: str, *, subject: str = "", subject_id: str = "", **metadata: str) -> Refused:
-    kind = ErrorKind.TRANSIENT if code is ErrorCode.RESOURCE_EXHAUSTED else ErrorKind.PERMANENT
-    return Refused(
-        ErrorDetail(code=code, kind=kind, message=message, subject=subject, subject_id=subject_id, metadata=metadata)
-    )
+from ...core.refusals import unstorable
 
 
 def is_plain(text: str) -> bool:
@@ -36,7 +26,7 @@ def require_plain(**texts: str) -> None:
     """Raises InvalidArgument for the first of these that cannot be stored."""
     for field, text in texts.items():
         if not is_plain(text):
-            raise InvalidArgument(_UNFIT.format(field), field=field)
+            raise InvalidArgument(unstorable(field).error.message, field=field)
 
 
 def unfit_field(command: Command) -> str | None:
@@ -59,7 +49,3 @@ def _texts(value: msgspec.Struct, within: str = "") -> Iterator[tuple[str, str]]
                 yield from ((within + name, text) for text in pair)
         elif isinstance(field, tuple):
             yield from ((within + name, text) for text in cast("tuple[str, ...]", field))
-
-
-def refuse_unfit(field: str) -> Refused:
-    return refused(ErrorCode.INVALID_ARGUMENT, _UNFIT.format(field), subject="field", subject_id=field)

@@ -26,10 +26,12 @@ class QueueDesk(Lanes):
     async def list_workflow_types(
         self, namespace: str, cursor: Cursor | None, limit: int, *, workflow_type: str = "", count_cap: int
     ) -> Rows[WorkflowTypeRecord]:
-        return await self._read(_list, namespace, cursor, limit, workflow_type=workflow_type, count_cap=count_cap)
+        return await self._scan(
+            namespace, _list, namespace, cursor, limit, workflow_type=workflow_type, count_cap=count_cap
+        )
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:
-        return await self._read(_depths, namespace, workflow_type, cap)
+        return await self._scan(namespace, _depths, namespace, workflow_type, cap)
 
     async def type_pressure(self, namespace: str, workflow_type: str, key: str) -> Pressure | None:
         return await self._read(_pressure, namespace, workflow_type, key)
@@ -50,7 +52,7 @@ def _list(
     back = cursor is not None and cursor.direction == "prev"
     place = None if cursor is None else cursor.id
     given = {"namespace": namespace, "only": workflow_type or None, "cursor": place, "limit": limit + 1}
-    rows = database.rows("list_types_before" if back else "list_types_after", given)
+    rows, more = database.page("list_types_before" if back else "list_types_after", given, limit)
     opened: dict[str, int] = dict(database.rows("open_by_type", (namespace, count_cap)))
     found = [
         WorkflowTypeRecord(
@@ -59,9 +61,9 @@ def _list(
             limits=TypeLimits() if row[1] is None else read_limits(row[2:]),
             open_runs=opened.get(row[0], 0),
         )
-        for row in rows[:limit]
+        for row in rows
     ]
-    return Rows(tuple(reversed(found) if back else found), len(rows) > limit)
+    return Rows(tuple(reversed(found) if back else found), more)
 
 
 def _depths(database: Database, namespace: str, workflow_type: str, cap: int) -> list[QueueDepth]:

@@ -64,8 +64,8 @@ def _delete_runs(writer: Writer, namespace: str, run_ids: Sequence[str], until: 
     ]
     if labels:
         database.run("delete_labels", {"namespace": namespace, "labels": write_json(labels)})
-    database.run("delete_links_to", short)
-    database.run("delete_links_from", all_ids)
+    database.run("delete_links_to", short | {"namespace": namespace})
+    database.run("delete_links_from", all_ids | {"namespace": namespace})
     for statement in ("delete_steps", "delete_attempts", "delete_signals"):
         database.run(statement, short)
     if long:

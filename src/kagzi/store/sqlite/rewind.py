@@ -1,26 +1,20 @@
 """Back to a chosen step: an explicit retry reopens a failed run, a fork begins another one with the same past."""
 
 from ...core.commands import StartRun
-from ...core.errors import ErrorCode
 from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
+from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork, LeaseTerms
 from .connection import Row
 from .ends import give_result
-from .plain_text import refused, require_plain
-from .rows import read_error, read_mapping, read_payload, read_retry, write_json, write_mapping
+from .plain_text import require_plain
+from .rows import read_error, read_mapping, read_payload, read_retry, run_fields, write_json, write_mapping
 from .starts import start_one
 from .wave import Wave, Writer
 
 _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
-
-
-def _no_step(run_id: str, step_id: str) -> Refused:
-    return refused(
-        ErrorCode.PRECONDITION_FAILED, f"run {run_id} has no step {step_id!r}.", subject="step", subject_id=step_id
-    )
 
 
 # --- retry ------------------------------------------------------------------------------------------------------------
@@ -38,7 +32,7 @@ def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now:
     if (refusal := _not_to_be_retried(writer, run, row, status)) is not None:
         return refusal
     if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
-        return _no_step(run.run_id, from_step)
+        return no_step(run.run_id, from_step)
     writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
     _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
     _hear_of_children(writer, run, now)
@@ -47,22 +41,9 @@ def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now:
 
 def _not_to_be_retried(writer: Writer, run: RunKey, row: Row, status: RunStatus) -> Refused | None:
     if status is not RunStatus.FAILED:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            f"run {run.run_id} is {status.value}: only a failed run can be retried.",
-            subject="run",
-            subject_id=run.run_id,
-        )
+        return not_failed(run.run_id, status.value)
     active = writer.database.row("active_run", (run.namespace, row[1]))
-    if active is None:
-        return None
-    return refused(
-        ErrorCode.CONFLICT,
-        f"workflow_id {row[1]!r} belongs to another active run now, {active[0]}. Wait for its end, or terminate it.",
-        subject="workflow_id",
-        subject_id=row[1],
-        run_id=active[0],
-    )
+    return None if active is None else workflow_id_active_again(row[1], active[0])
 
 
 def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
@@ -76,7 +57,7 @@ def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
 
 def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
     """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
-    lost: list[Row] = writer.database.rows("lost_children", (run.run_id,))
+    lost: list[Row] = writer.database.rows("lost_children", run_fields(run))
     forgotten = {row[0]: row[1] for row in lost}
     reopened: list[str] = []
     step = writer.database.row("step_state", (run.run_id, step_id)) if step_id else None
@@ -103,7 +84,7 @@ def _take_back(
     writer.database.run("reopen_steps", given | {"step_ids": write_json(reopened)})
     children = [child for child in forgotten.values() if child is not None]
     if children:
-        writer.database.run("disown_children", {"run_id": run.run_id, "children": write_json(children)})
+        writer.database.run("disown_children", run_fields(run) | {"children": write_json(children)})
         writer.database.run("cascade_due", (run.run_id,))
     if unbound:
         _bind_again(writer, run, now)
@@ -123,7 +104,7 @@ def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
 
 def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
     """Children that ended while nobody listened for this run."""
-    for child_run_id, step_id in writer.database.rows("ended_children", (run.run_id,)):
+    for child_run_id, step_id in writer.database.rows("ended_children", run_fields(run)):
         give_result(writer, run, step_id, child_run_id, now)
 
 
@@ -140,16 +121,11 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing |
         return None
     begun = writer.database.row("first_begun", (source.run_id, fork.from_step))
     if begun is None:
-        return _no_step(source.run_id, fork.from_step)
+        return no_step(source.run_id, fork.from_step)
     for step_id in fork.outputs:
         step = writer.database.row("step_state", (source.run_id, step_id))
         if step is None or step[1] not in (3, 4) or not 0 < step[4] < begun[0] or step[0] >= KindCode.INPUT:
-            return refused(
-                ErrorCode.PRECONDITION_FAILED,
-                f"outputs: step {step_id!r} had no result before {fork.from_step!r} was begun.",
-                subject="field",
-                subject_id="outputs",
-            )
+            return no_result_before(step_id, fork.from_step)
     started = start_one(Wave(writer, now, _NO_TERMS), _start_of(writer, fork, row))
     if isinstance(started, Started):
         _copy(writer, fork, begun[0], now)
@@ -189,7 +165,7 @@ def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
         writer.database.run("replace_output", {"run_id": run.run_id, "step_id": step_id} | output)
     writer.database.run("mark_fork", (fork.source.run_id, before, run.run_id))
     for step_id, child_run_id in writer.database.rows("open_children", (run.run_id,)):
-        writer.database.run("watch_run", (child_run_id,))
-        writer.database.run("link_child", (child_run_id, run.run_id, step_id))
+        writer.database.run("watch_run", (child_run_id, run.namespace))
+        writer.database.run("link_child", (run.namespace, child_run_id, run.run_id, step_id))
         writer.fences.forget(child_run_id)
     _hear_of_children(writer, run, now)

@@ -29,6 +29,11 @@ _decode_retry = msgspec.json.Decoder(RetryPolicy).decode
 _decode_served = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
+def run_fields(run: RunKey) -> dict[str, str]:
+    """What a statement about a run and its relatives is given."""
+    return {"run_id": run.run_id, "namespace": run.namespace}
+
+
 def write_json(value: Any) -> str:
     return _encode(value).decode()
 

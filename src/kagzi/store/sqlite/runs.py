@@ -10,7 +10,7 @@ from ...core.records import Held, Lease, Rows, RunEnd, RunFilter, RunKey, RunRec
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, TypeKey
-from .connection import Database, Row
+from .connection import Database, Row, rows_within
 from .ends import Told, cancelled, end
 from .plain_text import require_plain
 from .rows import read_error, read_payload, read_run, write_json
@@ -43,13 +43,25 @@ def list_runs(
     verb = "newer_runs" if newer else "older_runs"
     given = _given(namespace, where, cursor) | {"limit": limit + 1}
     rows: list[Row] = []
+    ends: list[tuple[int, str]] = []  # where a list that goes on was cut
     for source, bound in _sources(where):
-        rows += database.rows(f"{verb}_by_{source}", given | bound)
+        found, more = database.page(f"{verb}_by_{source}", given | bound, limit)
+        rows += found
+        if more:
+            ends.append(_list_order(found[-1]))
     rows.sort(key=_list_order, reverse=not newer)
-    page = rows[:limit]
+    page = _before(rows, min(ends) if newer else max(ends), newer=newer) if ends else rows
+    kept = rows_within(page, limit)
+    more = bool(ends) or kept < len(page)
+    page = page[:kept]
     if newer:
         page.reverse()
-    return Rows(tuple(map(read_run, page)), len(rows) > limit)
+    return Rows(tuple(map(read_run, page)), more)
+
+
+def _before(rows: list[Row], end: tuple[int, str], *, newer: bool) -> list[Row]:
+    """Up to where the first of several lists was cut: beyond it, its rows are missing between the others'."""
+    return [row for row in rows if (_list_order(row) <= end if newer else _list_order(row) >= end)]
 
 
 def count_runs(database: Database, namespace: str, where: RunFilter, cap: int) -> int:
@@ -127,8 +139,10 @@ def _given(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict[str,
 def ends_of(database: Database, runs: Sequence[RunKey]) -> list[RunEnd | RunStatus | None]:
     """See Store.ends_of."""
     ids = write_json([run.run_id for run in runs])
-    found: dict[str, Row] = {row[0]: row for row in database.rows("ends_of", (ids,))}
-    return [_end_of(run, found.get(run.run_id)) for run in runs]
+    rows, more = database.page("ends_of", (ids,), len(runs))
+    found: dict[str, Row] = {row[0]: row for row in rows}
+    answered = runs[: rows[-1][7] + 1] if more else runs
+    return [_end_of(run, found.get(run.run_id)) for run in answered]
 
 
 def _end_of(run: RunKey, row: Row | None) -> RunEnd | RunStatus | None:

@@ -29,13 +29,13 @@ class ScheduleDesk(Lanes):
     async def list_schedules(
         self, namespace: str, *, workflow_type: str | None, cursor: Cursor | None, limit: int
     ) -> Rows[ScheduleRecord]:
-        return await self._read(schedules.list_schedules, namespace, workflow_type, cursor, limit)
+        return await self._scan(namespace, schedules.list_schedules, namespace, workflow_type, cursor, limit)
 
     async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
         return await self._change(schedules.delete_schedule, namespace, schedule_id, limit)
 
     async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
-        return await self._read(schedules.list_fires, namespace, schedule_id, cursor, limit)
+        return await self._scan(namespace, schedules.list_fires, namespace, schedule_id, cursor, limit)
 
     async def forget_fires(self, before: Timestamp, limit: int) -> bool:
         return await self._change(schedules.forget_fires, before, limit)

@@ -7,12 +7,12 @@ from ...core.cursor import Cursor
 from ...core.errors import ErrorCode
 from ...core.outcomes import Refused
 from ...core.records import NamespaceRecord, Rows, RunKey
+from ...core.refusals import namespace_disabled, refused, too_many_schedules
 from ...core.schedules import Fire, OpenRun, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules, FiredSchedule, Firing
 from ..schedule_book import FIRING_TERMS, Book, read_spec, write_spec
 from .connection import Database, Row
-from .plain_text import refused
 from .rows import write_json
 from .runs import cancel_run
 from .starts import start_one
@@ -72,7 +72,7 @@ def create_schedule(writer: Writer, record: ScheduleRecord, now: Timestamp) -> S
     if found is not None:
         return found if record.request_id and found.request_id == record.request_id else _taken(record)
     if not namespace.enabled:
-        return _disabled(record)
+        return namespace_disabled(record.namespace, "schedules")
     if (full := _full(writer, namespace)) is not None:
         return full
     made = {
@@ -94,15 +94,6 @@ def _taken(record: ScheduleRecord) -> Refused:
     )
 
 
-def _disabled(record: ScheduleRecord) -> Refused:
-    return refused(
-        ErrorCode.PRECONDITION_FAILED,
-        f"namespace {record.namespace!r} is disabled: it takes no new schedules. Enable it first.",
-        subject="namespace",
-        subject_id=record.namespace,
-    )
-
-
 def _full(writer: Writer, namespace: NamespaceRecord) -> Refused | None:
     limit = namespace.schedules_limit
     if limit is None:
@@ -110,13 +101,7 @@ def _full(writer: Writer, namespace: NamespaceRecord) -> Refused | None:
     counted = writer.database.row("count_schedules", (namespace.namespace, limit))
     if counted is None or counted[0] < limit:
         return None
-    return refused(
-        ErrorCode.RESOURCE_EXHAUSTED,
-        f"namespace {namespace.namespace!r} has {limit} schedules, its schedules_limit. Delete some, or raise the limit.",
-        subject="namespace",
-        subject_id=namespace.namespace,
-        limit="schedules_limit",
-    )
+    return too_many_schedules(namespace.namespace, limit)
 
 
 def put_schedule(
@@ -148,9 +133,9 @@ def list_schedules(
         "id": None if cursor is None else cursor.id,
         "limit": limit + 1,
     }
-    rows = database.rows("list_schedules_newer" if newer else "list_schedules_older", given)
-    records = [_read_schedule(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(records) if newer else records), has_more=len(rows) > limit)
+    rows, more = database.page("list_schedules_newer" if newer else "list_schedules_older", given, limit)
+    records = [_read_schedule(row) for row in rows]
+    return Rows(tuple(reversed(records) if newer else records), has_more=more)
 
 
 def delete_schedule(writer: Writer, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
@@ -169,9 +154,9 @@ def list_fires(database: Database, namespace: str, schedule_id: str, cursor: Cur
     newer = cursor is not None and cursor.direction == "prev"
     place = {"at": None, "skipped": None} if cursor is None else {"at": cursor.at, "skipped": int(cursor.id != "0")}
     given = {"namespace": namespace, "schedule_id": schedule_id, "limit": limit + 1} | place
-    rows = database.rows("list_fires_newer" if newer else "list_fires_older", given)
-    fires = [_read_fire(row) for row in rows[:limit]]
-    return Rows(tuple(reversed(fires) if newer else fires), has_more=len(rows) > limit)
+    rows, more = database.page("list_fires_newer" if newer else "list_fires_older", given, limit)
+    fires = [_read_fire(row) for row in rows]
+    return Rows(tuple(reversed(fires) if newer else fires), has_more=more)
 
 
 def due_schedules(database: Database, now: Timestamp, limit: int) -> DueSchedules:

@@ -2,19 +2,19 @@
 
 from typing import Any
 
+from ...core import refusals
 from ...core.commands import SignalGiven, WaitSignal
-from ...core.errors import ErrorCode
 from ...core.limits import SIGNALS_BUFFERED
 from ...core.outcomes import Outcome, Refused, SignalBound, TimerSet
 from ...core.records import Payload, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, StepCode
 from ...core.times import Timestamp
 from ..protocol import Signalled
-from .attempts import StepState, check_new_step, find_step, known, wrong_kind
+from .attempts import StepState, check_new_step, find_step, known
 from .connection import Row
 from .ends import stir
 from .fences import Fence
-from .plain_text import refused, require_plain
+from .plain_text import require_plain
 from .rows import read_mapping, write_mapping
 from .wave import Wave, Writer
 
@@ -25,7 +25,7 @@ def wait_signal(wave: Wave, command: WaitSignal, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is not None:
         if step.kind != KindCode.SIGNAL:
-            return wrong_kind(command.step_id, step.kind, KindCode.SIGNAL)
+            return refusals.other_kind(command.step_id, step.kind, KindCode.SIGNAL)
         return _as_it_stands(wave, command, step)
     if (refusal := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
         return refusal
@@ -102,12 +102,7 @@ def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> Signa
     run = RunKey(row[1], row[0])
     status = RUN_STATUS_OF_CODE[row[3]]
     if status.ended:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            f"run {run.run_id} has ended ({status.value}): it takes no signals.",
-            subject="run",
-            subject_id=run.run_id,
-        )
+        return refusals.takes_no_signals(run.run_id, status.value)
     last = writer.database.row("last_signal", (run.run_id,))
     number = (last[0] if last else 0) + 1
     waiting = writer.database.row("waiting_step", (run.run_id, signal.name))
@@ -137,11 +132,4 @@ def _buffer_full(writer: Writer, run: RunKey, number: int) -> Refused | None:
     counted = writer.database.row("count_signals", (run.run_id, SIGNALS_BUFFERED))
     if counted is None or counted[0] < SIGNALS_BUFFERED:
         return None
-    return refused(
-        ErrorCode.RESOURCE_EXHAUSTED,
-        f"run {run.run_id} has {SIGNALS_BUFFERED} signals that it has not consumed, the most a run may have. "
-        "Wait until it has taken some.",
-        subject="run",
-        subject_id=run.run_id,
-        limit=str(SIGNALS_BUFFERED),
-    )
+    return refusals.too_many_signals(run.run_id)

@@ -1,13 +1,12 @@
 """Sleeps, one command at a time. The wake time is fixed when a sleep is first recorded."""
 
+from ...core import refusals
 from ...core.commands import BeginSleep, FinishSleep
-from ...core.errors import ErrorCode
 from ...core.outcomes import Outcome, Recorded, TimerSet
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
-from .attempts import StepState, check_new_step, find_step, known, wrong_kind
+from .attempts import StepState, check_new_step, find_step, known
 from .fences import Fence
-from .plain_text import refused
 from .wave import Wave
 
 
@@ -22,7 +21,7 @@ def begin_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome:
     if step is None:
         return _begin_first(wave, command, fence)
     if step.kind != KindCode.SLEEP:
-        return wrong_kind(command.step_id, step.kind, KindCode.SLEEP)
+        return refusals.other_kind(command.step_id, step.kind, KindCode.SLEEP)
     return _as_it_stands(wave, command.step_id, fence, step)
 
 
@@ -48,14 +47,11 @@ def set_timer(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome:
 def finish_sleep(wave: Wave, command: FinishSleep, fence: Fence) -> Outcome:
     step = find_step(wave, fence.run_id, command.step_id)
     if step is None:
-        return refused(
-            ErrorCode.PRECONDITION_FAILED,
-            f"sleep {command.step_id!r} was never begun. Begin it first.",
-            subject="step",
-            subject_id=command.step_id,
-        )
+        return refusals.never_begun(command.step_id)
     if step.kind != KindCode.SLEEP:
-        return wrong_kind(command.step_id, step.kind, KindCode.SLEEP)
+        return refusals.other_kind(command.step_id, step.kind, KindCode.SLEEP)
+    if step.status == StepCode.ABANDONED:
+        return refusals.lost_race(command.step_id)
     return _as_it_stands(wave, command.step_id, fence, step)
 
 
@@ -86,7 +82,11 @@ def repeat_sleep(wave: Wave, command: BeginSleep | FinishSleep) -> Outcome | Non
     if step is None or step.kind != KindCode.SLEEP or not step.is_of(command.lease):
         return None
     if step.status == StepCode.ABANDONED:
+        if isinstance(command, FinishSleep):
+            return refusals.lost_race(command.step_id)
         return known(wave, command.run.run_id, command.step_id)
     if step.has_result:
         return Recorded(step.seq, step.finished_at or 0)
+    if isinstance(command, FinishSleep):
+        return None  # nothing was recorded for it
     return TimerSet(step.begun_seq, wave.now, step.wake_at or 0)

@@ -8,13 +8,14 @@ from ...core.commands import StartRun
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import NamespaceRecord, RunKey
+from ...core.refusals import namespace_disabled, namespace_full, namespace_gone, workflow_id_active, workflow_id_of_type
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from .connection import Row
 from .doors import make_room, refuse
 from .ends import Told, end
 from .fences import Fence
-from .namespace_room import namespace_gone, note_start, refuse_start
-from .plain_text import is_plain, refused
+from .namespace_room import note_start, refuse_start
+from .plain_text import is_plain
 from .rows import write_mapping, write_retry
 from .signals import give
 from .wave import Wave
@@ -57,8 +58,8 @@ def start_one(wave: Wave, command: StartRun) -> Outcome:
     created = _create_if_allowed(wave, command, namespace)
     if isinstance(created, Started):
         note_start(wave.writer, namespace, wave.now)
-    if told.stirred and isinstance(created, Started):
-        created = msgspec.structs.replace(created, stirred=told.stirred)
+    if told.replaced and isinstance(created, Started):
+        created = msgspec.structs.replace(created, stirred=told.stirred, replaced=told.replaced)
     return _signal(wave, command, created)
 
 
@@ -93,13 +94,8 @@ def _signal(wave: Wave, command: StartRun, outcome: Outcome) -> Outcome:
 
 def _closed(namespace: NamespaceRecord) -> Refused:
     if namespace.deleting:
-        return namespace_gone(namespace)
-    return refused(
-        ErrorCode.PRECONDITION_FAILED,
-        f"namespace {namespace.namespace!r} is disabled: it takes no new runs. Enable it first.",
-        subject="namespace",
-        subject_id=namespace.namespace,
-    )
+        return namespace_gone(namespace.namespace)
+    return namespace_disabled(namespace.namespace)
 
 
 def _repeated(wave: Wave, command: StartRun) -> Existing | None:
@@ -126,16 +122,9 @@ def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | 
     """Another run has the workflow_id. None: it was terminated to make room."""
     run_id, workflow_id, workflow_type, _status = row
     if workflow_type != command.workflow_type:
-        return _taken(
-            command,
-            run_id,
-            f"workflow_id {workflow_id!r} belongs to an active run of type {workflow_type!r}, "
-            f"not {command.workflow_type!r}. Use another workflow_id.",
-        )
+        return workflow_id_of_type(workflow_id, run_id, workflow_type, command.workflow_type)
     if command.on_conflict == "fail":
-        return _taken(
-            command, run_id, f'workflow_id {workflow_id!r} belongs to an active run and on_conflict is "fail".'
-        )
+        return workflow_id_active(workflow_id, run_id)
     if command.on_conflict != "replace":
         return _existing(row)
     if (full := refuse(wave, command, leaving=run_id)) is not None:
@@ -148,11 +137,8 @@ def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | 
         subject_id=command.run.run_id,
     )
     end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now, told)
+    told.replaced = run_id
     return None
-
-
-def _taken(command: StartRun, run_id: str, message: str) -> Refused:
-    return refused(ErrorCode.CONFLICT, message, subject="workflow_id", subject_id=command.workflow_id, run_id=run_id)
 
 
 def _existing(row: Row) -> Existing:
@@ -166,14 +152,7 @@ def _over_limit(wave: Wave, namespace: NamespaceRecord) -> Refused | None:
     counted = wave.database.row("count_open_runs", (namespace.namespace, limit))
     if counted is None or counted[0] < limit:
         return None
-    return refused(
-        ErrorCode.RESOURCE_EXHAUSTED,
-        f"namespace {namespace.namespace!r} has {limit} open runs, its open_runs_limit. "
-        "Wait for some to end, or raise the limit.",
-        subject="namespace",
-        subject_id=namespace.namespace,
-        limit="open_runs_limit",
-    )
+    return namespace_full(namespace.namespace, limit)
 
 
 def _behind(wave: Wave, command: StartRun) -> StartRun:

@@ -12,7 +12,7 @@ from ..sql_files import expand, load_statements
 PACKAGE = __package__ or "kagzi.store.sqlite"
 ROWS_AT_ONCE = (64, 32, 16, 8, 4, 2, 1)
 
-# Whatever belongs to a namespace and not to one of its runs, in the order in which it goes, and the column that tells rows
+# Whatever belongs to a namespace and does not go with one of its runs, in the order in which it goes, and the column that tells rows
 # apart. A test knows all tables.
 NAMESPACE_TABLES = {
     "workers": "worker_id",
@@ -24,6 +24,7 @@ NAMESPACE_TABLES = {
     "schedules": "schedule_id",
     "schedule_fires": "schedule_id",
     "run_stats": "minute",
+    "child_links": "child_run_id",
 }
 
 _VALUES = re.compile(r"\{values:(\d+)\}")

@@ -23,7 +23,7 @@ class StatsDesk(Lanes):
         left = done - MINUTE_US if done else await self._read(_first_minute, end - MINUTE_US)
         since = max(left, end - ROLLED_UP_AT_MOST_US)
         until = min(end, since + ROLLED_UP_AT_ONCE_US)
-        minutes = await self._read(_minutes, None, since, until)
+        minutes = await self._scan("", _minutes, None, since, until)
         if minutes:
             await self._change(_note, minutes, until)
         self._looked_until = until
@@ -32,7 +32,7 @@ class StatsDesk(Lanes):
     async def stats(
         self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, limit: int
     ) -> Sequence[StatsBucket]:
-        return await self._read(_stats, namespace, workflow_type, (since, until), limit)
+        return await self._scan(namespace, _stats, namespace, workflow_type, (since, until), limit)
 
     async def purge_stats(self, before: Timestamp, limit: int) -> bool:
         return await self._change(_purge_stats, before, limit)

@@ -1,9 +1,9 @@
 """Steps as people see them."""
 
-from collections import defaultdict
-
-from ...core.records import Rows, RunKey, StepAttempt, StepRecord
-from .connection import Database
+from ...core.limits import PAGE_ATTEMPTS
+from ...core.records import Rows, RunKey, StepRecord
+from ..pages import shown_attempts
+from .connection import Database, Row
 from .rows import read_attempt, read_step, write_json
 
 
@@ -14,11 +14,9 @@ def list_steps(
     if database.row("run_exists", (run.run_id, run.namespace)) is None:
         return None
     given = {"run_id": run.run_id, "name": name, "after": after_begun_seq, "limit": limit + 1}
-    rows = database.rows("list_steps_with_payloads" if payloads else "list_steps", given)
-    page = rows[:limit]
-    attempts = _attempts(database, run, [row[0] for row in page])
-    steps = tuple(read_step(run, row, attempts.get(row[0], ())) for row in page)
-    return Rows(steps, len(rows) > limit)
+    page, more = database.page("list_steps_with_payloads" if payloads else "list_steps", given, limit)
+    steps, cut = _with_attempts(database, run, page)
+    return Rows(steps, more or cut)
 
 
 def get_step(database: Database, run: RunKey, step_id: str) -> StepRecord | None:
@@ -26,11 +24,17 @@ def get_step(database: Database, run: RunKey, step_id: str) -> StepRecord | None
     if database.row("run_exists", (run.run_id, run.namespace)) is None:
         return None
     row = database.row("get_step", (run.run_id, step_id))
-    return None if row is None else read_step(run, row, _attempts(database, run, [step_id]).get(step_id, ()))
+    return None if row is None else _with_attempts(database, run, [row])[0][0]
 
 
-def _attempts(database: Database, run: RunKey, step_ids: list[str]) -> dict[str, tuple[StepAttempt, ...]]:
-    attempts: defaultdict[str, list[StepAttempt]] = defaultdict(list)
-    for row in database.rows("attempts_of", (run.run_id, write_json(step_ids))):
-        attempts[row[0]].append(read_attempt(row[1:]))
-    return {step_id: tuple(earlier) for step_id, earlier in attempts.items()}
+def _with_attempts(database: Database, run: RunKey, rows: list[Row]) -> tuple[tuple[StepRecord, ...], bool]:
+    """The steps with their earlier attempts, as many as fit; and whether some were left out. See pages.shown_attempts."""
+    step_ids = [row[0] for row in rows]
+    given = {"run_id": run.run_id, "step_ids": write_json(step_ids), "limit": PAGE_ATTEMPTS + 1}
+    found, cut = database.page("attempts_of", given, PAGE_ATTEMPTS)
+    shown = shown_attempts(step_ids, [row[0] for row in found], cut=cut)
+    steps = (
+        read_step(run, row, tuple(read_attempt(found[place][1:]) for place in shown.by_step.get(row[0], ())))
+        for row in rows[: shown.steps]
+    )
+    return tuple(steps), shown.more

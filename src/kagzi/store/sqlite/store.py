@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.commands import Command, SignalGiven
+from ...core.commands import Command, SignalGiven, SignalReplacement
 from ...core.cursor import Cursor
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import (
@@ -30,11 +30,12 @@ from ..protocol import (
     LeaseTerms,
     Renewal,
     Signalled,
+    SignalReplaced,
     TypeKey,
     Want,
     WorkerBeat,
 )
-from . import children, claims, control, leases, rewind, signals, steps, timers
+from . import children, claims, control, leases, replacements, rewind, signals, steps, timers
 from . import runs as run_rows
 from .bulk import BulkDesk
 from .lanes import Lanes
@@ -105,10 +106,10 @@ class SqliteStore(
         return await self._read(run_rows.get_run, namespace, run_id, workflow_id)
 
     async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        return await self._read(run_rows.list_runs, namespace, where, cursor, limit)
+        return await self._scan(namespace, run_rows.list_runs, namespace, where, cursor, limit)
 
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        return await self._read(run_rows.count_runs, namespace, where, cap)
+        return await self._scan(namespace, run_rows.count_runs, namespace, where, cap)
 
     async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
         return await self._read(run_rows.ends_of, runs) if runs else []
@@ -120,6 +121,11 @@ class SqliteStore(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
     ) -> Signalled | Refused | None:
         return await self._change(signals.signal_run, namespace, run_id, workflow_id, signal, now)
+
+    async def replace_signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
+    ) -> SignalReplaced | Refused | None:
+        return await self._change(replacements.replace_signal, namespace, run_id, workflow_id, change, now)
 
     async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
         return await self._change(control.terminate_run, run, reason, now)
@@ -149,8 +155,14 @@ class SqliteStore(
     async def list_steps(
         self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
     ) -> Rows[StepRecord] | None:
-        return await self._read(
-            steps.list_steps, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
+        return await self._scan(
+            run.namespace,
+            steps.list_steps,
+            run,
+            name=name,
+            after_begun_seq=after_begun_seq,
+            limit=limit,
+            payloads=payloads,
         )
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:

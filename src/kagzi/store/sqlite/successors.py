@@ -11,7 +11,7 @@ from .wave import Wave
 
 def continue_as_new(wave: Wave, command: ContinueAsNew, fence: Fence, run: RunState) -> Outcome:
     if fence.cancelling:
-        return being_cancelled(wave, fence, "it cannot go on as another")
+        return being_cancelled(wave, fence)
     database, now, new_run_id = wave.database, wave.now, command.new_run_id
     seq = fence.next_result()
     wave.let_go(fence)
@@ -27,16 +27,16 @@ def continue_as_new(wave: Wave, command: ContinueAsNew, fence: Fence, run: RunSt
     wave.flush()
     database.run("move_signals", {"run_id": fence.run_id, "new_run_id": new_run_id})
     if run.watched:
-        _follow(wave, fence.run_id, new_run_id)
+        _follow(wave, fence, new_run_id)
     if run.has_children:
         database.run("cascade_due", (fence.run_id,))
     return RunClosed(seq, now, RunStatus.COMPLETED, continued_as=new_run_id, has_children=bool(run.has_children))
 
 
-def _follow(wave: Wave, run_id: str, new_run_id: str) -> None:
+def _follow(wave: Wave, fence: Fence, new_run_id: str) -> None:
     """Whoever waits for the old run, or begins after it, waits for the new one."""
-    ids = {"run_id": run_id, "new_run_id": new_run_id}
-    for parent_run_id, step_id in wave.database.rows("waiting_steps_of", {"run_id": run_id}):
+    ids = {"run_id": fence.run_id, "namespace": fence.namespace, "new_run_id": new_run_id}
+    for parent_run_id, step_id in wave.database.rows("waiting_steps_of", ids):
         wave.database.run("follow_child", ids | {"parent_run_id": parent_run_id, "step_id": step_id})
     wave.database.run("move_links", ids)
     wave.database.run("move_blocked", ids)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ...core.errors import decode_detail
-from ...core.records import Payload
+from ...core.records import Payload, RunKey
 from ...core.states import (
     CODE_OF_STEP_KIND,
     CODE_OF_STEP_STATUS,
@@ -222,5 +222,5 @@ def signal_row(run_id: str, signal: SignalImage) -> tuple[Any, ...]:
     )
 
 
-def link_row(run_id: str, link: LinkImage) -> tuple[Any, ...]:
-    return (link.child_run_id, run_id, link.step_id)
+def link_row(run: RunKey, link: LinkImage) -> tuple[Any, ...]:
+    return (run.namespace, link.child_run_id, run.run_id, link.step_id)

@@ -8,6 +8,7 @@ import msgspec
 from ...core.errors import ErrorCode
 from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
+from ...core.refusals import refused
 from ...core.states import CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunStatus
 from ...core.times import Timestamp
 from ...core.transfers import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, unchanged
@@ -15,8 +16,7 @@ from ..protocol.transfers import Entrance, Imported
 from .connection import Database, Row
 from .ends import give_result
 from .lanes import Lanes
-from .plain_text import refused
-from .rows import write_error, write_json, write_mapping, write_retry
+from .rows import run_fields, write_error, write_json, write_mapping, write_retry
 from .transfer_rows import (
     CODE_OF_ON_CLOSE,
     attempt_row,
@@ -40,26 +40,37 @@ class TransferDesk(Lanes):
         return None if row is None else read_run_image(row)
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
-        rows = await self._read(Database.rows, "export_steps", (run.run_id, after_begun_seq, limit))
-        return [read_step_image(row) for row in rows]
+        given = (run.run_id, after_begun_seq, limit)
+        return [read_step_image(row) for row in await self._export(run, "export_steps", given, limit)]
 
     async def export_attempts(self, run: RunKey, after: tuple[str, int], limit: int) -> Sequence[AttemptImage]:
         given = {"run_id": run.run_id, "step_id": after[0], "seq": after[1], "limit": limit}
-        return [read_attempt_image(row) for row in await self._read(Database.rows, "export_attempts", given)]
+        return [read_attempt_image(row) for row in await self._export(run, "export_attempts", given, limit)]
 
     async def export_signals(self, run: RunKey, after_number: int, limit: int) -> Sequence[SignalImage]:
-        rows = await self._read(Database.rows, "export_signals", (run.run_id, after_number, limit))
+        rows = await self._export(run, "export_signals", (run.run_id, after_number, limit), limit)
         return [read_signal_image(row) for row in rows]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        rows = await self._read(Database.rows, "export_links", (run.run_id, after_step_id, limit))
+        given = {**run_fields(run), "step_id": after_step_id, "limit": limit}
+        rows = await self._export(run, "export_links", given, limit)
         return [LinkImage(step_id=step_id, child_run_id=child) for step_id, child in rows]
+
+    async def _export(
+        self, run: RunKey, statement: str, given: Sequence[Any] | dict[str, Any], limit: int
+    ) -> Sequence[Row]:
+        rows, _ = await self._scan(run.namespace, Database.page, statement, given, limit)
+        return rows
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
         return await self._change(_begin_import, run_id, token, now, stale_before)
 
-    async def stage_import(self, run_id: str, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
-        return await self._change(_stage_import, run_id, token, parts, now)
+    async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
+        rows = await self._read(Database.rows, "known_runs", (write_json(list(run_ids)), namespace))
+        return [row[0] for row in rows]
+
+    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+        return await self._change(_stage_import, run, token, parts, now)
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
@@ -82,7 +93,8 @@ def _begin_import(writer: Writer, run_id: str, token: str, now: Timestamp, stale
     return "open"
 
 
-def _stage_import(writer: Writer, run_id: str, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+def _stage_import(writer: Writer, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+    run_id = run.run_id
     if not writer.database.run("keep_import", {"run_id": run_id, "token": token, "now": now}):
         return None
     rows: dict[str, list[tuple[Any, ...]]] = {}
@@ -96,7 +108,7 @@ def _stage_import(writer: Writer, run_id: str, token: str, parts: Sequence[Part]
             case SignalImage():
                 rows.setdefault("stage_signals", []).append(signal_row(run_id, part))
             case LinkImage():
-                rows.setdefault("stage_links", []).append(link_row(run_id, part))
+                rows.setdefault("stage_links", []).append(link_row(run, part))
     staged = sum(writer.database.run_many(statement, given) for statement, given in rows.items())
     return staged + _stage_attempts(writer, run_id, attempts)
 
@@ -140,9 +152,9 @@ def _join(writer: Writer, run: RunKey, image: RunImage, given: dict[str, Any], n
     database = writer.database
     if image.status.ended:
         return Imported(image.status, stirred=_tell(writer, run, image, now))
-    for (child,) in database.rows("watch_children", (run.run_id,)):
+    for (child,) in database.rows("watch_children", run_fields(run)):
         writer.fences.forget(child)
-    for child, step_id in database.rows("ended_children", (run.run_id,)):
+    for child, step_id in database.rows("ended_children", run_fields(run)):
         give_result(writer, run, step_id, child, now)
     row = database.row("import_state", (run.run_id,))
     assert row is not None  # it has just been made
@@ -151,7 +163,7 @@ def _join(writer: Writer, run: RunKey, image: RunImage, given: dict[str, Any], n
 
 def _tell(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[Stirred, ...]:
     """Who came before it and waits for its end, which was elsewhere."""
-    waiting: list[Row] = writer.database.rows("links_of", (run.run_id,)) if image.watched else []
+    waiting: list[Row] = writer.database.rows("links_of", (run.namespace, run.run_id)) if image.watched else []
     if image.watched and image.parent_run_id is not None:
         waiting.append((image.parent_run_id, image.parent_step_id))
     told = [give_result(writer, RunKey(run.namespace, parent), step, run.run_id, now) for parent, step in waiting]

@@ -39,7 +39,7 @@ class VersionDesk(Lanes):
         count_cap: int,
     ) -> Rows[VersionRecord]:
         given = {"namespace": namespace, "workflow_type": workflow_type, "version": version}
-        return await self._read(_list, given, cursor, limit, count_cap=count_cap, alive_since=alive_since)
+        return await self._scan(namespace, _list, given, cursor, limit, count_cap=count_cap, alive_since=alive_since)
 
 
 def _versions_of(database: Database, namespace: str, workflow_types: Sequence[str]) -> list[VersionMark]:
@@ -85,7 +85,7 @@ def _list(
         "after_version": after[1],
         "limit": limit + 1,
     }
-    rows = database.rows("list_newer_versions" if later else "list_older_versions", given)
+    rows, more = database.page("list_newer_versions" if later else "list_older_versions", given, limit)
     namespace = where["namespace"]
     opened = {(t, v): n for t, v, n in database.rows("open_runs_of_versions", (namespace, count_cap))}
     workers = {(t, v): n for t, v, n in database.rows("workers_of_versions", (namespace, alive_since))}
@@ -101,8 +101,8 @@ def _list(
             open_is_capped=capped,
             workers=workers.get((workflow_type, version), 0),
         )
-        for workflow_type, version, first_seen_at, deprecated, is_default in rows[:limit]
+        for workflow_type, version, first_seen_at, deprecated, is_default in rows
     ]
     if later:
         records.reverse()
-    return Rows(tuple(records), len(rows) > limit)
+    return Rows(tuple(records), more)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ...core.events import RunEvent, RunMark, RunNews, Source, event_kind
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
@@ -36,6 +38,7 @@ def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> R
             break
         event = _event(database, run.run_id, place)
         size += len(event.output.data) if event.output is not None else 0
+        size += len(msgspec.json.encode(event.error)) if event.error is not None else 0
         if events and size > HISTORY_PAGE_BYTES:
             break
         events.append(event)
@@ -70,7 +73,9 @@ def _event(database: Database, run_id: str, place: Row) -> RunEvent:
     if source in (Source.ATTEMPT_BEGUN, Source.ATTEMPT_FAILED):
         attempt = database.row("event_of_attempt", (run_id, step_id, begun_seq))
         assert attempt is not None  # of the same snapshot
-        return _attempt_event(seq, source, step_id, attempt, step_id if step is None else step[0])
+        # An attempt may outlive its step: that of a run which was tried again from an earlier one.
+        name, kind = (step_id, StepKind.FUNCTION) if step is None else (step[0], STEP_KIND_OF_CODE[step[1]])
+        return _attempt_event(seq, source, step_id, attempt, name, kind)
     assert step is not None  # likewise
     name, kind_code, status, number, started_at, finished_at, wake_at, child_run_id, output, output_meta, error = step
     ended = source is Source.RESULT
@@ -88,16 +93,18 @@ def _event(database: Database, run_id: str, place: Row) -> RunEvent:
     )
 
 
-def _attempt_event(seq: int, source: Source, step_id: str, row: Row, name: str) -> RunEvent:
+def _attempt_event(  # noqa: PLR0917  a row, and what is known of its step
+    seq: int, source: Source, step_id: str, row: Row, name: str, kind: StepKind
+) -> RunEvent:
     number, started_at, finished_at, retry_at, error = row
     failed = source is Source.ATTEMPT_FAILED
     return RunEvent(
         seq=seq,
         at=(finished_at if failed else started_at) or 0,
-        kind=event_kind(source, StepKind.FUNCTION, StepStatus.FAILED),
+        kind=event_kind(source, kind, StepStatus.FAILED),
         step_id=step_id,
         name=name,
         attempt=number,
         error=read_error(error) if failed else None,
-        until=retry_at if failed else None,
+        until=retry_at if failed and kind is StepKind.FUNCTION else None,
     )

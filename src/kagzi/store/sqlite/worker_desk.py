@@ -51,7 +51,8 @@ class WorkerDesk(Lanes):
         limit: int,
         alive_since: Timestamp = 0,
     ) -> Rows[WorkerRecord]:
-        return await self._read(
+        return await self._scan(
+            namespace,
             workers.list_workers,
             namespace,
             workflow_type=workflow_type,
@@ -64,7 +65,9 @@ class WorkerDesk(Lanes):
     async def list_worker_events(
         self, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
     ) -> Rows[WorkerEvent]:
-        return await self._read(workers.list_worker_events, namespace, worker_id=worker_id, cursor=cursor, limit=limit)
+        return await self._scan(
+            namespace, workers.list_worker_events, namespace, worker_id=worker_id, cursor=cursor, limit=limit
+        )
 
     async def forget_workers(self, before: Timestamp, limit: int) -> int:
         return await self._change(workers.forget_workers, before, limit)

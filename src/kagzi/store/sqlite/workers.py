@@ -162,11 +162,10 @@ def list_workers(
         "limit": limit + 1,
         "alive_since": alive_since,
     }
-    rows = database.rows("list_newer_workers" if newer else "list_older_workers", given)
-    page = rows[:limit]
+    page, more = database.page("list_newer_workers" if newer else "list_older_workers", given, limit)
     if newer:
         page.reverse()
-    return Rows(tuple(as_heard(read_worker(row), alive_since) for row in page), len(rows) > limit)
+    return Rows(tuple(as_heard(read_worker(row), alive_since) for row in page), more)
 
 
 def list_worker_events(
@@ -181,14 +180,14 @@ def list_worker_events(
         "number": 0 if cursor is None else int(cursor.id),
         "limit": limit + 1,
     }
-    rows = database.rows("list_newer_worker_events" if later else "list_older_worker_events", given)
+    rows, more = database.page("list_newer_worker_events" if later else "list_older_worker_events", given, limit)
     events = [
         WorkerEvent(worker_id=found, at=at, number=number, kind=WorkerEventKind(kind), detail=detail)
-        for found, at, number, kind, detail in rows[:limit]
+        for found, at, number, kind, detail in rows
     ]
     if later:
         events.reverse()
-    return Rows(tuple(events), len(rows) > limit)
+    return Rows(tuple(events), more)
 
 
 def forget_workers(writer: Writer, before: Timestamp, limit: int) -> int:

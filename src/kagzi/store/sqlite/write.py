@@ -32,19 +32,34 @@ from ...core.commands import (
     WaitSignal,
 )
 from ...core.errors import ErrorCode
-from ...core.limits import STEPS_PER_RUN
-from ...core.outcomes import Begun, DeadlinePassed, LeaseLost, Outcome, Recorded, RunClosed, RunNotFound
+from ...core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
+from ...core.outcomes import (
+    Begun,
+    DeadlinePassed,
+    Deferred,
+    Failed,
+    LeaseLost,
+    Outcome,
+    Recorded,
+    RunClosed,
+    RunNotFound,
+)
+from ...core.refusals import is_reserved, refused, unstorable
+from ...core.sizes import outcome_bytes
 from ...core.states import RunCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
 from . import attempts, children, closing, control, marks, signals, sleeps, successors
+from .failures import describe
 from .fences import Fence
-from .plain_text import RESERVED_STEPS, refuse_unfit, refused, unfit_field
+from .plain_text import is_plain, unfit_field
 from .rows import write_mapping
 from .starts import plan_start, start_one
 from .wave import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
 
-LEASE_LOST, RUN_NOT_FOUND, DEADLINE_PASSED = LeaseLost(), RunNotFound(), DeadlinePassed()
+LEASE_LOST, RUN_NOT_FOUND, DEADLINE_PASSED, DEFERRED = LeaseLost(), RunNotFound(), DeadlinePassed(), Deferred()
+
+_ANSWERED_WITH_PAYLOADS = (Park, WaitSignal, BeginStep)
 
 _COMPLETED = int(StepCode.COMPLETED)
 
@@ -102,10 +117,13 @@ def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
     fences, now = wave.fences, wave.now
     fences.load(wave.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
     outcomes: list[Outcome] = []
+    answers = AnswerBudget()
     for command in batch:
         outcome: Outcome | None = None
         if isinstance(command, StartRun):
             outcome = plan_start(wave, command)
+        elif answers.follows_deferred(command):
+            outcome = DEFERRED
         else:
             fence = fences.get(command.run.run_id)
             if fence is not None and fence.admits(command.lease) and fence.namespace == command.run.namespace:
@@ -117,17 +135,38 @@ def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
         if outcome is None:
             if isinstance(command, StartRun) or wave.concerns(command.run.run_id):
                 wave.flush()
-            outcome = apply_one(wave, command)
+            outcome = answers.spend(command, wave)
         outcomes.append(outcome)
     wave.flush()
     return outcomes
+
+
+class AnswerBudget:
+    """How much one batch reads in order to answer it. What asks for more is deferred, with all that its run says after it."""
+
+    def __init__(self) -> None:
+        self._left = BATCH_ANSWER_BYTES
+        self._deferred: set[str] = set()
+
+    def follows_deferred(self, command: Command) -> bool:
+        return bool(self._deferred) and command.run.run_id in self._deferred
+
+    def spend(self, command: Command, wave: Wave) -> Outcome:
+        """Apply the command, unless its answer may be large and the budget is spent."""
+        if self._left <= 0 and isinstance(command, _ANSWERED_WITH_PAYLOADS):
+            self._deferred.add(command.run.run_id)
+        if self.follows_deferred(command):
+            return DEFERRED
+        outcome = apply_one(wave, command)
+        self._left -= outcome_bytes(outcome)
+        return outcome
 
 
 def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
     step_id = command.step_id
     if fence.cancelling and not command.cleanup:
         return None
-    if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
+    if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
         return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
@@ -162,7 +201,7 @@ def _plan_complete(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome |
 
 def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None:
     step_id = command.step_id
-    if fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or step_id in fence.steps_open:
+    if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
         return None
     if fence.cancelling and not command.cleanup:
         return None
@@ -173,7 +212,7 @@ def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None
 
 def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | None:
     step_id = command.step_id
-    if fence.seq >= STEPS_PER_RUN or step_id in RESERVED_STEPS or "\0" in step_id or "\0" in command.name:
+    if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or "\0" in step_id or "\0" in command.name:
         return None
     seq = fence.next_result()
     wave.add_patch(command, fence, seq)
@@ -202,35 +241,46 @@ _PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
 
 def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
     outcomes: list[Outcome] = []
+    failed: dict[str, Failed] = {}  # by run: what follows in a run waits for it, since a hole in its order is worse
+    answers = AnswerBudget()
     for command in batch:
+        if (before := failed.get(command.run.run_id)) is not None:
+            outcomes.append(before)
+            continue
         wave.database.savepoint()
         try:
-            outcome = apply_one(wave, command)
+            outcome = answers.spend(command, wave)
             wave.flush()
         except (NotAsPlanned, *_ONE_COMMANDS_FAULT) as error:
             wave.database.rollback_to_savepoint()
             _forget(wave.writer, command)
             wave = Wave(wave.writer, wave.now, wave.terms)
-            outcome = _refuse_culprit(error)
+            outcome = _refuse_culprit(command, error)
+            if isinstance(outcome, Failed):
+                failed[command.run.run_id] = outcome
         else:
             wave.database.release()
         outcomes.append(outcome)
     return outcomes
 
 
-def _refuse_culprit(error: Exception) -> Outcome:
+def _refuse_culprit(command: Command, error: Exception) -> Outcome:
+    if isinstance(error, UnicodeError) and isinstance(command, (FailStep, FailRun, CancelRun, PauseDiverged)):
+        return unstorable("error")  # all other text was looked at
     if isinstance(error, (UnicodeError, OverflowError)):
         return refused(ErrorCode.INVALID_ARGUMENT, f"the command holds a value that cannot be stored: {error}")
-    return refused(ErrorCode.INTERNAL, f"the command could not be recorded: {type(error).__name__}: {error}")
+    return Failed(f"SQLite refused it: {describe(error)}")
 
 
 def apply_one(wave: Wave, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
+    run_id = command.run.run_id
+    if not isinstance(command, StartRun) and not is_plain(run_id):
+        return RUN_NOT_FOUND
     if (field := unfit_field(command)) is not None:
-        return refuse_unfit(field)
+        return unstorable(field)
     if isinstance(command, StartRun):
         return start_one(wave, command)
-    run_id = command.run.run_id
     row = wave.database.row("run_state", (run_id,))
     if row is None or row[0] != command.run.namespace:
         return RUN_NOT_FOUND

@@ -3,6 +3,7 @@
 -- History is read by the next statement: this one locks new rows but would read with an old snapshot.
 -- Runs of namespaces that limit running ones are marked: unless their row is locked, the claim is taken back. So are those of
 -- types with limits, of which one is enough to tell.
+-- No more are taken than about $14 bytes go (input, context and first step of each, which are read whole); `cut`: there are more.
 WITH groups AS MATERIALIZED (
     SELECT g.*,
         (SELECT array_agg(v.version) FROM unnest($8::int[], $9::text[]) AS v (n, version) WHERE v.n = g.n) AS versions,
@@ -30,20 +31,30 @@ WITH groups AS MATERIALIZED (
         END
         FOR UPDATE SKIP LOCKED
     ) AS p
+), sized AS MATERIALIZED (
+    SELECT picked.*, sum(held.bytes) OVER (ORDER BY picked.n, picked.place) - held.bytes AS before
+    FROM picked CROSS JOIN LATERAL (
+        SELECT coalesce(sum(octet_length(s.output) + coalesce(octet_length(s.details), 0)), 0) AS bytes
+        FROM (
+            SELECT output, details FROM steps WHERE steps.run_id = picked.run_id AND begun_seq >= 0
+            ORDER BY begun_seq LIMIT 3
+        ) AS s
+    ) AS held
 ), taken AS (
     UPDATE runs AS r
     SET status = 2, lease = r.lease + 1, nonce = $2::bigint, lease_until = $3::bigint, worker_id = w.worker_id,
         version = coalesce(r.version, groups.first_version), ready_at = NULL, claimed_at = $1,
         started_at = coalesce(r.started_at, $1)
-    FROM picked
+    FROM sized AS picked
     JOIN groups ON groups.n = picked.n
     JOIN unnest($10::int[], $11::text[], $12::bigint[], $13::bigint[]) AS w (n, worker_id, after, until)
         ON w.n = picked.n AND picked.place > w.after AND picked.place <= w.until
-    WHERE r.run_id = picked.run_id
+    WHERE r.run_id = picked.run_id AND picked.before < $14::bigint
     RETURNING r.*, picked.n, picked.place, picked.limited, picked.gated
 )
 SELECT run_id::text AS run_id, namespace, lease, nonce, worker_id, workflow_id, workflow_type, version, attempt, labels,
-    created_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id, limited, gated
+    created_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id, limited, gated,
+    EXISTS (SELECT 1 FROM sized WHERE sized.before >= $14) AS cut
 FROM taken ORDER BY n, place;
 
 -- name: first_pages

@@ -4,7 +4,7 @@
 UPDATE runs
 SET cancel_requested_at = coalesce(cancel_requested_at, $2::bigint), cancel_by = coalesce(cancel_by, $3::bigint),
     cancel_reason = coalesce(cancel_reason, $4::text), status = $5::smallint, error = coalesce($6::text::json, error),
-    finished_at = CASE WHEN $5 = 6 THEN $2 END,
+    finished_at = CASE WHEN $5 = 6 THEN $2 END, nonce = CASE WHEN status IN (3, 7) AND $5 = 1 THEN 0 ELSE nonce END,
     ready_at = CASE WHEN $5 = 1 THEN coalesce(ready_at, $2) END,
     problem = CASE WHEN $5 = 1 THEN NULL ELSE problem END, diverged = false, pause_requested = false,
     pause_reason = NULL, cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, blocked_by = NULL, seq = seq + 1
@@ -27,12 +27,13 @@ UPDATE runs
 SET pause_requested = false, pause_reason = NULL, seq = seq + 1, paused_due_at = NULL,
     problem = CASE WHEN status = 7 THEN NULL ELSE problem END, diverged = false,
     lost_leases = CASE WHEN status = 7 THEN 0 ELSE lost_leases END, tried_builds = NULL,
+    nonce = CASE WHEN status = 7 THEN 0 ELSE nonce END,
     status = CASE WHEN status = 2 THEN 2 WHEN paused_due_at > $2::bigint OR blocked_by IS NOT NULL THEN 3 ELSE 1 END,
     ready_at = CASE WHEN status = 2 OR paused_due_at > $2 OR blocked_by IS NOT NULL THEN NULL ELSE $2 END,
     due_at = CASE WHEN status = 7 AND paused_due_at > $2 AND blocked_by IS NULL THEN paused_due_at END,
     wait_reason = CASE WHEN status <> 7 THEN NULL WHEN blocked_by IS NOT NULL THEN 3 WHEN paused_due_at > $2 THEN 1 END
 WHERE run_id = $1::uuid
-RETURNING status;
+RETURNING status, seq;
 
 -- name: resume_diverged
 -- Paused because other code did not fit, and not yet tried by this build.
@@ -44,7 +45,7 @@ WITH fitting AS MATERIALIZED (
     ORDER BY r.run_id FOR UPDATE OF r
 )
 UPDATE runs AS r
-SET status = 1, ready_at = $5::bigint, problem = NULL, diverged = false, lost_leases = 0, seq = r.seq + 1
+SET status = 1, ready_at = $5::bigint, problem = NULL, diverged = false, lost_leases = 0, nonce = 0, seq = r.seq + 1
 FROM fitting WHERE r.run_id = fitting.run_id
 RETURNING r.namespace, r.workflow_type;
 
@@ -56,13 +57,13 @@ SELECT run_id::text AS run_id FROM runs WHERE cascade_due ORDER BY run_id LIMIT 
 -- Open children that go with their parent: it has ended, or was to be cancelled after they were started, or a race it decided
 -- was lost by the step they belong to.
 WITH p AS MATERIALIZED (
-    SELECT run_id, finished_at, cancel_requested_at FROM runs WHERE run_id = ANY ($1::uuid[])
+    SELECT run_id, namespace, finished_at, cancel_requested_at FROM runs WHERE run_id = ANY ($1::uuid[])
 ), c AS MATERIALIZED (
     SELECT p.run_id AS parent, p.finished_at IS NOT NULL OR p.cancel_requested_at >= c.created_at AS goes, c.run_id,
         c.parent_step_id
     FROM p CROSS JOIN LATERAL (
         SELECT run_id, parent_step_id, created_at FROM runs
-        WHERE parent_run_id = p.run_id AND on_close = 1 AND finished_at IS NULL AND cancel_requested_at IS NULL OFFSET 0
+        WHERE parent_run_id = p.run_id AND namespace IS NOT DISTINCT FROM p.namespace AND on_close = 1 AND finished_at IS NULL AND cancel_requested_at IS NULL OFFSET 0
     ) AS c
 )
 SELECT c.run_id::text AS run_id FROM c

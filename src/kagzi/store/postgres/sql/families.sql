@@ -1,30 +1,39 @@
 -- name: lock_family
 -- These runs and, for those of the second list, everybody whose step waits for their end or who begins after it, in the
 -- order of their ids: who locks several runs locks them so.
+WITH ending AS MATERIALIZED (
+    SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY ($2::uuid[])
+)
 SELECT run_id::text AS run_id, namespace, workflow_id, workflow_type, status, lease, nonce, worker_id, has_children,
     cancel_requested_at, pause_requested
 FROM runs
 WHERE run_id = ANY (ARRAY(
     SELECT given.run_id FROM unnest($1::uuid[]) AS given (run_id)
     UNION
-    SELECT r.parent_run_id FROM runs AS r WHERE r.run_id = ANY ($2::uuid[]) AND r.watched
+    SELECT p.run_id FROM ending AS e
+    JOIN runs AS p ON p.run_id = e.parent_run_id AND p.namespace IS NOT DISTINCT FROM e.namespace WHERE e.watched
     UNION
-    SELECT l.parent_run_id FROM child_links AS l WHERE l.child_run_id = ANY ($2)
+    SELECT l.parent_run_id FROM ending AS e JOIN child_links AS l ON l.namespace = e.namespace AND l.child_run_id = e.run_id
     UNION
-    SELECT b.run_id FROM runs AS b WHERE b.blocked_by = ANY ($2) AND b.blocked_by IS NOT NULL
+    SELECT b.run_id FROM ending AS e
+    JOIN runs AS b ON b.blocked_by = e.run_id AND b.namespace IS NOT DISTINCT FROM e.namespace WHERE b.blocked_by IS NOT NULL
 ))
 ORDER BY run_id
 FOR UPDATE;
 
 -- name: lock_parents
 -- The same for runs that are locked already, without waiting: answers the runs of which somebody could not be locked.
-WITH watchers AS MATERIALIZED (
-    SELECT r.run_id AS child, r.parent_run_id AS parent FROM runs AS r
-    WHERE r.run_id = ANY ($1::uuid[]) AND r.watched
+WITH ending AS MATERIALIZED (
+    SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY ($1::uuid[])
+), watchers AS MATERIALIZED (
+    SELECT e.run_id AS child, p.run_id AS parent FROM ending AS e
+    JOIN runs AS p ON p.run_id = e.parent_run_id AND p.namespace IS NOT DISTINCT FROM e.namespace WHERE e.watched
     UNION
-    SELECT l.child_run_id, l.parent_run_id FROM child_links AS l WHERE l.child_run_id = ANY ($1)
+    SELECT e.run_id, l.parent_run_id FROM ending AS e
+    JOIN child_links AS l ON l.namespace = e.namespace AND l.child_run_id = e.run_id
     UNION
-    SELECT b.blocked_by, b.run_id FROM runs AS b WHERE b.blocked_by = ANY ($1) AND b.blocked_by IS NOT NULL
+    SELECT e.run_id, b.run_id FROM ending AS e
+    JOIN runs AS b ON b.blocked_by = e.run_id AND b.namespace IS NOT DISTINCT FROM e.namespace WHERE b.blocked_by IS NOT NULL
 ), locked AS MATERIALIZED (
     SELECT run_id FROM runs WHERE run_id = ANY (ARRAY(SELECT parent FROM watchers)) ORDER BY run_id
     FOR UPDATE SKIP LOCKED
@@ -38,13 +47,14 @@ WHERE watchers.parent NOT IN (SELECT run_id FROM locked);
 SELECT g.n, n.open_runs_limit, t.when_full = 'queue' IS FALSE AS guarded,
     k.run_id::text AS child_run_id, k.workflow_type AS child_type, k.status AS child_status,
     q.run_id::text AS request_run_id, q.workflow_type AS request_type, q.status AS request_status,
+    (q.parent_run_id, q.parent_step_id) IS NOT DISTINCT FROM (g.parent_run_id, g.step_id) AS request_is_own,
     o.run_id::text AS open_run_id, o.workflow_type AS open_type, o.status AS open_status
 FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
     AS g (namespace, parent_run_id, step_id, workflow_id, request_id, workflow_type, n)
 LEFT JOIN namespaces AS n ON n.namespace = g.namespace
 LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type AND t.limiting
 LEFT JOIN steps AS s ON s.run_id = g.parent_run_id AND s.step_id = g.step_id
-LEFT JOIN runs AS k ON k.run_id = s.child_run_id
+LEFT JOIN runs AS k ON k.run_id = s.child_run_id AND k.namespace IS NOT DISTINCT FROM g.namespace
 LEFT JOIN runs AS q ON q.namespace = g.namespace AND q.request_id = g.request_id
 LEFT JOIN runs AS o ON o.namespace = g.namespace AND o.workflow_id = g.workflow_id AND o.status IN (1, 2, 3, 7)
 ORDER BY g.n;
@@ -52,14 +62,15 @@ ORDER BY g.n;
 -- name: link_children
 -- Attached: these runs are watched by one more step. Their seq says that something about them has changed.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[]) AS g (child_run_id, parent_run_id, parent_step_id)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[]) AS g (child_run_id, parent_run_id, parent_step_id, namespace)
 ), linked AS (
-    INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id)
-    SELECT child_run_id, parent_run_id, parent_step_id FROM g
+    INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id)
+    SELECT namespace, child_run_id, parent_run_id, parent_step_id FROM g
     ON CONFLICT DO NOTHING
 )
 UPDATE runs AS r SET watched = true, seq = r.seq + 1
-FROM (SELECT DISTINCT child_run_id FROM g) AS c WHERE r.run_id = c.child_run_id;
+FROM (SELECT DISTINCT child_run_id, namespace FROM g) AS c
+WHERE r.run_id = c.child_run_id AND r.namespace IS NOT DISTINCT FROM c.namespace;
 
 -- name: tell_parents
 -- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once. Runs
@@ -68,23 +79,25 @@ FROM (SELECT DISTINCT child_run_id FROM g) AS c WHERE r.run_id = c.child_run_id;
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS g (run_id, error, n)
 ), watchers AS MATERIALIZED (
-    SELECT g.n, g.run_id AS child, g.error, r.parent_run_id AS parent, r.parent_step_id AS step_id
+    SELECT g.n, g.run_id AS child, g.error, r.parent_run_id AS parent, r.parent_step_id AS step_id, r.namespace
     FROM g JOIN runs AS r ON r.run_id = g.run_id
     WHERE r.watched
     UNION
-    SELECT g.n, g.run_id, g.error, l.parent_run_id, l.parent_step_id
-    FROM g JOIN child_links AS l ON l.child_run_id = g.run_id
+    SELECT g.n, g.run_id, g.error, l.parent_run_id, l.parent_step_id, r.namespace
+    FROM g JOIN runs AS r ON r.run_id = g.run_id
+    JOIN child_links AS l ON l.namespace = r.namespace AND l.child_run_id = r.run_id
 ), waiting AS MATERIALIZED (
     SELECT w.*, p.status, row_number() OVER (PARTITION BY w.parent ORDER BY w.n, s.begun_seq) AS place,
         count(*) OVER (PARTITION BY w.parent) AS total
     FROM watchers AS w
-    JOIN runs AS p ON p.run_id = w.parent AND p.status + 0 IN (1, 2, 3, 7)
+    JOIN runs AS p ON p.run_id = w.parent AND p.namespace IS NOT DISTINCT FROM w.namespace AND p.status + 0 IN (1, 2, 3, 7)
     JOIN steps AS s ON s.run_id = w.parent AND s.step_id = w.step_id
     WHERE s.kind = 4 AND s.status = 2 AND s.child_run_id = w.child
 ), parents AS (
     UPDATE runs AS p
     SET seq = p.seq + w.total, result_seq = p.seq + w.total, lost_leases = 0,
         status = CASE WHEN p.status = 3 THEN 1 ELSE p.status END,
+        nonce = CASE WHEN p.status = 3 THEN 0 ELSE p.nonce END,
         ready_at = CASE WHEN p.status = 3 THEN $1::bigint ELSE p.ready_at END, due_at = NULL, wait_reason = NULL
     FROM (SELECT DISTINCT parent, status, total FROM waiting) AS w
     WHERE p.run_id = w.parent AND p.status + 0 IN (1, 2, 3, 7)
@@ -102,7 +115,9 @@ WITH g AS MATERIALIZED (
     UPDATE runs AS b
     SET blocked_by = NULL, seq = b.seq + 1, status = CASE WHEN b.status = 3 THEN 1 ELSE b.status END,
         ready_at = CASE WHEN b.status = 3 THEN $1 ELSE b.ready_at END, due_at = NULL, wait_reason = NULL
-    FROM g WHERE b.blocked_by = g.run_id AND b.blocked_by IS NOT NULL AND b.status + 0 IN (3, 7)
+    FROM g JOIN runs AS r ON r.run_id = g.run_id
+    WHERE b.blocked_by = r.run_id AND b.namespace IS NOT DISTINCT FROM r.namespace AND b.blocked_by IS NOT NULL
+        AND b.status + 0 IN (3, 7)
     RETURNING b.run_id, b.namespace, b.workflow_type, b.lease, b.nonce, b.worker_id,
         CASE WHEN b.status = 1 THEN 3 ELSE b.status END AS was, g.n AS last
 )
@@ -141,15 +156,19 @@ WITH old AS MATERIALIZED (
 ), unconsumed AS (
     UPDATE signals SET run_id = $3 WHERE run_id = $2 AND step_id IS NULL
 ), watchers AS MATERIALIZED (
-    SELECT parent_run_id AS parent, parent_step_id AS step_id FROM old WHERE watched AND parent_run_id IS NOT NULL
+    SELECT p.run_id AS parent, old.parent_step_id AS step_id, old.namespace
+    FROM old JOIN runs AS p ON p.run_id = old.parent_run_id AND p.namespace IS NOT DISTINCT FROM old.namespace WHERE old.watched
     UNION
-    SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = $2
+    SELECT l.parent_run_id, l.parent_step_id, l.namespace
+    FROM old JOIN child_links AS l ON l.namespace = old.namespace AND l.child_run_id = old.run_id
 ), links AS (
-    UPDATE child_links SET child_run_id = $3 WHERE child_run_id = $2
+    UPDATE child_links AS l SET child_run_id = $3 FROM old WHERE l.namespace = old.namespace AND l.child_run_id = old.run_id
 ), behind AS (
-    UPDATE runs AS b SET blocked_by = $3, seq = b.seq + 1 WHERE b.blocked_by = $2 AND b.blocked_by IS NOT NULL
+    UPDATE runs AS b SET blocked_by = $3, seq = b.seq + 1 FROM old
+    WHERE b.blocked_by = old.run_id AND b.namespace IS NOT DISTINCT FROM old.namespace AND b.blocked_by IS NOT NULL
 ), parents AS (
-    UPDATE runs AS p SET seq = p.seq + 1 FROM (SELECT DISTINCT parent FROM watchers) AS w WHERE p.run_id = w.parent
+    UPDATE runs AS p SET seq = p.seq + 1 FROM (SELECT DISTINCT parent, namespace FROM watchers) AS w
+    WHERE p.run_id = w.parent AND p.namespace IS NOT DISTINCT FROM w.namespace
 )
 UPDATE steps AS s SET child_run_id = $3 FROM watchers AS w
 WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.kind = 4 AND s.status = 2 AND s.child_run_id = $2;

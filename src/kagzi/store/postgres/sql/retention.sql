@@ -20,9 +20,9 @@ WITH labels AS (
         AND l.run_id = had.run_id
 ), links_to AS (
     DELETE FROM child_links AS l USING steps AS s
-    WHERE s.run_id = ANY ($2::uuid[]) AND s.kind = 4 AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
+    WHERE s.run_id = ANY ($2::uuid[]) AND s.kind = 4 AND l.namespace = $3 AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
 ), links_from AS (
-    DELETE FROM child_links WHERE child_run_id = ANY ($1)
+    DELETE FROM child_links WHERE namespace = $3 AND child_run_id = ANY ($1)
 ), attempts AS (
     DELETE FROM step_attempts WHERE run_id = ANY ($2)
 ), signals AS (
@@ -33,7 +33,7 @@ WITH labels AS (
     INSERT INTO purging (run_id) SELECT run_id FROM unnest($1) AS g (run_id) WHERE run_id <> ALL ($2)
     ON CONFLICT DO NOTHING
 )
-DELETE FROM runs WHERE run_id = ANY ($1);
+DELETE FROM runs WHERE run_id = ANY ($1) AND namespace IS NOT DISTINCT FROM $3;
 
 -- name: next_leftover
 -- Whose history goes on going, and who sees to it.

@@ -24,7 +24,9 @@ WITH fates AS MATERIALIZED (
     SELECT s.step_id, s.kind, s.status, s.child_run_id, s.seq, CASE
         WHEN s.step_id = $2::text THEN CASE WHEN s.kind = 1 THEN 2 ELSE 1 END
         WHEN s.kind = 4 AND s.status = 2 AND (c.status = 6 OR c.cancel_requested_at IS NOT NULL) THEN 1
-        WHEN s.kind = 4 AND s.status = 2 AND NOT EXISTS (SELECT 1 FROM runs AS x WHERE x.run_id = s.child_run_id) THEN 1
+        WHEN s.kind = 4 AND s.status = 2 AND NOT EXISTS (
+            SELECT 1 FROM runs AS x WHERE x.run_id = s.child_run_id AND x.namespace IS NOT DISTINCT FROM $6::text
+        ) THEN 1
         WHEN least(s.begun_seq, a.first) >= $3::bigint THEN CASE WHEN s.seq > $3 OR s.status < 3 THEN 1 END
         WHEN s.seq > $3 THEN CASE WHEN s.kind = 3 AND s.status = 3 THEN 3 ELSE 2 END
     END AS fate
@@ -33,7 +35,8 @@ WITH fates AS MATERIALIZED (
         SELECT min(begun_seq) AS first FROM step_attempts AS a
         WHERE a.run_id = $1::uuid AND a.step_id = s.step_id AND a.forgotten = 0
     ) AS a ON true
-    LEFT JOIN runs AS c ON c.run_id = s.child_run_id AND c.parent_run_id = $1 AND c.parent_step_id = s.step_id
+    LEFT JOIN runs AS c ON c.run_id = s.child_run_id AND c.namespace IS NOT DISTINCT FROM $6 AND c.parent_run_id = $1
+        AND c.parent_step_id = s.step_id
     WHERE s.run_id = $1 AND s.kind < 100 AND s.begun_seq >= 0
 ), moved AS MATERIALIZED (
     SELECT step_id, row_number() OVER (ORDER BY seq) AS place FROM fates WHERE fate = 3
@@ -52,7 +55,8 @@ WITH fates AS MATERIALIZED (
     WHERE fates.fate = 1 AND n.run_id = $1 AND n.step_id = fates.step_id
 ), children AS (
     UPDATE runs AS c SET request_id = c.request_id || '/' || c.run_id::text FROM fates
-    WHERE fates.fate = 1 AND fates.kind = 4 AND c.run_id = fates.child_run_id AND c.parent_run_id = $1
+    WHERE fates.fate = 1 AND fates.kind = 4 AND c.run_id = fates.child_run_id
+        AND c.namespace IS NOT DISTINCT FROM $6 AND c.parent_run_id = $1
         AND c.parent_step_id = fates.step_id
 ), gone AS (
     DELETE FROM steps AS s USING fates WHERE fates.fate = 1 AND s.run_id = $1 AND s.step_id = fates.step_id
@@ -71,7 +75,7 @@ SELECT count(*) AS moved FROM moved;
 -- name: reopen_run
 -- The one way back from FAILED. A deadline that has passed would only fail it again.
 UPDATE runs
-SET status = 1, ready_at = $2::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0,
+SET status = 1, ready_at = $2::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0, nonce = 0,
     seq = seq + 1 + $4::bigint, result_seq = CASE WHEN $4 > 0 THEN seq + 1 + $4 ELSE result_seq END,
     cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = false, retry_request_id = $3::text,
     deadline_at = CASE WHEN deadline_at <= $2 THEN NULL ELSE deadline_at END
@@ -80,7 +84,7 @@ WHERE run_id = $1::uuid;
 -- name: ended_children
 -- Children that ended while their parent had: nobody was told.
 SELECT c.run_id::text AS run_id, c.status, c.error FROM steps AS s
-JOIN runs AS c ON c.run_id = s.child_run_id
+JOIN runs AS c ON c.run_id = s.child_run_id AND c.namespace IS NOT DISTINCT FROM $2::text
 WHERE s.run_id = $1::uuid AND s.due_at IS NOT NULL AND s.kind = 4 AND s.status = 2 AND c.status IN (4, 5, 6)
     AND c.continued_as IS NULL;
 

@@ -135,4 +135,5 @@ ORDER BY due_at, begun_seq LIMIT $2::bigint;
 SELECT g.n, r.status, r.error, r.continued_as::text AS continued_as, s.output, s.output_meta
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS g (run_id, namespace, n)
 JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace
-LEFT JOIN steps AS s ON r.status = 4 AND s.run_id = r.run_id AND s.step_id = '$output';
+LEFT JOIN steps AS s ON r.status = 4 AND s.run_id = r.run_id AND s.step_id = '$output'
+ORDER BY g.n;

@@ -26,6 +26,9 @@ JOIN steps AS s ON s.run_id = r.run_id
 WHERE r.run_id = $2::uuid AND r.namespace = $1::text AND s.step_id = $3::text AND s.kind < 100;
 
 -- name: step_attempts
--- The failed attempts of these steps, in order; those made before the run was tried again come first.
-SELECT step_id, attempt, started_at, finished_at, error, worker_id FROM step_attempts
-WHERE run_id = $1::uuid AND step_id = ANY ($2::text[]) ORDER BY step_id, forgotten = 0, forgotten, attempt;
+-- The failed attempts of these steps, in the order of the steps, the latest first; those made before the run was tried again
+-- come last.
+SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id
+FROM unnest($2::text[]) WITH ORDINALITY AS g (step_id, n)
+JOIN step_attempts AS a ON a.run_id = $1::uuid AND a.step_id = g.step_id
+ORDER BY g.n, a.forgotten = 0 DESC, a.forgotten DESC, a.attempt DESC LIMIT $3::bigint;

@@ -24,7 +24,8 @@ FOR UPDATE OF r SKIP LOCKED;
 
 -- name: fire_runs
 -- Runs locked before: wake sleepers, whose due sleeps complete and whose due waits for a signal fail, in the order of their
--- times; end runs; end leases; pause what lost too many. closings.py says the same of a wait that failed.
+-- times; end runs; end leases; pause what lost too many. closings.py says the same of a wait that failed. Nonce 0: nothing the
+-- last holder repeats is taken for its own.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::int[]) AS g (run_id, status, error, lost)
 ), due AS MATERIALIZED (
@@ -46,6 +47,7 @@ WITH g AS MATERIALIZED (
         problem = CASE WHEN g.status = 7 THEN g.error::json ELSE r.problem END,
         lost_leases = CASE WHEN d.count > 0 THEN 0 ELSE r.lost_leases + g.lost END,
         cascade_due = r.cascade_due OR (g.status IN (5, 6) AND r.has_children), pause_requested = false,
+        nonce = CASE WHEN g.status IN (1, 7) THEN 0 ELSE r.nonce END,
         diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL, blocked_by = NULL
     FROM g LEFT JOIN (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
     WHERE r.run_id = g.run_id
@@ -60,6 +62,7 @@ WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 -- name: look
 -- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index. How
 -- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.
+-- For whom commits wait may have changed since.
 WITH RECURSIVE beaten AS (
     UPDATE workers AS w
     SET active_count = CASE WHEN w.status = 3 THEN 0 ELSE b.active_count END, total_completed = w.total_completed + b.completed,
@@ -90,4 +93,5 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
     (SELECT array_agg(ARRAY[namespace, worker_id]) FROM beaten WHERE status = 2) AS draining,
     EXISTS (SELECT 1 FROM bulk_operations WHERE finished_at IS NULL) AS bulk,
     (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
-    (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types;
+    (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types,
+    current_setting('synchronous_standby_names') AS standby_names;

@@ -26,8 +26,13 @@ SELECT * FROM signals WHERE run_id = $1::uuid AND number > $2::bigint ORDER BY n
 -- name: export_links
 -- Found by the steps that wait: nothing else knows both ends.
 SELECT s.step_id, s.child_run_id::text AS child_run_id FROM steps AS s
-JOIN child_links AS l ON l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id AND l.parent_step_id = s.step_id
+JOIN child_links AS l ON l.namespace = $4::text AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
+    AND l.parent_step_id = s.step_id
 WHERE s.run_id = $1::uuid AND s.step_id > $2::text AND s.kind = 4 AND s.status = 2 ORDER BY s.step_id LIMIT $3::bigint;
+
+-- name: known_runs
+-- Of these, those of one namespace.
+SELECT run_id::text AS run_id FROM runs WHERE run_id = ANY ($1::uuid[]) AND namespace IS NOT DISTINCT FROM $2::text;
 
 -- name: begin_import
 -- Whether the run is there, or on its way in by somebody else who is not stale; else it is this one's.
@@ -107,8 +112,8 @@ RETURNING 1;
 
 -- name: stage_links
 -- As above.
-INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id)
-SELECT child_run_id, $1::uuid, step_id FROM unnest($2::uuid[], $3::text[]) AS g (child_run_id, step_id)
+INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id)
+SELECT $4::text, child_run_id, $1::uuid, step_id FROM unnest($2::uuid[], $3::text[]) AS g (child_run_id, step_id)
 ON CONFLICT DO NOTHING
 RETURNING 1;
 
@@ -150,7 +155,7 @@ SELECT $1::text, g.key, g.value, $2::bigint, $3::uuid FROM unnest($4::text[], $5
 -- name: watch_children
 -- Runs that steps of this one wait for tell it of their end.
 UPDATE runs AS c SET watched = true FROM steps AS s
-WHERE s.run_id = $1::uuid AND s.due_at IS NOT NULL AND s.kind = 4 AND s.status = 2 AND c.run_id = s.child_run_id
+WHERE c.namespace IS NOT DISTINCT FROM $2::text AND s.run_id = $1::uuid AND s.due_at IS NOT NULL AND s.kind = 4 AND s.status = 2 AND c.run_id = s.child_run_id
     AND c.finished_at IS NULL;
 
 -- name: import_state

@@ -94,27 +94,59 @@ WITH held AS (
 SELECT base, (SELECT count(*) FROM begun) AS begun FROM held;
 
 -- name: read_for_write
--- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen.
+-- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.
+-- Payloads only of what is told to the worker, and only as far as the page of its run ($11) and the answers of the batch ($12) go,
+-- in the order in which the commands came (place); `withheld` marks the others. The first of all is never withheld.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) WITH ORDINALITY
-        AS g (run_id, namespace, known_seq, begins, n)
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) WITH ORDINALITY
+        AS g (run_id, namespace, known_seq, begins, place, n)
 ), named AS MATERIALIZED (
-    SELECT * FROM unnest($5::int[], $6::text[], $7::int[]) AS named (n, step_id, attempt)
+    SELECT * FROM unnest($6::int[], $7::text[], $8::int[], $9::bool[]) AS named (n, step_id, attempt, told)
 ), r AS MATERIALIZED (
-    SELECT g.n, g.known_seq, r.*,
+    SELECT g.n, g.known_seq, g.place, r.*,
         CASE
-            WHEN r.steps + g.begins <= $8::int THEN r.steps
+            WHEN r.steps + g.begins <= $10::int THEN r.steps
             ELSE (SELECT count(*)::int FROM steps AS s WHERE s.run_id = r.run_id AND s.kind < 100)
         END AS step_count
     FROM g JOIN runs AS r ON r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace
 ), wanted AS (
-    SELECT r.n, r.run_id, named.step_id, named.attempt FROM named JOIN r USING (n)
-    UNION
-    SELECT r.n, r.run_id, s.step_id, 0 FROM r JOIN steps AS s ON s.run_id = r.run_id
-    WHERE r.known_seq IS NOT NULL AND s.due_at IS NOT NULL
-    UNION
-    SELECT r.n, r.run_id, s.step_id, 0 FROM r JOIN steps AS s ON s.run_id = r.run_id
-    WHERE r.result_seq > r.known_seq AND s.seq > r.known_seq
+    SELECT r.n, r.run_id, r.place, w.step_id, bool_or(w.told) AS told
+    FROM r JOIN (
+        SELECT n, step_id, told FROM named
+        UNION ALL
+        SELECT r.n, s.step_id, false FROM r JOIN steps AS s ON s.run_id = r.run_id
+        WHERE r.known_seq IS NOT NULL AND s.due_at IS NOT NULL
+        UNION ALL
+        SELECT r.n, s.step_id, true FROM r CROSS JOIN LATERAL (
+            SELECT step_id FROM steps
+            WHERE steps.run_id = r.run_id AND steps.seq > r.known_seq AND steps.kind < 100 AND steps.status <> 5
+            ORDER BY steps.seq LIMIT $13::bigint
+        ) AS s
+        WHERE r.result_seq > r.known_seq
+    ) AS w USING (n)
+    GROUP BY r.n, r.run_id, r.place, w.step_id
+), sized AS (
+    SELECT w.n, w.place, w.told, s.*,
+        CASE WHEN w.told THEN 200 + octet_length(s.step_id) + coalesce(octet_length(s.output), 0)
+            + coalesce(octet_length(s.error::text), 0) + coalesce(octet_length(s.details), 0) ELSE 0 END AS bytes
+    FROM wanted AS w JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
+), s AS (
+    SELECT sized.*, NOT told OR sum(bytes) OVER everything = bytes
+        OR (sum(bytes) OVER everything <= $12::bigint
+            AND (sum(bytes) OVER page <= $11::bigint OR sum(bytes) OVER page = bytes)) AS given
+    FROM sized
+    WINDOW everything AS (ORDER BY place, n, seq, step_id), page AS (PARTITION BY n ORDER BY seq, step_id)
+), a AS (
+    SELECT w.n, a.* FROM (SELECT DISTINCT n, step_id, attempt FROM named) AS w
+    JOIN r USING (n)
+    JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = w.step_id
+    JOIN step_attempts AS a ON a.run_id = r.run_id AND a.step_id = w.step_id AND a.forgotten = 0
+        AND a.attempt = CASE WHEN w.attempt = 0 THEN c.attempt - 1 ELSE w.attempt END
+), found AS (
+    SELECT r.n AS number, s.*, a.attempt AS a_attempt, a.begun_seq AS a_begun_seq, a.seq AS a_seq, a.lease AS a_lease,
+        a.nonce AS a_nonce, a.started_at AS a_started_at, a.finished_at AS a_finished_at, a.retry_at AS a_retry_at,
+        s.told AND s.given AND row_number() OVER (PARTITION BY r.n, s.step_id) = 1 AS shown
+    FROM r LEFT JOIN s ON s.n = r.n LEFT JOIN a ON a.n = s.n AND a.step_id = s.step_id
 )
 SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lease AS run_lease, r.nonce AS run_nonce,
     r.seq AS run_seq, r.result_seq, r.step_count, r.attempt AS run_attempt, r.lease_until, r.claimed_at, r.ready_at,
@@ -123,25 +155,30 @@ SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lea
     r.workflow_id, r.cancel_reason, r.continued_as::text AS continued_as,
     s.step_id, s.name, s.kind, s.status, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.created_at, s.started_at,
     s.finished_at, s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id,
-    s.parallel_group_id, s.output, s.output_meta, s.error, s.child_run_id::text AS child_run_id, s.details, s.details_meta,
-    a.attempt AS a_attempt, a.begun_seq AS a_begun_seq, a.seq AS a_seq, a.lease AS a_lease, a.nonce AS a_nonce,
-    a.started_at AS a_started_at, a.finished_at AS a_finished_at, a.retry_at AS a_retry_at
-FROM r
-LEFT JOIN wanted AS w ON w.n = r.n
-LEFT JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
-LEFT JOIN step_attempts AS a ON a.run_id = w.run_id AND a.step_id = w.step_id AND a.forgotten = 0
-    AND a.attempt = w.attempt;
+    s.parallel_group_id, s.child_run_id::text AS child_run_id, NOT s.given AS withheld, s.shown,
+    CASE WHEN s.shown OR s.status < 3 THEN s.error END AS error,
+    CASE WHEN s.shown THEN s.output END AS output, CASE WHEN s.shown THEN s.output_meta END AS output_meta,
+    CASE WHEN s.shown THEN s.details END AS details, CASE WHEN s.shown THEN s.details_meta END AS details_meta,
+    s.a_attempt, s.a_begun_seq, s.a_seq, s.a_lease, s.a_nonce, s.a_started_at, s.a_finished_at, s.a_retry_at
+FROM r JOIN found AS s ON s.number = r.n;
 
 -- name: unbound_signals
--- The oldest signals that nobody has waited for yet, as many of each name as are asked for.
-SELECT g.n, s.number, s.name, s.payload, s.payload_meta
-FROM unnest($1::int[], $2::uuid[], $3::text[], $4::bigint[]) AS g (n, run_id, name, wanted)
-CROSS JOIN LATERAL (
-    SELECT * FROM signals
-    WHERE signals.run_id = g.run_id AND signals.name = g.name AND signals.step_id IS NULL
-    ORDER BY signals.number LIMIT g.wanted
-) AS s
-ORDER BY g.n, s.number;
+-- The oldest signals that nobody has waited for yet, as many of each name as are asked for; what they hold as far as the bytes go.
+SELECT n, number, name, withheld, CASE WHEN NOT withheld THEN payload END AS payload,
+    CASE WHEN NOT withheld THEN payload_meta END AS payload_meta
+FROM (
+    SELECT g.n, s.number, s.name, s.payload, s.payload_meta,
+        sum(octet_length(s.payload)) OVER earlier > $6::bigint
+            AND sum(octet_length(s.payload)) OVER earlier > octet_length(s.payload) AS withheld
+    FROM unnest($1::int[], $2::uuid[], $3::text[], $4::bigint[], $5::int[]) AS g (n, run_id, name, wanted, place)
+    CROSS JOIN LATERAL (
+        SELECT * FROM signals
+        WHERE signals.run_id = g.run_id AND signals.name = g.name AND signals.step_id IS NULL
+        ORDER BY signals.number LIMIT g.wanted
+    ) AS s
+    WINDOW earlier AS (ORDER BY g.place, g.n, s.number)
+) AS found
+ORDER BY n, number;
 
 -- name: settle
 -- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version number.
@@ -200,7 +237,8 @@ WITH g AS MATERIALIZED (
         finished_at = excluded.finished_at, due_at = excluded.due_at, retry_at = excluded.retry_at,
         worker_id = excluded.worker_id, error = excluded.error,
         output = coalesce(excluded.output, s.output), output_meta = coalesce(excluded.output_meta, s.output_meta),
-        details = excluded.details, details_meta = excluded.details_meta
+        details = coalesce(excluded.details, s.details),
+        details_meta = CASE WHEN excluded.details IS NULL THEN s.details_meta ELSE excluded.details_meta END
 ), archived AS (
     INSERT INTO step_attempts (
         run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error

@@ -12,41 +12,48 @@ SELECT run_id, status, parent_run_id, parent_step_id FROM runs WHERE namespace =
 
 -- name: link_child
 -- A step waits for the end of a run it did not start.
-INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- name: watch_run
 -- Somebody waits for its end.
-UPDATE runs SET watched = 1 WHERE run_id = ?;
+UPDATE runs SET watched = 1 WHERE run_id = ? AND namespace = ?;
 
 -- name: ended_run
 -- A run that has just ended, and whom that concerns.
 SELECT namespace, status, error, watched, has_children, parent_run_id, parent_step_id FROM runs WHERE run_id = ?;
 
+-- name: ended_child
+-- How a run ended that another one of its namespace waits for.
+SELECT status, error FROM runs WHERE run_id = ? AND namespace = ?;
+
 -- name: links_of
 -- Steps that wait for a run they did not start.
-SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = ? ORDER BY parent_run_id, parent_step_id;
+SELECT parent_run_id, parent_step_id FROM child_links WHERE namespace = ? AND child_run_id = ?
+ORDER BY parent_run_id, parent_step_id;
 
 -- name: unlink
 -- They know now.
-DELETE FROM child_links WHERE child_run_id = ?;
+DELETE FROM child_links WHERE namespace = ? AND child_run_id = ?;
 
 -- name: unblock_runs
 -- Those that were to begin after this one: a sleeper is PENDING, who is paused will be when it is resumed.
 UPDATE runs SET blocked_by = NULL, due_at = NULL, wait_reason = NULL, ready_at = iif(status = 3, :now, ready_at),
                 status = iif(status = 3, 1, status)
-WHERE blocked_by = :run_id AND finished_at IS NULL
+WHERE blocked_by = :run_id AND +namespace = :namespace AND finished_at IS NULL
 RETURNING run_id, workflow_type, status;
 
 -- name: waiting_parent
 -- A step that still waits for this child, and the run it belongs to, unless that has ended.
-SELECT r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.worker_id FROM steps AS s CROSS JOIN runs AS r ON r.run_id = s.run_id
-WHERE s.run_id = ? AND s.step_id = ? AND s.kind = 4 AND s.status = 2 AND s.child_run_id = ? AND r.finished_at IS NULL;
+SELECT r.workflow_type, r.status, r.lease, r.nonce, r.worker_id FROM steps AS s CROSS JOIN runs AS r ON r.run_id = s.run_id
+WHERE s.run_id = ? AND r.namespace = ? AND s.step_id = ? AND s.kind = 4 AND s.status = 2 AND s.child_run_id = ?
+  AND r.finished_at IS NULL;
 
 -- name: give_child_result
 -- A copy of the child's output, or how it failed.
 UPDATE steps SET status = iif(:error IS NULL, 3, 4), seq = :seq, error = :error, finished_at = :now,
-                 (output, output_meta) = (SELECT o.output, o.output_meta FROM steps AS o
-                                          WHERE o.run_id = :child_run_id AND o.step_id = '$output' AND :error IS NULL)
+                 (output, output_meta) = (SELECT o.output, o.output_meta FROM runs AS c CROSS JOIN steps AS o ON o.run_id = c.run_id
+                                          WHERE c.run_id = :child_run_id AND c.namespace = :namespace
+                                            AND o.step_id = '$output' AND :error IS NULL)
 WHERE run_id = :run_id AND step_id = :step_id AND status = 2;
 
 -- name: cascade_due

@@ -33,8 +33,8 @@ WHERE run_id = :run_id AND step_id = :step_id AND kind IN (2, 3) AND status = 2;
 SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < 100;
 
 -- name: results_after
--- Results the worker has not seen, in their order.
-SELECT {history_columns} FROM steps WHERE run_id = ? AND kind < 100 AND status <> 5 AND seq > ? ORDER BY seq;
+-- Results the worker has not seen, in their order. Not what they hold: sorting would read all of it for every page.
+SELECT step_id FROM steps WHERE run_id = ? AND kind < 100 AND status <> 5 AND seq > ? ORDER BY seq LIMIT ?;
 
 -- name: park_run
 -- Slot and lease are free; the clock, a signal or a child wakes it.

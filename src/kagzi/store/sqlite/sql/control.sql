@@ -29,12 +29,12 @@ UPDATE runs SET status = 7, problem = :problem, seq = :seq, worker_id = NULL, le
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
 
 -- name: resume_diverged
--- Paused because other code did not fit, and not tried by this build. JSON rows of (type, version).
-UPDATE runs SET status = 1, ready_at = :now, nonce = 0, wait_reason = NULL, due_at = NULL, problem = NULL
+-- Paused because other code did not fit, or could not read a signal, and not tried by this build. JSON rows of (type, version).
+UPDATE runs SET status = 1, ready_at = :now, nonce = 0, wait_reason = NULL, due_at = NULL, problem = NULL, lost_leases = 0
 WHERE run_id IN (
     SELECT r.run_id FROM runs AS r INDEXED BY runs_by_status
     WHERE r.namespace = :namespace AND r.status = 7 AND r.tried_builds IS NOT NULL
-      AND json_extract(r.problem, '$.kind') = 'nondeterminism'
+      AND (json_extract(r.problem, '$.kind') = 'nondeterminism' OR json_extract(r.problem, '$.subject') = 'signal')
       AND NOT EXISTS (SELECT 1 FROM json_each(r.tried_builds) AS tried WHERE tried.value = :build_id)
       AND EXISTS (SELECT 1 FROM json_each(:served) AS served WHERE json_extract(served.value, '$[0]') = r.workflow_type
                   AND (r.version IS NULL OR json_extract(served.value, '$[1]') = r.version)))

@@ -13,13 +13,13 @@ WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND +namespace = :namesp
 
 -- name: delete_links_to
 -- Links of steps that waited for runs they did not start.
-DELETE FROM child_links WHERE (child_run_id, parent_run_id) IN (
+DELETE FROM child_links WHERE namespace = :namespace AND (child_run_id, parent_run_id) IN (
     SELECT child_run_id, run_id FROM steps WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND kind = 4
       AND child_run_id IS NOT NULL);
 
 -- name: delete_links_from
 -- Links of those who waited for these runs, if any are left.
-DELETE FROM child_links WHERE child_run_id IN (SELECT value FROM json_each(:run_ids));
+DELETE FROM child_links WHERE namespace = :namespace AND child_run_id IN (SELECT value FROM json_each(:run_ids));
 
 -- name: delete_labels
 -- JSON rows of (key, value, created_at, run_id): the primary key, which is used to its end only if all types are the same.
@@ -53,7 +53,7 @@ SELECT run_id FROM purging LIMIT 1;
 
 -- name: delete_some_steps
 -- A bit of a long history.
-DELETE FROM steps WHERE rowid IN (SELECT rowid FROM steps WHERE run_id = :run_id LIMIT :limit);
+DELETE FROM steps WHERE (run_id, step_id) IN (SELECT run_id, step_id FROM steps WHERE run_id = :run_id LIMIT :limit);
 
 -- name: delete_some_attempts
 -- As above.

@@ -17,14 +17,16 @@ WHERE run_id = :run_id AND kind < 100
 
 -- name: lost_children
 -- Steps that wait for a child which was cancelled with this run, or is about to be, or was deleted: they start another one.
-SELECT s.step_id, s.child_run_id FROM steps AS s INDEXED BY steps_waiting LEFT JOIN runs AS c ON c.run_id = s.child_run_id
-WHERE s.run_id = ? AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4 AND s.child_run_id IS NOT NULL
+SELECT s.step_id, s.child_run_id FROM steps AS s INDEXED BY steps_waiting LEFT JOIN runs AS c
+    ON c.run_id = s.child_run_id AND c.namespace = :namespace
+WHERE s.run_id = :run_id AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4 AND s.child_run_id IS NOT NULL
   AND (c.run_id IS NULL OR c.status = 6 OR (c.finished_at IS NULL AND c.cancel_requested_at IS NOT NULL));
 
 -- name: ended_children
 -- Steps that wait for a child which ended while nobody listened.
-SELECT s.child_run_id, s.step_id FROM steps AS s INDEXED BY steps_waiting CROSS JOIN runs AS c ON c.run_id = s.child_run_id
-WHERE s.run_id = ? AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4 AND c.status IN (4, 5, 6) AND c.continued_as IS NULL;
+SELECT s.child_run_id, s.step_id FROM steps AS s INDEXED BY steps_waiting CROSS JOIN runs AS c
+    ON c.run_id = s.child_run_id AND c.namespace = :namespace
+WHERE s.run_id = :run_id AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4 AND c.status IN (4, 5, 6) AND c.continued_as IS NULL;
 
 -- name: keep_failures
 -- What went wrong stays in the history, as earlier attempts.
@@ -59,7 +61,8 @@ UPDATE signals SET step_id = NULL WHERE run_id = :run_id AND step_id IN (SELECT 
 
 -- name: disown_children
 -- The step may start another child: this one is not what a repeated start would find.
-UPDATE runs SET request_id = NULL, watched = 0 WHERE run_id IN (SELECT value FROM json_each(:children)) AND parent_run_id = :run_id;
+UPDATE runs SET request_id = NULL, watched = 0 WHERE run_id IN (SELECT value FROM json_each(:children))
+  AND +namespace = :namespace AND parent_run_id = :run_id;
 
 -- name: reopen_run
 -- The one way back from an end. A deadline that has passed does not hold for the second life.

@@ -32,10 +32,10 @@ FROM (SELECT run_id AS latest FROM runs INDEXED BY runs_by_workflow_id WHERE nam
 CROSS JOIN runs AS r ON r.run_id = latest {payload_joins};
 
 -- name: ends_of
--- How runs stand; the output of those that completed.
-SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as
-FROM runs AS r LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
-WHERE r.run_id IN (SELECT value FROM json_each(?));
+-- How runs stand, in the order in which they are asked for; the output of those that completed.
+SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, given.key
+FROM json_each(?) AS given CROSS JOIN runs AS r ON r.run_id = given.value
+LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output';
 
 -- name: part_page
 -- Both ends of the page are bounds on (created_at, run_id); every filter that is not NULL must hold.

@@ -22,6 +22,10 @@ WHERE run_id = :run_id AND begun_seq > :after AND kind < 100 AND (:name IS NULL 
 SELECT {step_columns}, input, input_meta, output, output_meta, details, details_meta FROM steps WHERE run_id = ? AND step_id = ? AND kind < 100;
 
 -- name: attempts_of
--- Earlier attempts of these steps.
-SELECT step_id, attempt, started_at, finished_at, error, worker_id FROM step_attempts
-WHERE run_id = ? AND step_id IN (SELECT value FROM json_each(?)) ORDER BY step_id, begun_seq;
+-- Earlier attempts of these steps, in the order of the steps, the latest first: read until a page is full.
+-- Only keys are sorted.
+SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id
+FROM (SELECT k.step_id, k.begun_seq FROM json_each(:step_ids) AS given
+      CROSS JOIN step_attempts AS k ON k.run_id = :run_id AND k.step_id = given.value
+      ORDER BY given.key, k.begun_seq DESC LIMIT :limit) AS keys
+CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id AND a.begun_seq = keys.begun_seq;

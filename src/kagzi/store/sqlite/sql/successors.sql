@@ -32,17 +32,17 @@ UPDATE signals SET run_id = :new_run_id WHERE run_id = :run_id AND step_id IS NU
 -- name: waiting_steps_of
 -- Steps that wait for a run, whether they started it or not.
 SELECT parent_run_id, parent_step_id FROM runs WHERE run_id = :run_id AND parent_run_id IS NOT NULL
-UNION ALL SELECT parent_run_id, parent_step_id FROM child_links WHERE child_run_id = :run_id;
+UNION ALL SELECT parent_run_id, parent_step_id FROM child_links WHERE namespace = :namespace AND child_run_id = :run_id;
 
 -- name: follow_child
 -- The step waits for the successor now.
 UPDATE steps SET child_run_id = :new_run_id WHERE run_id = :parent_run_id AND step_id = :step_id AND kind = 4 AND status = 2
-  AND child_run_id = :run_id;
+  AND child_run_id = :run_id AND EXISTS (SELECT 1 FROM runs AS p WHERE p.run_id = :parent_run_id AND p.namespace = :namespace);
 
 -- name: move_links
 -- Likewise for those that attached.
-UPDATE child_links SET child_run_id = :new_run_id WHERE child_run_id = :run_id;
+UPDATE child_links SET child_run_id = :new_run_id WHERE namespace = :namespace AND child_run_id = :run_id;
 
 -- name: move_blocked
 -- And those that begin after it.
-UPDATE runs SET blocked_by = :new_run_id WHERE blocked_by = :run_id;
+UPDATE runs SET blocked_by = :new_run_id WHERE blocked_by = :run_id AND +namespace = :namespace;

@@ -16,12 +16,17 @@ SELECT step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, 
 FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < 100 ORDER BY begun_seq LIMIT ?;
 
 -- name: export_attempts
--- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order.
-SELECT step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, iif(place < now, 0, seq)
-FROM (SELECT a.*, row_number() OVER (PARTITION BY a.step_id ORDER BY a.seq DESC) AS place, coalesce(s.attempt, 0) AS now
-      FROM step_attempts AS a LEFT JOIN steps AS s ON s.run_id = a.run_id AND s.step_id = a.step_id
-      WHERE a.run_id = :run_id AND a.step_id >= :step_id)
-WHERE (step_id, seq) > (:step_id, :seq) ORDER BY step_id, seq LIMIT :limit;
+-- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order. Only keys are
+-- numbered and sorted.
+SELECT a.step_id, a.attempt, a.begun_seq, a.seq, a.finished_at, a.retry_at, a.error, a.started_at, a.worker_id,
+       iif(keys.place < keys.now, 0, a.seq)
+FROM (SELECT step_id, begun_seq, place, now FROM (
+          SELECT k.step_id, k.begun_seq, k.seq, row_number() OVER (PARTITION BY k.step_id ORDER BY k.seq DESC) AS place,
+                 coalesce(s.attempt, 0) AS now
+          FROM step_attempts AS k LEFT JOIN steps AS s ON s.run_id = k.run_id AND s.step_id = k.step_id
+          WHERE k.run_id = :run_id AND k.step_id >= :step_id)
+      WHERE (step_id, seq) > (:step_id, :seq) ORDER BY step_id, seq LIMIT :limit) AS keys
+CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id AND a.begun_seq = keys.begun_seq;
 
 -- name: export_signals
 -- In order.
@@ -31,13 +36,18 @@ WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?;
 -- name: export_links
 -- Found by the steps that wait: nothing else knows both ends.
 SELECT s.step_id, s.child_run_id FROM steps AS s
-JOIN child_links AS l ON l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id AND l.parent_step_id = s.step_id
-WHERE s.run_id = ? AND s.step_id > ? AND s.kind = 4 AND s.status + 0 = 2 AND s.child_run_id IS NOT NULL
-ORDER BY s.step_id LIMIT ?;
+JOIN child_links AS l ON l.namespace = :namespace AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
+    AND l.parent_step_id = s.step_id
+WHERE s.run_id = :run_id AND s.step_id > :step_id AND s.kind = 4 AND s.status + 0 = 2 AND s.child_run_id IS NOT NULL
+ORDER BY s.step_id LIMIT :limit;
 
 -- name: any_run
 -- Ids are taken in all namespaces at once.
 SELECT 1 FROM runs WHERE run_id = ?;
+
+-- name: known_runs
+-- Of these, those of one namespace.
+SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND +namespace = ?;
 
 -- name: import_under_way
 -- Whose it is.
@@ -91,7 +101,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: stage_links
 -- As above.
-INSERT INTO child_links (child_run_id, parent_run_id, parent_step_id) VALUES {values:3} ON CONFLICT DO NOTHING;
+INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id) VALUES {values:4} ON CONFLICT DO NOTHING;
 
 -- name: open_blocker
 -- Whether there is something to wait behind.
@@ -116,8 +126,8 @@ INSERT INTO run_labels (namespace, key, value, created_at, run_id) VALUES (?, ?,
 
 -- name: watch_children
 -- Runs that steps of this one wait for tell it of their end.
-UPDATE runs SET watched = 1 WHERE finished_at IS NULL AND run_id IN (
-    SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 4)
+UPDATE runs SET watched = 1 WHERE +namespace = :namespace AND finished_at IS NULL AND run_id IN (
+    SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND kind = 4)
 RETURNING run_id;
 
 -- name: abandon_imports

@@ -60,3 +60,34 @@ UPDATE runs SET seq = seq + 1, lost_leases = 0,
                 wait_reason = CASE WHEN status = 3 THEN NULL ELSE wait_reason END
 WHERE run_id = :run_id AND finished_at IS NULL
 RETURNING seq;
+
+-- name: signal_by_request
+-- What a request id was used for.
+SELECT name, payload, meta, step_id FROM signals WHERE run_id = ? AND request_id = ?;
+
+-- name: signal_of_step
+-- The signal that a step was given.
+SELECT number FROM signals WHERE run_id = ? AND name = ? AND step_id = ?;
+
+-- name: was_received
+-- Whether some step was given a signal of that name.
+SELECT 1 FROM signals WHERE run_id = ? AND name = ? AND step_id IS NOT NULL AND step_id <> ? LIMIT 1;
+
+-- name: problem_of
+-- Why a run is paused.
+SELECT problem FROM runs WHERE run_id = ?;
+
+-- name: put_aside_signal
+-- Nobody will get this value; its request is known still. Its place in the order is free.
+UPDATE signals SET number = :end, step_id = :dropped WHERE run_id = :run_id AND number = :number;
+
+-- name: keep_rejected
+-- A value that did not fit stays in the history as an earlier attempt of its wait: begun when it came, failed now.
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
+SELECT run_id, step_id, attempt, seq, :seq, 0, 0, finished_at, :now, :error, :now, worker_id FROM steps
+WHERE run_id = :run_id AND step_id = :step_id AND status = 3;
+
+-- name: reopen_wait
+-- It waits as before its value came. No lease: nobody's repeat is answered from it.
+UPDATE steps SET status = 2, attempt = attempt + 1, seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL, finished_at = NULL
+WHERE run_id = :run_id AND step_id = :step_id AND status = 3;

@@ -1,0 +1,42 @@
+"""URLs of PostgreSQL: whether they can be read as one means them, told without showing any part of them.
+
+A password with `/`, `?`, `#` or `@` in it moves the border between password, host and database: what is then taken for a host or
+a database, and named in errors, is a piece of the password.
+"""
+
+import re
+from urllib.parse import urlsplit
+
+from .errors import InvalidArgument
+
+_HOST = re.compile(r"(\[[0-9A-Za-z:.%]+\]|[^:\[\]]*)(:[0-9]*)?")
+_OPTION = re.compile(r"([a-z_]+)=(.*)")
+_WITH_AT_SIGN = ("user", "password", "sslpassword", "host", "options", "application_name")  # `?user=name@tenant`
+
+
+def check_database_url(url: str, *, field: str = "db") -> None:
+    """Raises InvalidArgument, which shows nothing of the URL."""
+    if not _is_readable(url):
+        raise InvalidArgument(
+            f"{field} cannot be read as a URL like postgresql://user:password@host:5432/database?option=value. It is not shown, "
+            "since a password may be in it. If user or password have special characters, write them percent-encoded: "
+            "/ as %2F, ? as %3F, # as %23, @ as %40, [ as %5B, ] as %5D.",
+            field=field,
+        )
+
+
+def _is_readable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket, or a character that looks like one of those that divide a URL
+        return False
+    user, _, hosts = parts.netloc.rpartition("@")
+    if "@" in user or "@" in parts.path or "#" in url:
+        return False
+    if not all(_HOST.fullmatch(host) for host in hosts.split(",")):
+        return False
+    for option in filter(None, parts.query.split("&")):
+        found = _OPTION.fullmatch(option)
+        if found is None or ("@" in found[2] and found[1] not in _WITH_AT_SIGN):
+            return False
+    return True

@@ -1,0 +1,129 @@
+"""A signal whose value does not fit the wait it was bound to.
+
+No code has received such a value. The run is PAUSED with a problem that names the signal; it goes on when the value is replaced
+or dropped, or when a build comes that can read it. What is decided about that, both stores decide here.
+"""
+
+import shlex
+
+import msgspec
+
+from .commands import SignalReplacement
+from .errors import ErrorCode, ErrorDetail, ErrorKind
+from .outcomes import Refused
+from .records import Payload
+from .refusals import refused
+
+SUBJECT = "signal"
+DROPPED = "$dropped"
+"""In the place of the step that a signal is bound to: nobody will get this value. The row stays, so that a repeat of its request
+is recognised."""
+_NOTHING = Payload(b"")
+
+
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """`seq` is the number under which the value was recorded as the result of step `step_id`."""
+
+    signal: str
+    step_id: str
+    seq: int
+    expected: str
+    why: str
+
+
+def problem_of(misfit: Misfit, where: str) -> ErrorDetail:
+    """What a run is paused with. `where` is the line of code that waited."""
+    return ErrorDetail(
+        code=ErrorCode.INVALID_ARGUMENT,
+        kind=ErrorKind.PERMANENT,
+        message=f"the value of signal {misfit.signal!r} (step {misfit.step_id!r}, number {misfit.seq}) does not fit "
+        f"{misfit.expected}: {misfit.why}. The wait is at {where}. Replace the value, drop it, or deploy code that can read it",
+        non_retryable=True,
+        subject=SUBJECT,
+        subject_id=misfit.signal,
+        metadata={
+            "step_id": misfit.step_id,
+            "seq": str(misfit.seq),
+            "expected": misfit.expected,
+            "why": misfit.why,
+        },
+    )
+
+
+def misfit_of(problem: ErrorDetail | None) -> Misfit | None:
+    """None: the problem is another one."""
+    if problem is None or problem.subject != SUBJECT or "step_id" not in problem.metadata:
+        return None
+    facts = problem.metadata
+    seq = facts.get("seq", "")
+    return Misfit(
+        signal=problem.subject_id,
+        step_id=facts["step_id"],
+        seq=int(seq) if seq.isdecimal() else 0,
+        expected=facts.get("expected", ""),
+        why=facts.get("why", ""),
+    )
+
+
+class MisfitWords(msgspec.Struct, frozen=True):
+    sentence: str
+    facts: dict[str, str]
+    remedy: str
+
+
+def misfit_words(misfit: Misfit, run_id: str) -> MisfitWords:
+    """Why a run is paused, and what to type."""
+    send = f"kagzi signal {run_id} {shlex.quote(misfit.signal)}"
+    facts = {"signal": misfit.signal, "step": misfit.step_id, "seq": str(misfit.seq)}
+    return MisfitWords(
+        sentence=f"It is paused because the value of signal {misfit.signal!r}, number {misfit.seq} of its history, does not fit "
+        f"{misfit.expected}, which step {misfit.step_id} waits for: {misfit.why}.",
+        facts=facts | {"expected": misfit.expected, "why": misfit.why},
+        remedy=f"Replace the value: {send} VALUE --replace. Or drop it, so that the run waits for the next one: {send} --drop. "
+        "Or deploy code that can read it: the run goes on by itself when a worker with another build id registers.",
+    )
+
+
+def rejection_of(problem: ErrorDetail, misfit: Misfit, change: SignalReplacement) -> ErrorDetail:
+    """What the history keeps of the value that was not received, as an earlier attempt of the wait."""
+    done = "dropped" if change.payload is None else "replaced"
+    return msgspec.structs.replace(
+        problem,
+        message=f"the value did not fit {misfit.expected}: {misfit.why}. It was {done} by request {change.request_id!r}.",
+        metadata={**problem.metadata, done: change.request_id},
+    )
+
+
+def kept_payload(change: SignalReplacement) -> Payload:
+    """What the row of the request holds; that of a drop holds nothing, and is there to recognise a repeat."""
+    return _NOTHING if change.payload is None else change.payload
+
+
+def is_repeat(change: SignalReplacement, *, name: str, payload: Payload, step_id: str | None) -> bool:
+    """Whether the request id was first used for just this."""
+    given = kept_payload(change)
+    same = (name, payload.data, payload.metadata or {}) == (change.name, given.data, given.metadata or {})
+    return same and (change.payload is not None or step_id == DROPPED)
+
+
+def request_used(request_id: str) -> Refused:
+    return refused(
+        ErrorCode.CONFLICT,
+        f"request_id {request_id!r} belongs to another signal that was sent to this run. Give the replacement its own.",
+        subject="request_id",
+        subject_id=request_id,
+    )
+
+
+def not_replaceable(run_id: str, name: str, *, received: bool) -> Refused:
+    if received:
+        message = (
+            f"signal {name!r} of run {run_id} was handed to the run, which has received it or is about to. A value that does not "
+            "fit pauses the run and can be replaced then; what code has received can be changed in a fork only: "
+            f"kagzi fork {run_id} --from-step STEP --output STEP=VALUE."
+        )
+    else:
+        message = (
+            f"run {run_id} was sent no signal {name!r} that could be replaced or dropped. Send it without --replace."
+        )
+    return refused(ErrorCode.PRECONDITION_FAILED, message, subject=SUBJECT, subject_id=name)

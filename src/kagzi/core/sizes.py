@@ -1,0 +1,82 @@
+"""About how many bytes a value takes: what pages, messages and waiting answers are counted by. Never less than its encoding."""
+
+from collections.abc import Iterable, Mapping
+
+from . import limits
+from .errors import ErrorDetail
+from .outcomes import Known, NotParked, Outcome, Refused, SignalBound, StepFailed
+from .records import ClaimedRun, HistoryStep, Payload
+
+ANSWER_BYTES = 256  # an answer in memory, or on the wire, besides the payloads it carries
+STEP_BYTES = 200  # likewise a step of a history; ids are counted apart
+TASK_BYTES = 1_024
+_ENTRY_BYTES = 16  # tags and lengths of one entry of a map
+_ERROR_BYTES = 128
+
+
+def payload_bytes(payload: Payload | None) -> int:
+    if payload is None:
+        return 0
+    return len(payload.data) + (_mapping_bytes(payload.metadata) if payload.metadata else 0)
+
+
+def error_bytes(error: ErrorDetail | None) -> int:
+    size = 0
+    while error is not None:
+        texts = (error.message, error.type, error.traceback, error.subject, error.subject_id, *error.bases)
+        size += _ERROR_BYTES + sum(map(_text_bytes, texts)) + _mapping_bytes(error.metadata)
+        error = error.cause
+    return size
+
+
+def history_step_bytes(step: HistoryStep) -> int:
+    size = STEP_BYTES + _text_bytes(step.step_id) + payload_bytes(step.output) + payload_bytes(step.details)
+    return size if step.error is None else size + error_bytes(step.error)
+
+
+def results_page(steps: Iterable[HistoryStep]) -> tuple[tuple[HistoryStep, ...], bool]:
+    """As many as fit into one message, at least one; and whether there are more. Takes no more than one too many."""
+    page: list[HistoryStep] = []
+    size = 0
+    for step in steps:
+        size += history_step_bytes(step)
+        if page and size > limits.MESSAGE_SOFT_BYTES:
+            return tuple(page), True
+        page.append(step)
+    return tuple(page), False
+
+
+def task_bytes(claimed: ClaimedRun) -> int:
+    texts = (claimed.workflow_id, claimed.workflow_type, claimed.version, claimed.cancel_reason, claimed.run.namespace)
+    size = TASK_BYTES + sum(map(_text_bytes, texts)) + _mapping_bytes(claimed.labels)
+    size += payload_bytes(claimed.input) + payload_bytes(claimed.context)
+    return size + sum(map(history_step_bytes, claimed.history.steps))
+
+
+def outcome_bytes(outcome: Outcome) -> int:
+    """Of an answer, with what it carries."""
+    kind = outcome.__class__
+    if kind not in _CARRIERS:
+        return ANSWER_BYTES
+    match outcome:
+        case NotParked(results=results):
+            return ANSWER_BYTES + sum(map(history_step_bytes, results))
+        case Known(step=step):
+            return ANSWER_BYTES + history_step_bytes(step)
+        case SignalBound(payload=payload):
+            return ANSWER_BYTES + payload_bytes(payload)
+        case StepFailed(error=error) | Refused(error=error):
+            return ANSWER_BYTES + error_bytes(error)
+        case _:
+            return ANSWER_BYTES
+
+
+_CARRIERS = frozenset((NotParked, Known, SignalBound, StepFailed, Refused))
+
+
+def _mapping_bytes(mapping: Mapping[str, str]) -> int:
+    return sum(_ENTRY_BYTES + _text_bytes(key) + _text_bytes(value) for key, value in mapping.items())
+
+
+def _text_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))

@@ -1,0 +1,113 @@
+"""Replaces or drops a signal whose value no code has received."""
+
+from ...core import misfits, refusals
+from ...core.commands import SignalReplacement
+from ...core.errors import ErrorDetail, Unavailable
+from ...core.ids import is_uuid
+from ...core.misfits import Misfit
+from ...core.outcomes import Refused
+from ...core.records import RunKey
+from ...core.states import RUN_STATUS_OF_CODE, RunStatus
+from ...core.times import Timestamp
+from ..protocol import SignalReplaced
+from .connections import Row, Session
+from .failures import CONTENTION
+from .rows import read_error, require_payload, write_error, write_strings
+from .state import NEVER
+
+_TRIES = 3
+
+
+async def replace_signal(
+    session: Session, run: RunKey, workflow_id: str, change: SignalReplacement, now: Timestamp
+) -> SignalReplaced | Refused | None:
+    if run.run_id and not is_uuid(run.run_id):
+        return None
+    for _ in range(_TRIES):
+        try:
+            async with session.transaction():
+                rows = await session.read("lock_signalled_run", run.namespace, run.run_id or None, workflow_id)
+                return await _replace(session, run.namespace, rows[0], change, now) if rows else None
+        except CONTENTION:
+            continue
+    raise Unavailable(f"run {run.run_id or workflow_id} is locked by somebody else: try again")
+
+
+async def _replace(
+    session: Session, namespace: str, row: Row, change: SignalReplacement, now: Timestamp
+) -> SignalReplaced | Refused:
+    run, status = RunKey(namespace, row["run_id"]), RUN_STATUS_OF_CODE[row["status"]]
+    unchanged = SignalReplaced(run, row["workflow_type"], status, resumed=False)
+    for known in await session.read("signal_by_request", run.run_id, change.request_id):
+        return unchanged if _is_repeat(change, known) else misfits.request_used(change.request_id)
+    if status.ended:
+        return refusals.takes_no_signals(run.run_id, status.value)
+    problem = None
+    if status is RunStatus.PAUSED:
+        [paused] = await session.read("problem_of", run.run_id)
+        problem = read_error(paused["problem"])
+    misfit = misfits.misfit_of(problem)
+    if problem is not None and misfit is not None and misfit.signal == change.name:
+        resumed = await _replace_received(session, run, change, problem, misfit, now)
+        return (
+            resumed
+            if isinstance(resumed, Refused)
+            else SignalReplaced(run, row["workflow_type"], resumed, resumed=True)
+        )
+    waiting = await session.read("signal_in_place", run.run_id, change.name, None)
+    if not waiting:
+        received = await session.read("was_received", run.run_id, change.name, misfits.DROPPED)
+        return misfits.not_replaceable(run.run_id, change.name, received=bool(received))
+    await _swap(session, run, waiting[0]["number"], change, None, now)
+    await session.read("note_change", run.run_id)
+    return unchanged
+
+
+def _is_repeat(change: SignalReplacement, row: Row) -> bool:
+    payload = require_payload(row["payload"], row["payload_meta"])
+    return misfits.is_repeat(change, name=row["name"], payload=payload, step_id=row["step_id"])
+
+
+async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was found
+    session: Session,
+    run: RunKey,
+    change: SignalReplacement,
+    problem: ErrorDetail,
+    misfit: Misfit,
+    now: Timestamp,
+) -> RunStatus | Refused:
+    """The value that the run is paused for: its wait gets another one, or waits on; the run goes on."""
+    step_id = misfit.step_id
+    bound = await session.read("signal_in_place", run.run_id, change.name, step_id)
+    if not bound:
+        return misfits.not_replaceable(run.run_id, change.name, received=True)
+    [resumed] = await session.read("resume_run", run.run_id, now)
+    rejection = write_error(misfits.rejection_of(problem, misfit, change))
+    await session.read("keep_rejected", run.run_id, step_id, now, rejection, resumed["seq"])
+    await session.read("reopen_wait", run.run_id, step_id, NEVER)
+    await _swap(session, run, bound[0]["number"], change, step_id, now)
+    if change.payload is None:
+        for following in await session.read("signal_in_place", run.run_id, change.name, None):
+            await session.read("bind_signal", run.run_id, following["number"], step_id)
+    await session.read("give_bound_signal", run.run_id, step_id, now)
+    return RUN_STATUS_OF_CODE[resumed["status"]]
+
+
+async def _swap(  # noqa: PLR0917  one row for another
+    session: Session, run: RunKey, number: int, change: SignalReplacement, step_id: str | None, now: Timestamp
+) -> None:
+    """The new value takes the place of the old one, which nobody will get. A drop leaves the place empty."""
+    payload = misfits.kept_payload(change)
+    dropped = change.payload is None
+    [aside] = await session.read("put_aside_signal", run.run_id, number, misfits.DROPPED)
+    await session.read(
+        "insert_signal",
+        run.run_id,
+        aside["number"] + 1 if dropped else number,
+        now,
+        change.name,
+        change.request_id,
+        payload.data,
+        write_strings(payload.metadata),
+        misfits.DROPPED if dropped else step_id,
+    )

@@ -1,0 +1,87 @@
+"""Turns for scans: reads whose cost grows with what there is (counts, lists, figures, exports), and not with what is asked for.
+
+Scans go apart from the reads that other calls pass through. Few run at once, fewer of one namespace, and those that wait are
+served in turn over namespaces: who asks for many waits for itself.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from ..core import limits
+from ..core.errors import ResourceExhausted, limit_reached
+
+
+class ScanTurns:
+    """`at_once`: of all namespaces together; of one, `per_namespace`."""
+
+    def __init__(self, at_once: int, per_namespace: int = limits.SCANS_PER_NAMESPACE) -> None:
+        self._free = at_once
+        self._per_namespace = per_namespace
+        self._running: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def take(self, namespace: str) -> AsyncGenerator[None]:
+        """Wait for a turn and have it. Raises ResourceExhausted if too many of this namespace wait already."""
+        await self.enter(namespace)
+        try:
+            yield
+        finally:
+            self.leave(namespace)
+
+    async def enter(self, namespace: str) -> None:
+        """As `take`; whoever has entered must leave."""
+        if namespace not in self._waiting and self._may_run(namespace):
+            self._begin(namespace)
+            return
+        waiting = self._waiting.setdefault(namespace, deque())
+        if len(waiting) >= limits.SCANS_WAITING:
+            raise ResourceExhausted(
+                f"{len(waiting)} counts, lists, figures or exports of namespace {namespace!r} wait for their turn, the limit. "
+                "Ask for fewer at once, or try again.",
+                metadata=limit_reached("scans_waiting", limits.SCANS_WAITING),
+            )
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave(namespace)  # it was given its turn at the very moment
+            else:
+                self._forget(namespace, turn)
+            raise
+
+    def leave(self, namespace: str) -> None:
+        self._free += 1
+        self._running[namespace] -= 1
+        if not self._running[namespace]:
+            del self._running[namespace]
+        self._give_turns()
+
+    def _may_run(self, namespace: str) -> bool:
+        return self._free > 0 and self._running[namespace] < self._per_namespace
+
+    def _begin(self, namespace: str) -> None:
+        self._free -= 1
+        self._running[namespace] += 1
+
+    def _give_turns(self) -> None:
+        for namespace in list(self._waiting):
+            if not self._may_run(namespace):
+                continue
+            waiting = self._waiting.pop(namespace)
+            turn = waiting.popleft()
+            if waiting:
+                self._waiting[namespace] = waiting  # behind the other namespaces
+            self._begin(namespace)
+            turn.set_result(None)
+
+    def _forget(self, namespace: str, turn: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(namespace)
+        if waiting is not None and turn in waiting:
+            waiting.remove(turn)
+            if not waiting:
+                del self._waiting[namespace]

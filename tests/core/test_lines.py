@@ -1,0 +1,51 @@
+"""Lines out of pieces: the same however they are cut, and every byte looked at once."""
+
+import itertools
+from collections.abc import AsyncIterator, Callable
+from typing import SupportsIndex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kagzi.core.lines import LineBuffer
+from kagzi.engine.transfers import _lines_of
+from kagzi.sdk.transfers import lines_of
+
+
+@given(st.binary(max_size=200).map(lambda data: data.replace(b"a", b"\n")), st.lists(st.integers(0, 200)))
+def test_the_same_lines_however_they_are_cut(data: bytes, cuts: list[int]) -> None:
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    buffer = LineBuffer()
+    lines = [line for start, end in itertools.pairwise(places) for line in buffer.add(data[start:end])]
+    assert b"".join(lines) + buffer.last() == data
+    assert all(line.count(b"\n") == 1 and line.endswith(b"\n") for line in lines)
+    assert b"\n" not in buffer.last()
+    assert len(buffer) == len(buffer.last())
+
+
+class Watched(bytes):
+    """Counts the bytes that are searched, and notices what is searched other than piece by piece."""
+
+    searched = 0
+
+    def find(self, sub: bytes, start: SupportsIndex = 0, end: SupportsIndex | None = None) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]  mypy and typeshed disagree on the ellipsis
+        found = super().find(sub, start)
+        Watched.searched += (len(self) if found < 0 else found + 1) - int(start)
+        return found
+
+
+@pytest.mark.parametrize("split", [_lines_of, lines_of], ids=["server", "client"])
+async def test_a_long_line_in_small_pieces_is_searched_once(
+    split: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]],
+) -> None:
+    pieces = [b"x" * 1_000] * 2_000 + [b"x\ny\n"]
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield Watched(piece)
+
+    Watched.searched = 0
+    lines = [line.strip() async for line in split(chunks())]
+    assert [len(line) for line in lines] == [2_000_001, 1]
+    assert Watched.searched == sum(map(len, pieces))

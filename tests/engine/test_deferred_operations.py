@@ -1,0 +1,149 @@
+"""A child whose version has to be looked up holds back its own run and nothing else of the worker's stream."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kagzi.core import limits
+from kagzi.core.commands import BeginStep, Command, ContinueAsNew, StartChild, StartRun
+from kagzi.core.errors import ErrorCode
+from kagzi.core.outcomes import Begun, ChildStarted, Outcome, Refused, RunClosed
+from kagzi.core.records import ClaimedRun, Payload, RunKey
+from kagzi.engine import Engine, Session
+from tests.engine.parties import TIMEOUT_S, Gate, RecordingOutlet, TroubledStore, complete, held, start, worker
+
+
+def child(run: ClaimedRun, step: str, **fields: Any) -> StartChild:
+    kid = StartRun(
+        run=RunKey("default", ""),
+        workflow_id=f"{run.run.run_id}/{step}",
+        workflow_type="child",
+        request_id="",
+        input=None,
+    )
+    return StartChild(run=run.run, lease=run.lease, step_id=step, name=step, start=kid, **fields)
+
+
+def begin(run: ClaimedRun, step: str) -> BeginStep:
+    return BeginStep(run=run.run, lease=run.lease, step_id=step, name=step)
+
+
+def carry_on(run: ClaimedRun, step: str) -> ContinueAsNew:
+    return ContinueAsNew(run=run.run, lease=run.lease, new_run_id="", input=Payload(b"1"))
+
+
+class InOrder(RecordingOutlet):
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[int] = []
+
+    def answers(self, answers: Any) -> None:
+        self.order.extend(number for number, _ in answers)
+        super().answers(answers)
+
+
+@pytest.fixture
+async def stage(engine: Engine, store: TroubledStore) -> tuple[Session, InOrder, list[ClaimedRun], Gate]:
+    """A worker with two runs, and a store that keeps the look-up of versions waiting."""
+    for _ in range(2):
+        await engine.runs.start(start())
+    outlet = InOrder()
+    session = await engine.sessions.open(worker("hello", "child"), (), outlet)
+    runs = list(await outlet.tasks_given(2))
+    engine.versions.forget_all()
+    gate = store.before["versions_of"] = Gate()
+    return session, outlet, runs, gate
+
+
+@pytest.mark.parametrize("starting", [child, carry_on])
+async def test_other_runs_and_heartbeats_go_on(
+    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore, starting: Any
+) -> None:
+    session, outlet, (blocked, free), gate = stage
+    await asyncio.wait_for(session.submit([(1, starting(blocked, "kid")), (2, begin(free, "a"))]), TIMEOUT_S)
+    await gate.arrived.wait()
+    renewals = store.calls["renew"]
+    await asyncio.wait_for(session.heartbeat([held(blocked), held(free)]), TIMEOUT_S)
+    assert store.calls["renew"] == renewals + 1
+    await asyncio.wait_for(session.submit([(3, complete(free))]), TIMEOUT_S)
+    assert isinstance(await outlet.answer_to(3), RunClosed)
+    assert outlet.order == [2, 3]
+    gate.open()
+    assert isinstance(await outlet.answer_to(1), ChildStarted | RunClosed)
+
+
+async def test_the_operations_of_the_run_keep_their_order(
+    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore
+) -> None:
+    session, outlet, (run, _), gate = stage
+    kids, asked = 20, store.calls["versions_of"]
+    first: list[tuple[int, Command]] = [(number, child(run, f"kid-{number}")) for number in range(kids)]
+    await session.submit([*first, (kids, begin(run, "a"))])
+    await session.submit([(kids + 1, begin(run, "b"))])
+    await gate.arrived.wait()
+    assert outlet.order == []
+    written = len(store.batches)
+    gate.open()
+    await session.submit([(kids + 2, begin(run, "c"))])
+    await outlet.answer_to(kids + 2)
+    assert outlet.order == list(range(kids + 3))
+    assert all(isinstance(outlet.answered[number], ChildStarted) for number in range(kids))
+    assert isinstance(outlet.answered[kids + 1], Begun)
+    assert len(store.batches) - written <= 3, "they were not written together"
+    assert store.calls["versions_of"] - asked <= 1
+
+
+async def test_goodbye_waits_for_what_was_said(stage: tuple[Session, InOrder, list[ClaimedRun], Gate]) -> None:
+    session, outlet, (run, _), gate = stage
+    await session.submit([(1, child(run, "kid")), (2, complete(run))])
+    leaving = asyncio.ensure_future(session.goodbye())
+    await gate.arrived.wait()
+    gate.open()
+    await leaving
+    assert isinstance(outlet.answered[2], RunClosed)
+
+
+async def test_a_session_that_is_over_says_nothing_more(
+    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore
+) -> None:
+    """Its worker has repeated it elsewhere: what came late would be out of order there."""
+    session, _, (run, _), gate = stage
+    await session.submit([(1, child(run, "kid")), (2, complete(run))])
+    await gate.arrived.wait()
+    await session.close()
+    written = len(store.batches)
+    gate.open()
+    while run.run.run_id in session._deferred:  # noqa: ASYNC110  nobody is told
+        await asyncio.sleep(0)
+    assert len(store.batches) == written
+
+
+async def test_what_cannot_be_looked_up_is_refused_with_what_follows(
+    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore, engine: Engine
+) -> None:
+    session, outlet, (run, other), gate = stage
+    await session.submit([(1, child(run, "kid")), (2, complete(run)), (3, begin(other, "a"))])
+    await outlet.answer_to(3)
+    await gate.arrived.wait()
+    store.away = True
+    engine.versions.stop()
+    gate.open()
+    outcomes: list[Outcome] = [await outlet.answer_to(number) for number in (1, 2)]
+    store.away = False
+    for outcome in outcomes:
+        assert isinstance(outcome, Refused)
+        assert outcome.error.code is ErrorCode.UNAVAILABLE
+
+
+async def test_no_more_than_a_batch_waits(stage: tuple[Session, InOrder, list[ClaimedRun], Gate]) -> None:
+    session, outlet, (run, _), gate = stage
+    many = limits.BATCH_OPERATIONS + 1
+    submitting = asyncio.ensure_future(session.submit([(number, child(run, f"{number}")) for number in range(many)]))
+    await gate.arrived.wait()
+    assert not submitting.done(), "the stream would be read on"
+    gate.open()
+    await submitting
+    await outlet.answer_to(many - 1)
+    assert len(session._deferred._waiting) == 0
+    assert session._deferred._bytes == 0

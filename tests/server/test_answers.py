@@ -1,0 +1,87 @@
+"""Bytes of answers that nobody has read yet: bounded in all and for each namespace, and nobody waits for ever."""
+
+import asyncio
+
+import pytest
+
+from kagzi.core.errors import ResourceExhausted
+from kagzi.server import answers as module
+from kagzi.server.answers import Answers
+
+TOTAL, SHARE, ONE = 100, 60, 30
+
+
+class Holder:
+    """A call that holds room until it is let go."""
+
+    def __init__(self, answers: Answers, namespace: str, size: int = ONE) -> None:
+        self.has_room = asyncio.Event()
+        self._done = asyncio.Event()
+        self.task = asyncio.create_task(self._hold(answers, namespace, size))
+
+    async def _hold(self, answers: Answers, namespace: str, size: int) -> None:
+        async with answers.reserve(namespace, size):
+            self.has_room.set()
+            await self._done.wait()
+
+    async def let_go(self) -> None:
+        self._done.set()
+        await self.task
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_namespace_gets_its_share_and_others_pass() -> None:
+    answers = Answers(TOTAL, SHARE)
+    greedy = [Holder(answers, "greedy") for _ in range(10)]
+    await settle()
+    assert [holder.has_room.is_set() for holder in greedy] == [True] * 2 + [False] * 8
+    quiet = Holder(answers, "quiet")
+    await settle()
+    assert quiet.has_room.is_set()
+    assert answers.used == 3 * ONE
+    await quiet.let_go()
+    for holder in greedy:
+        await asyncio.wait_for(holder.has_room.wait(), 10)
+        assert answers.used <= SHARE
+        await holder.let_go()
+    assert answers.used == 0
+
+
+async def test_what_is_known_to_be_small_makes_room_at_once() -> None:
+    answers = Answers(TOTAL, SHARE)
+    async with answers.reserve("n", SHARE) as room:
+        waiting = Holder(answers, "n", SHARE - 1)
+        await settle()
+        assert not waiting.has_room.is_set()
+        room.use(1)
+        await asyncio.wait_for(waiting.has_room.wait(), 10)
+        assert answers.used == SHARE
+    await waiting.let_go()
+    assert answers.used == 0
+
+
+async def test_who_waits_too_long_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAIT_S", 0.01)
+    answers = Answers(TOTAL, SHARE)
+    async with answers.reserve("n", SHARE):
+        with pytest.raises(ResourceExhausted, match="Read answers as they come") as refusal:
+            async with answers.reserve("n", 1):
+                pytest.fail("there was no room")
+    assert refusal.value.metadata["limit"] == "answers_bytes"
+    assert answers.used == 0
+
+
+async def test_who_goes_away_leaves_no_trace() -> None:
+    answers = Answers(TOTAL, SHARE)
+    async with answers.reserve("n", SHARE):
+        gone = Holder(answers, "n")
+        await settle()
+        gone.task.cancel()
+        await asyncio.gather(gone.task, return_exceptions=True)
+    assert answers.used == 0
+    async with answers.reserve("n", SHARE):
+        assert answers.used == SHARE

@@ -1,0 +1,89 @@
+"""A run that one build began and another goes on with, through a real server, on both stores."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, Workflow
+from kagzi.core.errors import ErrorKind
+from kagzi.server.app import Server
+
+GO = Signal("go", str)
+PATIENCE_S = 60.0
+
+bodies: list[str] = []
+
+
+async def do(name: str) -> str:
+    bodies.append(name)
+    return name
+
+
+async def first_code(ctx: Context) -> str:
+    await ctx.step("charge").run(do, "charge")
+    await ctx.wait_for(GO)
+    return await ctx.step("ship").run(do, "ship")
+
+
+async def charge_in_gather(ctx: Context) -> str:
+    async def one() -> str:
+        return await ctx.step("charge").run(do, "charge")
+
+    await asyncio.gather(one())
+    await ctx.wait_for(GO)
+    return await ctx.step("ship").run(do, "ship")
+
+
+async def wait_in_task_group(ctx: Context) -> str:
+    """Not a step: a new wait would take the signal under another id."""
+
+    async def one() -> str:
+        return await ctx.wait_for(GO)
+
+    await ctx.step("charge").run(do, "charge")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one())
+    return await ctx.step("ship").run(do, "ship")
+
+
+async def until(run: Run[Any], status: RunStatus) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await run.status() is not status:  # noqa: ASYNC110  a status has no signal
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("code", "step"), [(charge_in_gather, "task[1]/charge"), (wait_in_task_group, "task[1]/go")], ids=["step", "wait"]
+)
+async def test_a_call_that_moved_into_a_task_is_noticed_before_anything_happens(
+    server: Server, code: Callable[[Context], Awaitable[str]], step: str
+) -> None:
+    bodies.clear()
+    address = server.grpc_address
+
+    def worker(code: Callable[[Context], Awaitable[str]], build_id: str) -> Worker:
+        return Worker(address, workflows=[Workflow(code, name="order")], build_id=build_id)
+
+    async with Kagzi.connect(address) as client:
+        async with worker(first_code, "v1"):
+            run = await client.start("order")
+            await until(run, RunStatus.SLEEPING)
+        recorded = await run.steps()
+
+        await run.signal(GO, "now")
+        async with worker(code, "v2"):
+            await until(run, RunStatus.PAUSED)
+        problem = (await run.info()).problem
+        assert problem is not None
+        assert (problem.kind, problem.subject, problem.subject_id) == (ErrorKind.NONDETERMINISM, "step", step)
+        assert f"{__file__}:" in problem.message
+        assert "was moved" in problem.message
+        assert "ctx.changed" in problem.message
+        assert bodies == ["charge"]
+        assert [each.id for each in await run.steps()] == [each.id for each in recorded]
+
+        async with worker(first_code, "v3"):  # another build: the run is offered to it without being asked
+            assert await run.result(timeout=f"{PATIENCE_S:.0f}s") == "ship"
+    assert bodies == ["charge", "ship"]
