@@ -22,6 +22,7 @@ from .health import Health, HealthService, health_descriptor
 from .incidents import Incidents
 from .info import ServerInfo
 from .listen import ListenAddress
+from .log_guard import guard_logs
 from .namespace_service import NamespaceService
 from .patience import Patience
 from .registration import SERVICES, handlers
@@ -84,6 +85,7 @@ class Server:
         """Raises CannotStart (CannotConnect), SchemaMismatch, InvalidArgument; nothing is left behind then."""
         if self._stack is not None:
             return
+        guard_logs()
         self._config.refuse_unprotected()
         async with AsyncExitStack() as stack:
             await self._start(stack)
