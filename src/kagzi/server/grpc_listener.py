@@ -12,7 +12,15 @@ from .startup import CannotStart
 # Above the hard limit, so that a message a little over it is answered by us, with the limit named.
 RECEIVE_BYTES = limits.MESSAGE_HARD_BYTES + limits.MIB
 
+# Calls that have arrived and that Python has not looked at yet. Beyond 1,000 of them gRPC would cancel calls at random, without a
+# word of ours. This is more than the gate admits at once, so that it is the gate that refuses, with its details.
+PENDING_CALLS = 65_536
+CONNECTION_CALLS = 49_152  # open at once on one connection; a client keeps the rest waiting on its own side
+
 _OPTIONS: list[tuple[str, int]] = [
+    ("grpc.server.max_pending_requests", PENDING_CALLS),
+    ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS),
+    ("grpc.max_concurrent_streams", CONNECTION_CALLS),
     ("grpc.so_reuseport", 0),  # two servers on one port would each get some of the calls
     ("grpc.max_receive_message_length", RECEIVE_BYTES),
     (
