@@ -15,6 +15,7 @@ from ..system import SystemClock, SystemDice, SystemIds
 from .admin_service import AdminService
 from .config import ServerConfig
 from .database import PostgresDatabase, mask
+from .descriptors import connection_limits
 from .file_lock import Endpoint, FileLock, lock_or_refuse
 from .gate import Gate
 from .grpc_listener import GrpcListener
@@ -162,7 +163,9 @@ class Server:
             "kagzi.v1.NamespaceService": NamespaceService(engine),
             "grpc.health.v1.Health": HealthService(health, patience),
         }
-        listener = GrpcListener(handlers(gate, services, (*SERVICES, health_descriptor())))
+        listener = GrpcListener(
+            handlers(gate, services, (*SERVICES, health_descriptor())), max_connections=connection_limits().grpc
+        )
         start_http = self._bind_http(stack, info)
         stack.push_async_callback(self._stop_listening, listener, gate, engine, patience)
         self._address = await listener.start(self._config.listen)
@@ -174,7 +177,7 @@ class Server:
             return _nothing_to_start
         from .http_listener import HttpListener, Pages  # noqa: PLC0415  embedded servers need no web code
 
-        http = HttpListener(self._config.http)
+        http = HttpListener(self._config.http, max_connections=connection_limits().http)
         stack.push_async_callback(http.stop)
         info.http_url = http.url
 
