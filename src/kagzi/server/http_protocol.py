@@ -19,7 +19,7 @@ class TimedProtocol(H11Protocol):
 
     max_connections = 1 << 20
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._looks = 0
         self._seen: RequestResponseCycle | None = None

@@ -137,6 +137,15 @@ class Database:
         [(_busy, pages, _folded)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return int(pages)
 
+    def fold_all(self) -> bool:
+        """Fold the whole log into the file, waiting for those who read. False: somebody reads for too long."""
+        [(busy, _pages, _folded)] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not busy
+
+    def copy_into(self, path: str) -> None:
+        """Everything, as one file. `path` names an empty one."""
+        self._connection.execute("VACUUM INTO ?", (path,))
+
     def interrupt(self) -> None:
         """From any thread: what is being read fails now."""
         self._connection.interrupt()

@@ -96,6 +96,7 @@ class SqliteStore(
         return await self._change(timers.fire, now, end_leases, limit, claim_cap)
 
     async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+        await self._check_files()
         if beats:
             await self._change(timers.note_beats, beats)
         return await self._read(timers.look)
