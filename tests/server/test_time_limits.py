@@ -254,5 +254,3 @@ async def test_the_last_time_there_is_is_kept_and_shown(web: Server) -> None:
         assert len(listed.workflows) == 1
     async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
         assert (await client.get(started.url)).status_code == 200
-
-

@@ -19,13 +19,14 @@ class TimedProtocol(H11Protocol):
 
     max_connections = 1 << 20
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        stream = cast("asyncio.Transport", transport)
+        super().connection_made(stream)
         self._looks = 0
         self._seen: RequestResponseCycle | None = None
         self._look_timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.max_connections:
-            transport.abort()
+            stream.abort()
         else:
             self._look_later()
 

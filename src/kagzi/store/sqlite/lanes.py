@@ -80,9 +80,10 @@ class Lanes:
             await scanner.close()
         if self._reading is not self._writing:
             await self._reading.close(self._reader.close if self._reader else None)
-        writer = self._writer and self._writer.database
-        may_close = writer is not None and (self._files is None or self._files.may_close(writer))
-        await self._writing.close(writer.checkpoint_and_close if writer is not None and may_close else None)
+        database = None if self._writer is None else self._writer.database
+        if database is not None and self._files is not None and not self._files.may_close(database):
+            database = None
+        await self._writing.close(None if database is None else database.checkpoint_and_close)
 
     async def _change(
         self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
