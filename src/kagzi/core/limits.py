@@ -83,6 +83,7 @@ SCHEDULE_BACKFILL = 1_000  # runs of one backfill
 SCHEDULE_PREVIEW = 1_000
 SCHEDULE_SEARCH_STEPS = 20_000  # months and days looked at for one preview or backfill
 WAITS_PER_STREAM = 10_000
+LOOK_TYPES = 1_000  # with pending runs that one look tells; the next look goes on behind them
 WATCHES = 4_096  # per server: streams that tell what happens to a run
 TABLE_PARTS_MAX = 256  # hash partitions of a table
 MEASURE_INTERVAL_MS = 60_000  # how often the bytes a namespace keeps are measured, if it limits them

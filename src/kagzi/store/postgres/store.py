@@ -151,9 +151,9 @@ class PostgresStore(
         async with self._duty.use(confirm=False) as session:
             return await timers.fire(session, now, end_leases=end_leases, limit=limit, claim_cap=claim_cap)
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
         async with self._duty.use(confirm=False) as session:
-            return await timers.look(session, beats)
+            return await timers.look(session, beats, after)
 
     # --- runs -----------------------------------------------------------------------------------------------------------
 

@@ -95,10 +95,10 @@ class SqliteStore(
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         return await self._change(timers.fire, now, end_leases, limit, claim_cap)
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
         if beats:
             await self._change(timers.note_beats, beats)
-        return await self._read(timers.look)
+        return await self._read(timers.look, after)
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
