@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from .. import __version__
 from ..core.errors import Unavailable
 from ..engine import Engine
+from ..store.private_files import PRIVATE, database_files, make_private
 from ..store.protocol import Bus, Migrator, NullBus, Store
 from ..system import SystemClock, SystemDice, SystemIds
 from .admin_service import AdminService
@@ -35,7 +36,6 @@ Result = TypeVar("Result")
 _TURN_AWAY_S = 0.05  # calls already on their way are refused in words before the port closes
 _REACH_S = 5.0
 _REACH_AGAIN_S = 0.25
-_PRIVATE = 0o600
 
 
 class _Cellar(NamedTuple):
@@ -210,7 +210,7 @@ class Server:
             return _Cellar(SqliteStore(":memory:", dice=self._dice), NullBus(), None, None)
         lock = self._lock or lock_or_refuse(database.path)
         stack.callback(lock.release)
-        _make_private(database.path)
+        _make_private(database.path, lock)
         path = str(database.path)
         return _Cellar(SqliteStore(path, dice=self._dice), NullBus(), SqliteMigrator(path), lock)
 
@@ -247,9 +247,10 @@ async def _nothing_to_start(engine: Engine, health: Health) -> None:
     return
 
 
-def _make_private(path: Path) -> None:
-    """What runs keep may be secret: the file is its owner's only. SQLite gives its companions the same mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE))
+def _make_private(path: Path, lock: FileLock) -> None:
+    """The file is its owner's only, and what leads to it. SQLite gives companions that it makes the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+    make_private((*database_files(path), *lock.files))
 
 
 def _started(value: Result | None) -> Result:

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ...core import limits
 from ...core.errors import Unavailable
 from ...core.seams import Dice
+from ..private_files import database_files, make_private
 from ..scans import ScanTurns
 from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, Lane, check_library, connect
 from .folding import Folding
@@ -58,6 +60,8 @@ class Lanes:
             raise
 
     def _open_database(self) -> Database:
+        if self._path != MEMORY:
+            make_private(database_files(Path(self._path)))
         database = connect(self._path)
         try:
             if self._path == MEMORY:
