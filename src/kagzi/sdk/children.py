@@ -109,6 +109,7 @@ async def execute_start_child(run: Run, step_id: str, options: ChildOptions) -> 
 
 
 async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.HistoryStep | None) -> ChildHandle[Any]:
+    end: asyncio.Future[pb.HistoryStep] | None
     if step is None:
         await may_begin(run, step_id)
         run.open_steps[step_id] = scope_of(run)
@@ -124,14 +125,13 @@ async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.Histo
     else:
         run.open_steps[step_id] = scope_of(run)
         child_run_id = step.child_run_id
-        was_taken_away = not child_run_id and not step.seq
-        end = None if was_taken_away else _recorded_end(run, step)
+        end = _recorded_end(run, step) if child_run_id or step.seq else None
         if len(run.tasks) > 1:
             seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
             await run.delivery.turn(seq, step.at_us or run.now_us or 0)
         if end is None:
             child_run_id = await _started_again(run, step_id, options)
-            end = _recorded_end(run, step)
+            end = run.waits.child(step_id, step.begun_seq)
     end.add_done_callback(lambda _: run.open_steps.pop(step_id, None))
     if step is not None and step.seq and _is_conflict(step):
         _value(run, step, options.workflow)

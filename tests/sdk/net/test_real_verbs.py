@@ -120,8 +120,8 @@ async def pays_beside_help(ctx: Context, n: int) -> list[list[str]]:
         return await helper.result()
 
     async def works() -> None:
-        for name in "ab":
-            order.append(await ctx.step(name).run(lambda name=name: name))
+        order.append(await ctx.step("a").run(lambda: "a"))
+        order.append(await ctx.step("b").run(lambda: "b"))
 
     helping = asyncio.ensure_future(helps())
     await works()
@@ -258,7 +258,7 @@ async def test_a_retry_starts_the_child_again_that_was_cancelled_with_its_parent
     monkeypatch.setitem(globals(), "broken", False)
     await run.retry()
     async with asyncio.timeout(WAIT_S):
-        while (info := await run.info()).status is not RunStatus.SLEEPING:  # noqa: ASYNC110  a row has no event
+        while (info := await run.info()).status is not RunStatus.SLEEPING:
             assert info.status is not RunStatus.PAUSED, info.problem
             await asyncio.sleep(0.01)
     await client.signal("helper", go, 4)

@@ -348,6 +348,9 @@ async def test_a_child_that_failed_its_parent_is_started_again_in_its_place(cell
     await cellar.do(fail_run(last, ErrorDetail(message="no", subject="child", subject_id=child.run_id)))
     the(Changed, await cellar.retry(last.run))
     await begun_again(cellar, last, child)
+    step = (await cellar.steps(last.run))["child"]
+    (earlier,) = step.attempts
+    assert (step.attempt, earlier.attempt, earlier.error.subject_id) == (2, 1, child.run_id)
 
 
 async def test_a_child_begun_after_the_step_that_failed_is_forgotten(cellar: Cellar) -> None:

@@ -63,8 +63,9 @@ WITH fates AS MATERIALIZED (
     DELETE FROM steps AS s USING fates WHERE fates.fate = 1 AND s.run_id = $1 AND s.step_id = fates.step_id
 ), opened AS (
     UPDATE steps AS s
-    SET status = 2, seq = 0, attempt = 1, error = NULL, output = NULL, output_meta = NULL, finished_at = NULL,
-        retry_at = NULL, child_run_id = CASE WHEN fates.fate = 2 THEN s.child_run_id END,
+    SET status = 2, seq = 0, error = NULL, output = NULL, output_meta = NULL, finished_at = NULL, retry_at = NULL,
+        attempt = CASE WHEN fates.fate = 2 THEN 1 WHEN fates.status = 4 THEN s.attempt + 1 ELSE s.attempt END,
+        child_run_id = CASE WHEN fates.fate = 2 THEN s.child_run_id END,
         lease = CASE WHEN s.step_id = $2 OR fates.fate = 4 THEN 0 ELSE s.lease END,
         nonce = CASE WHEN s.step_id = $2 OR fates.fate = 4 THEN 0 ELSE s.nonce END,
         due_at = CASE WHEN s.kind IN (2, 3, 4) THEN coalesce(s.wake_at, $5::bigint) END

@@ -10,8 +10,8 @@ SELECT step_id FROM steps WHERE run_id = :run_id AND kind < 100 AND (step_id = :
 ORDER BY step_id <> :subject_id, seq DESC LIMIT 1;
 
 -- name: restart_steps
--- They were begun and have no child: the next start under their id makes another one.
-UPDATE steps SET status = 2, child_run_id = NULL, attempt = 1, seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL,
+-- They were begun and have no child: the next start under their id makes another one. A child that failed was an attempt.
+UPDATE steps SET status = 2, child_run_id = NULL, attempt = iif(status = 4, attempt + 1, attempt), seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL,
                  error = NULL, finished_at = NULL
 WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
 
