@@ -26,6 +26,7 @@ from ..wire.common import write_error
 from . import divergence, unwinding
 from .codec import read_payload, write_payload
 from .failures import describe_end
+from .ledger import as_claimed
 from .patches import ContinuedAsNew
 from .ports import Answer
 from .runner import Run
@@ -65,7 +66,7 @@ async def run_function(run: Run, context: "Context") -> None:
 
 async def _load_history(run: Run) -> bool:
     try:
-        run.ledger.add(await run.port.fetch_history(run.task.history.next_after))
+        steps = await run.port.fetch_history(run.task.history.next_after)
     except LeaseLost as error:
         run.abandon(str(error))
         return False
@@ -73,6 +74,8 @@ async def _load_history(run: Run) -> bool:
         logger.warning("run %s: the rest of its history could not be read: %s", run.run_id, error)
         run.release("the history could not be read")
         return False
+    as_claimed(steps, run.task.last_seq)
+    run.ledger.add(steps)
     run.replaying = run.ledger.unreached > 0
     run.hinder()
     return True

@@ -121,8 +121,11 @@ class HotVerbs(Protocol):
         """
         ...
 
-    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
-        """The page of steps begun after `after`; None unless `lease` is the run's current one."""
+    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
+        """The page of steps begun after `after`; None unless `lease` is the run's current one.
+
+        Results up to `known_seq` come without output, error and details. A page is as full as what it holds is large.
+        """
         ...
 
     async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:

@@ -76,8 +76,8 @@ class SqliteStore(
     async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
         return await self._change(claims.claim, wants, nonce, now, until) if wants else Claimed()
 
-    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
-        return await self._read(claims.history, run, lease, after)
+    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
+        return await self._read(claims.history, run, lease, after, known_seq)
 
     async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
         return await self._change(leases.renew, held, until, now - grace_us) if held else Renewal((), ())
