@@ -123,7 +123,7 @@ async def test_a_coroutine_that_moved_meanwhile_begins_again() -> None:
 async def test_what_comes_while_the_history_is_read_comes_in_order(kept: int) -> None:
     """TWO is on the page of the claim, still open, when it comes; THREE, which comes after it, is on a page read later."""
     begun.clear()
-    async with fake_server(waits, kept_runs_max=kept) as server:
+    async with fake_server(waits, kept_runs_max=kept, latency=lambda: 20) as server:
         run = server.start(waits)
         server.claim(run)
         await server.until_left(run)
