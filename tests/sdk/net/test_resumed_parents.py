@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from kagzi import Context, Kagzi, Run, RunStatus, Worker, workflow
+from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, workflow
 from kagzi.core.limits import HISTORY_PAGE_BYTES, Settings
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
@@ -16,6 +16,7 @@ from tests.support.postgres import Databases
 CHILDREN = 12
 RESULT_BYTES = HISTORY_PAGE_BYTES + 100_000
 WAIT_S = 60.0
+GO = Signal("go", None)
 
 
 class Family:
@@ -23,7 +24,7 @@ class Family:
 
     def __init__(self) -> None:
         self.parents_begun = 0
-        self.results = 0
+        self.results: set[int] = set()
         self.may_end = [asyncio.Event() for _ in range(CHILDREN)]
 
 
@@ -42,14 +43,16 @@ async def large_child(ctx: Context, number: int) -> str:
 
 async def one(ctx: Context, number: int) -> int:
     result = await ctx.child(large_child, number)
-    family.results += 1
+    family.results.add(number)
     return len(result)
 
 
 @workflow
 async def large_parent(ctx: Context) -> int:
     family.parents_begun += 1
-    return sum(await asyncio.gather(*(one(ctx, number) for number in range(CHILDREN))))
+    sizes = await asyncio.gather(*(one(ctx, number) for number in range(CHILDREN)))
+    await ctx.wait_for(GO)
+    return sum(sizes)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -97,27 +100,48 @@ async def serving(database: str) -> AsyncIterator[tuple[Line, Kagzi]]:
     try:
         async with (
             asyncio.timeout(WAIT_S),
-            line.open() as address,
             Kagzi.connect(server.grpc_address) as client,
-            Worker(address, workflows=[large_parent, large_child]),
         ):
             yield line, client
     finally:
         await server.stop()
 
 
+@asynccontextmanager
+async def working(line: Line) -> AsyncIterator[None]:
+    async with line.open() as address, Worker(address, workflows=[large_parent, large_child]):
+        yield
+
+
 async def asleep(run: Run[int], results: int) -> None:
     """It has got so many results, and left its worker."""
-    while family.results < results or (await run.status()) is not RunStatus.SLEEPING:  # noqa: ASYNC110  no signals
+    while len(family.results) < results or (await run.status()) is not RunStatus.SLEEPING:  # noqa: ASYNC110  no signals
         await asyncio.sleep(0.02)
 
 
 async def test_a_kept_parent_gets_each_result_once_and_one_with_each_claim(database: str) -> None:
-    async with serving(database) as (line, client):
+    async with serving(database) as (line, client), working(line):
         run = await client.start(large_parent)
         for number in range(CHILDREN):
             await asleep(run, number)
             family.may_end[number].set()
+        await asleep(run, CHILDREN)
+        await run.signal(GO, None)
         assert await run.result() == CHILDREN * RESULT_BYTES
         assert family.parents_begun == 1
         assert line.sent < 2.5 * CHILDREN * RESULT_BYTES, f"{line.sent / RESULT_BYTES / CHILDREN:.1f} times all results"
+
+
+async def test_another_worker_replays_a_history_of_several_pages(database: str) -> None:
+    async with serving(database) as (line, client):
+        async with working(line):
+            run = await client.start(large_parent)
+            for may_end in family.may_end:
+                may_end.set()
+            await asleep(run, CHILDREN)
+        begun, sent = family.parents_begun, line.sent
+        async with working(line):
+            await run.signal(GO, None)
+            assert await run.result() == CHILDREN * RESULT_BYTES
+        assert family.parents_begun > begun
+        assert line.sent - sent < 1.5 * CHILDREN * RESULT_BYTES

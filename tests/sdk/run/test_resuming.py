@@ -139,6 +139,24 @@ async def test_what_comes_while_the_history_is_read_comes_in_order(kept: int) ->
         assert len(begun) == 2 - kept
 
 
+async def test_tasks_that_are_made_while_a_history_is_read_are_none_of_the_run_s() -> None:
+    """gRPC makes some for every page."""
+
+    async def with_tasks(_: FakePort) -> None:
+        await asyncio.gather(*(asyncio.create_task(asyncio.sleep(0)) for _ in range(5)))
+
+    begun.clear()
+    async with fake_server(waits, kept_runs_max=0) as server:
+        server.fetching = with_tasks
+        run = server.start(waits)
+        server.claim(run)
+        await server.until_left(run)
+        await come(server, run, ONE, TWO, THREE)
+        assert run.problem is None
+        assert (run.status, run.result) == (RunStatus.COMPLETED, [1, "ONE", "TWO", "THREE"])
+        assert len(begun) == 4
+
+
 async def test_a_cancellation_that_comes_while_the_history_is_read() -> None:
     async with parked() as (server, run):
         fetching = Fetching(server)
