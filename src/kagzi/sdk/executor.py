@@ -73,9 +73,11 @@ class Executor:
             refusal.start()
             return refusal
         kept = self._kept_on(loop).take(task.run_id)
-        if kept is None:
+        if kept is None or kept.workflow is not workflow:
+            if kept is not None:
+                drop(kept)
             return self._begin(task, port, workflow, loop)
-        resume = partial(self._resume, kept, workflow, task, port)
+        resume = partial(self._resume, kept, task, port)
         if not task.history.has_more or not kept.parking.is_claimed_next(task):
             return resume(task.history.steps, loop.time())
         resumption = Resumption(kept, task, port, resume=resume, closed=self._closed)
@@ -84,13 +86,7 @@ class Executor:
         return resumption
 
     def _resume(
-        self,
-        kept: Run,
-        workflow: Workflow[Any, Any],
-        task: pb.Task,
-        port: RunPort,
-        steps: Iterable[pb.HistoryStep],
-        accepted_at: float,
+        self, kept: Run, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float
     ) -> Run:
         """Let the kept coroutine go on if it is where this history says the run is. Otherwise begin again."""
         if kept.parking.is_claimed_next(task) and kept.parking.fits(steps):
@@ -98,7 +94,7 @@ class Executor:
             kept.parking.resume(task, port, steps, accepted_at)
             return kept
         drop(kept)
-        run = self._begin(task, port, workflow, kept.loop)
+        run = self._begin(task, port, kept.workflow, kept.loop)
         run.accepted_at = accepted_at
         return run
 

@@ -13,7 +13,7 @@ from .connection import PATIENCE_S, Connection
 
 
 async def fetch_history(
-    connection: Connection, namespace: str, run_id: str, lease: common_pb2.Lease, after: int, known_seq: int = 0
+    connection: Connection, namespace: str, run_id: str, lease: common_pb2.Lease, after: int, *, known_seq: int = 0
 ) -> Sequence[pb.HistoryStep]:
     """Everything begun after `after`; results up to `known_seq` without output, error and details. A broken stream goes on where it
     broke off. Raises LeaseLost, Unavailable."""

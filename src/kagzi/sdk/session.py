@@ -351,7 +351,7 @@ class Session:
         self, run_id: str, lease: common_pb2.Lease, after: int, known_seq: int
     ) -> "list[pb.HistoryStep]":
         namespace = self._register.namespace_id
-        return list(await fetch_history(self._connection, namespace, run_id, lease, after, known_seq))
+        return list(await fetch_history(self._connection, namespace, run_id, lease, after, known_seq=known_seq))
 
 
 def _is_too_large(problem: KagziError) -> bool:

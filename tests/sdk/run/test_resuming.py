@@ -213,7 +213,9 @@ async def test_a_worker_that_stops_while_the_history_is_read_hands_the_run_back(
         assert (run.status, port.sends) == (RunStatus.PENDING, 1)
 
 
-@pytest.mark.parametrize("error", [LeaseLost("taken over"), Unavailable("no server"), RuntimeError("a mistake")], ids=str)
+@pytest.mark.parametrize(
+    "error", [LeaseLost("taken over"), Unavailable("no server"), RuntimeError("a mistake")], ids=str
+)
 async def test_a_history_that_cannot_be_read(error: Exception) -> None:
     async with parked() as (server, run):
 
