@@ -5,11 +5,13 @@ import asyncio
 import pytest
 
 from kagzi.core.errors import AlreadyExists
+from kagzi.core.limits import LOOK_TYPES
 from kagzi.core.outcomes import Existing, Started
 from kagzi.core.records import Lease, RunKey
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.store.protocol import TypeKey
+from tests.engine.conftest import MakeEngine
 from tests.engine.parties import (
     TIMEOUT_S,
     Gate,
@@ -285,3 +287,28 @@ async def test_a_claim_that_fails_gives_its_slots_back(engine: Engine, store: Tr
     assert run.run.run_id == started.run_id
     assert session.offerable() == 9
     assert held(run).lease == Lease(1, run.lease.nonce)
+
+
+async def test_every_type_is_claimed_within_a_round_of_looks_by_a_server_that_is_told_nothing(
+    make_engine: MakeEngine, store: TroubledStore
+) -> None:
+    """More types than a look tells, in runs that another server started, and no bus between the two."""
+    here, deaf = make_engine(look_interval_ms=600_000), make_engine(look_interval_ms=600_000)
+    await here.start()
+    await deaf.start()
+    types = [f"type-{number:04}" for number in range(LOOK_TYPES + LOOK_TYPES // 2)]
+    served = types[::50]  # from the first to the last ones
+    outlet = RecordingOutlet()
+    await deaf.sessions.open(worker(*served, slots=2 * len(served)), (), outlet)
+    await idle(deaf, store)
+    await asyncio.gather(*(here.runs.start(start(workflow_type)) for workflow_type in types))
+    for _ in range(2):
+        seen = store.calls["look"]
+        deaf._timers.look_soon()
+
+        async def looked(seen: int = seen) -> bool:
+            return store.calls["look"] > seen and deaf._timers._look_at > 0
+
+        await until(looked)
+        await idle(deaf, store)
+    assert sorted(run.workflow_type for run in outlet.given) == served

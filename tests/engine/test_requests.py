@@ -136,6 +136,8 @@ async def test_unary_operations_raise_their_refusals(engine: Engine) -> None:
     with pytest.raises(InvalidArgument, match="exactly one"):
         await engine.tasks.submit(BeginSleep(run=run.run, lease=run.lease, step_id="s", name="s"))
     assert (await engine.tasks.history(run.run, run.lease, 0)).steps == ()
+    with pytest.raises(InvalidArgument, match="known_seq"):
+        await engine.tasks.history(run.run, run.lease, 0, -1)
     await engine.tasks.submit(complete(run))
     with pytest.raises(KagziError) as lost:
         await engine.tasks.history(run.run, run.lease, 0)

@@ -74,7 +74,9 @@ async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
 ) -> None:
     async def use(stubs: Stubs) -> None:
         unary = await refused(stubs.workflows.GetWorkflow(workflow_pb2.GetWorkflowRequest(), timeout=TIMEOUT_S))
-        stream = await refused(stubs.workflows.WaitStream(timeout=TIMEOUT_S).read())
+        waits = stubs.workflows.WaitStream(timeout=TIMEOUT_S)
+        await waits.write(workflow_pb2.WaitStreamRequest())
+        stream = await refused(waits.read())
         for failure in (unary, stream):
             assert failure.code() is grpc.StatusCode.INTERNAL
             assert (
@@ -179,13 +181,16 @@ async def test_polls_and_streams_do_not_eat_the_budget_of_calls() -> None:
     gate.budgets.calls.limit = 1
     gate.budgets.streams.limit = 1
     for budget in (gate.budgets.polls, gate.budgets.streams):
-        budget.__enter__()
+        budget.share = 1
+        budget.take("default")
 
     async def use(stubs: Stubs) -> None:
         poll = await refused(stubs.poll("w"))
         assert poll.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert from_rpc_error(poll).metadata["limit"] == "long_polls"
-        stream = await refused(stubs.workers.Session(timeout=TIMEOUT_S).read())
+        session = stubs.workers.Session(timeout=TIMEOUT_S)
+        await session.write(worker_pb2.SessionRequest(hello=worker_pb2.SessionHello()))
+        stream = await refused(session.read())
         assert from_rpc_error(stream).metadata["limit"] == "streams"
         failure = await refused(stubs.workflows.GetWorkflow(workflow_pb2.GetWorkflowRequest(), timeout=TIMEOUT_S))
         assert failure.code() is grpc.StatusCode.NOT_FOUND  # served

@@ -150,5 +150,30 @@ async def test_the_file_is_its_owners_only(tmp_path: Path) -> None:
     assert not [name for name, mode in modes.items() if mode & 0o077]
 
 
+async def test_nothing_of_an_older_servers_database_stays_open_to_other_users(tmp_path: Path) -> None:
+    async with process(db=f"sqlite:///{tmp_path}/k.db") as server:
+        await server.line()
+        open_to_all(tmp_path)
+        server.process.kill()
+        await server.ends()
+    async with process(db=f"sqlite:///{tmp_path}/k.db") as server:
+        told = [line := await server.line()]
+        while READY.fullmatch(line) is None:
+            assert line
+            told.append(line := await server.line())
+        modes = modes_in(tmp_path)
+    assert "k.db was open to other users (mode 0644)" in told[0]
+    assert {"k.db", "k.db-wal", "k.db-shm", "k.db.lock", "k.db.server"} <= set(modes)
+    assert not [name for name, mode in modes.items() if mode & 0o077]
+
+
+def open_to_all(directory: Path) -> None:
+    """With the write-ahead log, the lock and the note of where it is served."""
+    files = list(directory.iterdir())
+    assert len(files) >= 4
+    for path in files:
+        path.chmod(0o644)
+
+
 def modes_in(directory: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mode for path in directory.iterdir()}

@@ -151,7 +151,7 @@ class ReplayPort:
             letter = write_answer(1, RunClosed(1_000_000, 0, status or RunStatus.PENDING), 0)
             on_answer(Answer(letter.seq, letter.at_us, letter))
 
-    async def fetch_history(self, after: int) -> Sequence[pb.HistoryStep]:
+    async def fetch_history(self, after: int, known_seq: int = 0) -> Sequence[pb.HistoryStep]:
         for _ in range(self._dice.randrange(3)):
             await asyncio.sleep(0)
         return [write_history_step(step) for step in self._rest]

@@ -1,4 +1,13 @@
-"""Bytes that several parties keep waiting, bounded for each and for all of them together."""
+"""What several parties take of one server, bounded for each and for all of them together: bytes that wait, and calls served at
+once."""
+
+from collections import Counter
+from datetime import timedelta
+
+from .errors import ResourceExhausted, limit_reached
+from .limits import SHARES
+
+_RETRY_AFTER = timedelta(seconds=1)
 
 
 class ByteBudget:
@@ -18,3 +27,43 @@ class ByteBudget:
         if own_bytes >= self._each_bytes:
             return True
         return self.used_bytes >= self._total_bytes and own_bytes >= self._share_bytes
+
+
+class NamespaceBudget:
+    """How many of a kind a server serves at once. Namespaces take of `limit` what they like. Beyond it there is room for
+    SHARES namespaces to have their `share` each: one that took all the rest keeps nobody from it."""
+
+    def __init__(self, name: str, limit: int, share: int) -> None:
+        self.name = name
+        self.limit = limit
+        self.share = share
+        self._used: Counter[str] = Counter()
+        self._total = 0
+
+    def used(self, namespace: str) -> int:
+        return self._used[namespace]
+
+    def take(self, namespace: str) -> None:
+        """Raises ResourceExhausted. Whoever took gives back."""
+        used = self._used[namespace]
+        if self._total >= self.limit and (used >= self.share or self._total >= self.limit + SHARES * self.share):
+            if not used:
+                del self._used[namespace]
+            raise self._exhausted(namespace, used)
+        self._used[namespace] = used + 1
+        self._total += 1
+
+    def give_back(self, namespace: str) -> None:
+        self._total -= 1
+        self._used[namespace] -= 1
+        if not self._used[namespace]:
+            del self._used[namespace]
+
+    def _exhausted(self, namespace: str, used: int) -> ResourceExhausted:
+        whose = f"namespace {namespace!r} has" if namespace else "callers without a namespace have"
+        return ResourceExhausted(
+            f"this server serves {self.limit} {self.name} at once and all are in use; {whose} {used}, and {self.share} are "
+            "guaranteed. Close some, try again later, or use another server.",
+            metadata={**limit_reached(self.name.replace(" ", "_"), self.limit), "namespace": namespace},
+            retry_after=_RETRY_AFTER,
+        )

@@ -22,7 +22,8 @@ KagziError
 |-- Unavailable           the server or its store cannot be reached: try again
 |   |-- ServerUnavailable ... and the server says so itself
 |   |-- Contended         ... because somebody else holds locks: nothing was changed
-|   `-- StoreBroken       ... for this one thing: the store may do others
+|   |-- StoreBroken       ... for this one thing: the store may do others
+|   `-- StoreLost         ... until the server is started again
 `-- InternalError         a bug in Kagzi
     `-- StatementFailed   ... or in a statement that the store refused
 """
@@ -312,6 +313,10 @@ class Contended(Unavailable):
 class StoreBroken(Unavailable):
     """The store failed inside on what it was asked: a damaged page, a full cache, a bug of its own. It may pass, and something else
     may work meanwhile."""
+
+
+class StoreLost(Unavailable):
+    """The files of the store were taken away under the server: nothing works until it is started again."""
 
 
 class InternalError(KagziError):

@@ -8,6 +8,8 @@ Timestamp: TypeAlias = int
 
 US_PER_MS = 1_000
 US_PER_S = 1_000_000
+LAST_TIME: Timestamp = 253_402_300_799_999_999
+"""The last microsecond of the year 9999: neither a datetime nor a Timestamp on the wire can hold a later one."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -10,11 +10,11 @@ from ..core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunFilter, RunKey, WorkerRecord
 from ..core.retry import UNLIMITED, RetryPolicy
+from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp
 
 INT64_END = 1 << 63
 INT32_END = 1 << 31
-LAST_TIME: Timestamp = 253_402_300_800_000_000  # the end of year 9999
 REASON_BYTES = 4 * limits.KIB
 _ASCII_CHARACTERS = 128  # up to here a name is looked at the quick way
 
@@ -120,9 +120,8 @@ def retry(policy: RetryPolicy | None, field: str) -> None:
         name(error, f"{field}.non_retryable_errors")
 
 
-def timestamp(value: Timestamp | None, field: str) -> None:
-    if value is not None and not 0 <= value <= LAST_TIME:
-        raise InvalidArgument(f"{field} is outside the years 1970..9999.", field=field)
+timestamp = check_time
+duration = check_duration
 
 
 def wait_ms(value: int, field: str) -> None:
@@ -143,10 +142,8 @@ def start(request: StartRequest, now: Timestamp, payload_bytes: int) -> None:
         )
     if request.start_at is not None and request.delay_us is not None:
         raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
-    if request.delay_us is not None:
-        within(request.delay_us, 0, limits.DURATION_MAX_US, "delay (us)")
-    if request.timeout_us is not None:
-        within(request.timeout_us, 1, limits.DURATION_MAX_US, "timeout (us)")
+    duration(request.delay_us, "delay")
+    duration(request.timeout_us, "timeout", least_us=1)
     _of_any_start(request, payload_bytes)
     begins = request.start_at if request.start_at is not None else now + (request.delay_us or 0)
     _deadline(request.deadline_at, now, begins, "deadline_at")

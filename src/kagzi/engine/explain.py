@@ -10,7 +10,7 @@ from ..core.records import RunRecord, Served, StepRecord, WorkerRecord
 from ..core.retry import SERVER_DEFAULT, UNLIMITED
 from ..core.seams import Clock
 from ..core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
-from ..core.times import Timestamp, to_datetime
+from ..core.times import LAST_TIME, Timestamp, to_datetime
 from ..core.versions import best_first
 from ..store.protocol import Store
 from . import checks
@@ -215,7 +215,7 @@ class Explanations:
         if run.waits:
             return await self._store.get_step(run.run, run.waits[0])
         steps = await self._open_steps(run)
-        return min(steps, key=lambda step: step.wake_at or step.retry_at or checks.LAST_TIME, default=None)
+        return min(steps, key=lambda step: step.wake_at or step.retry_at or LAST_TIME, default=None)
 
 
 def _waiting_for(step: StepRecord, run: RunRecord) -> Explanation:

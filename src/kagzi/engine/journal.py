@@ -12,7 +12,15 @@ from datetime import timedelta
 
 from ..core import limits
 from ..core.commands import Command
-from ..core.errors import KagziError, ResourceExhausted, ServerUnavailable, StoreBroken, Unavailable, limit_reached
+from ..core.errors import (
+    KagziError,
+    ResourceExhausted,
+    ServerUnavailable,
+    StoreBroken,
+    StoreLost,
+    Unavailable,
+    limit_reached,
+)
 from ..core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, RunClosed
 from ..core.seams import Clock
 from ..store.protocol import LeaseTerms, Store
@@ -191,7 +199,7 @@ class Journal:
                     return [Failed(str(error))]
                 failures += 1
                 self._outages.seen(error)
-                if loop.time() >= give_up_at:
+                if loop.time() >= give_up_at or isinstance(error, StoreLost):
                     return self._give_up(commands, error)
                 await asyncio.sleep(backoff_s(failures))
             except Exception:
@@ -225,8 +233,12 @@ class Journal:
         return outcomes
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
-        """The store has been away for too long: fail the batch, and what queued up behind it."""
-        problem = ServerUnavailable(f"the store could not be reached for {self._outage_limit_s:g} s. Try again.")
+        """The store has been away for too long, or for good: fail the batch, and what queued up behind it."""
+        problem = ServerUnavailable(
+            "the files of the server's store were taken away. The server must be started again; its log says more."
+            if isinstance(error, StoreLost)
+            else f"the store could not be reached for {self._outage_limit_s:g} s. Try again."
+        )
         queued = self._lane.remove_all()
         self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)

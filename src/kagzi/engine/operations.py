@@ -112,8 +112,7 @@ class Operations:
         checks.name(command.name, "step_name")
         if (command.duration_us is None) == (command.until is None):
             raise InvalidArgument("a sleep has a duration or an end: give exactly one.", field="duration")
-        if command.duration_us is not None:
-            checks.within(command.duration_us, 0, limits.DURATION_MAX_US, "duration (us)")
+        checks.duration(command.duration_us, "duration")
         checks.timestamp(command.until, "until")
         checks.optional_name(command.parent_step_id, "parent_step_id")
         checks.optional_name(command.parallel_group_id, "parallel_group_id")
@@ -147,8 +146,7 @@ class Operations:
     def _wait_signal(self, command: WaitSignal) -> WaitSignal:
         _place(command)
         checks.name(command.signal_name, "signal_name")
-        if command.timeout_us is not None:
-            checks.within(command.timeout_us, 0, limits.DURATION_MAX_US, "timeout (us)")
+        checks.duration(command.timeout_us, "timeout")
         return command
 
     def _start_child(self, command: StartChild) -> StartChild:

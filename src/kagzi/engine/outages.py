@@ -2,7 +2,7 @@
 
 import logging
 
-from ..core.errors import Contended, StoreBroken
+from ..core.errors import Contended, StoreBroken, StoreLost
 from ..core.seams import Clock
 from ..core.times import Timestamp
 
@@ -37,6 +37,8 @@ def _what(error: BaseException) -> str:
     """In words that tell nobody where the store is."""
     if isinstance(error, Contended):
         return "the store is locked by somebody else"
+    if isinstance(error, StoreLost):
+        return "the store's files were taken away: start the server again"
     return "the store fails" if isinstance(error, StoreBroken) else "the store cannot be reached"
 
 

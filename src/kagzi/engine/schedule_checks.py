@@ -31,11 +31,10 @@ def check_spec(spec: ScheduleSpec, payload_bytes: int) -> None:
     checks.start(start, 0, payload_bytes)
     if spec.overlap not in OVERLAPS:
         raise InvalidArgument(f"overlap={spec.overlap!r}: use one of {', '.join(OVERLAPS)}.", field="overlap")
-    checks.within(spec.jitter_us, 0, limits.DURATION_MAX_US, "jitter (us)")
+    checks.duration(spec.jitter_us, "jitter")
     checks.within(spec.max_catchup, 0, limits.SCHEDULE_CATCHUP_MAX, "max_catchup")
-    checks.within(spec.catchup_window_us, 0, limits.DURATION_MAX_US, "catchup_window (us)")
-    if spec.interval_us is not None:
-        checks.within(spec.interval_us, 0, limits.DURATION_MAX_US, "interval (us)")
+    checks.duration(spec.catchup_window_us, "catchup_window")
+    checks.duration(spec.interval_us, "interval")
     checks.timestamp(spec.start_at, "start_at")
     checks.timestamp(spec.end_at, "end_at")
     if spec.start_at is not None and spec.end_at is not None and spec.end_at <= spec.start_at:

@@ -193,6 +193,7 @@ class Schedules:
         """The next times of a schedule, or of one that is not saved. Paused or not."""
         checks.name(namespace, "namespace")
         checks.timestamp(after, "after")
+        checks.duration(None if spec is None else spec.interval_us, "interval")
         checks.within(count, 0, limits.SCHEDULE_PREVIEW, "count")
         since = self._clock.now() if after is None else after
         if bool(schedule_id) == (spec is not None):

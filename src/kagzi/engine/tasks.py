@@ -111,13 +111,14 @@ class Tasks:
             raise refusal
         return outcome
 
-    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage:
-        """The steps begun after `after`. Raises LeaseLost."""
+    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage:
+        """The steps begun after `after`; see Store.history. Raises LeaseLost."""
         checks.key(run.namespace, run.run_id)
         checks.within(after, 0, checks.INT64_END - 1, "after")
+        checks.within(known_seq, 0, checks.INT64_END - 1, "known_seq")
         checks.within(lease.counter, 0, checks.INT64_END - 1, "lease.counter")
         checks.within(lease.nonce, 0, checks.INT64_END - 1, "lease.nonce")
-        page = await self._store.history(run, lease, after)
+        page = await self._store.history(run, lease, after, known_seq)
         if page is None:
             raise lease_lost(run)
         return page

@@ -9,10 +9,10 @@ import heapq
 from collections.abc import Callable
 
 from ..core.errors import Unavailable
-from ..core.limits import Settings
+from ..core.limits import LOOK_TYPES, Settings
 from ..core.seams import Clock, Dice
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
-from ..store.protocol import Fired, Horizon, Store
+from ..store.protocol import Fired, Horizon, Store, TypeKey
 from .beats import Beats
 from .leases import Leases
 from .outages import Outages, backoff_s
@@ -60,6 +60,7 @@ class Timers:
         self._ahead: Timestamp | None = None  # the nearest that the last look saw
         self._stuck_us = 0  # pause after a fire that found nothing to do although something was due
         self._stuck_until: Timestamp = 0
+        self._looked_to: TypeKey | None = None  # types behind it were not told yet
         self._look_at = 0.0
         self._sleeping_until: Timestamp = 0
         self._changed = asyncio.Event()
@@ -170,10 +171,11 @@ class Timers:
         asked_at = self._clock.now()
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                horizon = await self._store.look(beats, asked_at)
+                horizon = await self._store.look(beats, asked_at, self._looked_to)
         except BaseException:
             self._beats.put_back(beats)
             raise
+        self._looked_to = horizon.pending[-1] if len(horizon.pending) >= LOOK_TYPES else None
         # Noting beats may cost a second statement. Alone, nobody else's timers are to be found, so the next look can wait.
         looks_saved = 2 if beats and self._alone else 1
         self._look_at = asyncio.get_running_loop().time() + looks_saved * self._interval_s(asked_at)

@@ -11,11 +11,12 @@ from contextlib import aclosing
 
 import msgspec
 
+from ..core.budgets import NamespaceBudget
 from ..core.commands import Command
-from ..core.errors import InvalidArgument, ResourceExhausted, Unavailable, limit_reached
+from ..core.errors import InvalidArgument, Unavailable
 from ..core.events import EventKind, RunEvent, RunMark, RunNews, end_kind
 from ..core.ids import is_uuid
-from ..core.limits import WATCHES
+from ..core.limits import WATCHES, WATCHES_SHARE
 from ..core.records import RunEnd, RunKey
 from ..store.protocol import Store
 from . import checks
@@ -50,7 +51,7 @@ class Watching:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._watched: dict[str, list[_Watch]] = {}  # by run id
-        self._watches = 0
+        self.budget = NamespaceBudget("watches", WATCHES, WATCHES_SHARE)
         self._somebody = asyncio.Event()
 
     async def watch(self, namespace: str, run_id: str, after_seq: int) -> AsyncGenerator[Told]:
@@ -122,17 +123,12 @@ class Watching:
     # --- who watches ----------------------------------------------------------------------------------------------------------
 
     def _add(self, watch: _Watch) -> None:
-        if self._watches >= WATCHES:
-            raise ResourceExhausted(
-                f"this server has {WATCHES} watchers, which is the limit. Watch through another one, or fewer runs.",
-                metadata=limit_reached("watches", WATCHES),
-            )
-        self._watches += 1
+        self.budget.take(watch.run.namespace)
         self._watched.setdefault(watch.run.run_id, []).append(watch)
         self._somebody.set()
 
     def _remove(self, watch: _Watch) -> None:
-        self._watches -= 1
+        self.budget.give_back(watch.run.namespace)
         watches = self._watched[watch.run.run_id]
         watches.remove(watch)
         if not watches:

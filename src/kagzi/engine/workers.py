@@ -20,6 +20,7 @@ from ..store.protocol import Store, TypeKey
 from . import checks
 from .beats import Beats
 from .bounds import cut_text
+from .diagnostics_log import DiagnosticsLog
 from .leases import Leases
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size
@@ -59,6 +60,7 @@ class Workers:
         self._namespaces = namespaces
         self._versions = versions
         self._presence = presence
+        self._diagnostics = DiagnosticsLog(clock)
         self._known: dict[tuple[str, str], tuple[WorkerRecord, float]] = {}
         self.on_woken: Callable[[Sequence[TypeKey]], None] = _nobody
         self.on_drain: Callable[[str, str], None] = _no_drain
@@ -181,8 +183,7 @@ class Workers:
             Trouble(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
             for trouble in troubles[: limits.TROUBLES]
         ]
-        for trouble in cut:
-            logger.warning("worker %s is in trouble: %s: %s", worker_id, trouble.kind, trouble.detail)
+        self._diagnostics.write(namespace, worker_id, cut)
         if cut:
             await self._store.note_troubles(namespace, worker_id, cut, self._clock.now())
 

@@ -109,6 +109,7 @@ async def execute_start_child(run: Run, step_id: str, options: ChildOptions) -> 
 
 
 async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.HistoryStep | None) -> ChildHandle[Any]:
+    end: asyncio.Future[pb.HistoryStep] | None
     if step is None:
         await may_begin(run, step_id)
         run.open_steps[step_id] = scope_of(run)
@@ -124,13 +125,31 @@ async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.Histo
     else:
         run.open_steps[step_id] = scope_of(run)
         child_run_id = step.child_run_id
-        end = _recorded_end(run, step)
+        end = _recorded_end(run, step) if child_run_id or step.seq else None
         if len(run.tasks) > 1:
-            await run.delivery.turn(step.begun_seq, step.at_us or run.now_us or 0)
+            seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
+            await run.delivery.turn(seq, step.at_us or run.now_us or 0)
+        if end is None:
+            child_run_id = await _started_again(run, step_id, options)
+            end = run.waits.child(step_id, step.begun_seq)
     end.add_done_callback(lambda _: run.open_steps.pop(step_id, None))
     if step is not None and step.seq and _is_conflict(step):
         _value(run, step, options.workflow)
     return ChildHandle(run, step_id, child_run_id, options.workflow, end, recorded=step)
+
+
+async def _started_again(run: Run, step_id: str, options: ChildOptions) -> str:
+    """The child was started when the run was executed before, and taken away by a retry of the run. Another one takes its place in
+    the order: nothing is delivered before it is there."""
+    run.delivery.restarting.add(step_id)
+    try:
+        answer = await _start(run, step_id, options)
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            withdraw(run, step_id)
+        run.open_steps.pop(step_id, None)
+        raise
+    return "" if answer.detail is None else answer.detail.child.child_run_id
 
 
 def _recorded_end(run: Run, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":

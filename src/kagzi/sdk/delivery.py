@@ -20,6 +20,9 @@ class Delivery:
         self._run = run
         self._results: list[tuple[int, int, int, asyncio.Future[Any], Any]] = []
         self._pushed = 0
+        self.restarting: set[str] = (
+            set()
+        )  # steps whose recorded begin waits for the server: what comes after them waits, too
 
     def give(self, seq: int, at_us: int, future: "asyncio.Future[Any]", value: Any) -> None:
         """A result has come for whoever awaits `future`."""

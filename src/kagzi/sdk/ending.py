@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +27,9 @@ from ..v1 import worker_pb2 as pb
 from ..wire.common import write_error
 from . import divergence, unwinding
 from .codec import read_payload, write_payload
+from .current import place
 from .failures import describe_end
+from .ledger import as_claimed
 from .patches import ContinuedAsNew
 from .ports import Answer
 from .runner import Run
@@ -65,7 +69,7 @@ async def run_function(run: Run, context: "Context") -> None:
 
 async def _load_history(run: Run) -> bool:
     try:
-        run.ledger.add(await run.port.fetch_history(run.task.history.next_after))
+        steps = await _fetch_history(run)
     except LeaseLost as error:
         run.abandon(str(error))
         return False
@@ -73,9 +77,23 @@ async def _load_history(run: Run) -> bool:
         logger.warning("run %s: the rest of its history could not be read: %s", run.run_id, error)
         run.release("the history could not be read")
         return False
+    as_claimed(steps, run.task.last_seq)
+    run.ledger.add(steps)
     run.replaying = run.ledger.unreached > 0
     run.hinder()
     return True
+
+
+async def _fetch_history(run: Run) -> Sequence[pb.HistoryStep]:
+    """In a task that is none of the run's, and neither are those that gRPC makes in it: they would take the numbers of the code's
+    own tasks, whose steps would then have other ids than are recorded."""
+
+    async def fetch() -> Sequence[pb.HistoryStep]:
+        return await run.port.fetch_history(run.task.history.next_after)
+
+    variables = copy_context()
+    variables.run(place.set, None)
+    return await variables.run(run.loop.create_task, fetch())
 
 
 def _arguments(run: Run) -> tuple[Any, ...]:

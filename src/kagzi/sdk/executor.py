@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 from ..core.limits import Settings
 from ..v1 import worker_pb2 as pb
@@ -11,12 +14,14 @@ from .ending import run_function, send_failure
 from .outside_sources import watch_sources
 from .ports import Answer, Execution, RunPort
 from .registry import Registry
+from .resuming import Resumption, drop
 from .retry import Retry
 from .runner import Run
 from .scopes import install_task_factory
 from .services import Services
 from .suspend import KEPT_RUNS_MAX, KEPT_S, KeptRuns
 from .threads import StepThreads
+from .workflow import Workflow
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -55,7 +60,7 @@ class Executor:
             parked=self._parked,
             build_id=build_id,
         )
-        self._active: set[Run | Refusal] = set()
+        self._active: set[Run | Refusal | Resumption] = set()
         self._kept: KeptRuns[Run] | None = None
         self._idle: list[asyncio.Future[None]] = []
 
@@ -68,12 +73,34 @@ class Executor:
             refusal.start()
             return refusal
         kept = self._kept_on(loop).take(task.run_id)
-        if kept is not None:
-            if kept.parking.can_resume(task):
-                self._active.add(kept)
-                kept.parking.resume(task, port)
-                return kept
-            _drop(kept)
+        if kept is None or kept.workflow is not workflow:
+            if kept is not None:
+                drop(kept)
+            return self._begin(task, port, workflow, loop)
+        resume = partial(self._resume, kept, task, port)
+        if not task.history.has_more or not kept.parking.is_claimed_next(task):
+            return resume(task.history.steps, loop.time())
+        resumption = Resumption(kept, task, port, resume=resume, closed=self._closed)
+        self._active.add(resumption)
+        resumption.start()
+        return resumption
+
+    def _resume(
+        self, kept: Run, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float
+    ) -> Run:
+        """Let the kept coroutine go on if it is where this history says the run is. Otherwise begin again."""
+        if kept.parking.is_claimed_next(task) and kept.parking.fits(steps):
+            self._active.add(kept)
+            kept.parking.resume(task, port, steps, accepted_at)
+            return kept
+        drop(kept)
+        run = self._begin(task, port, kept.workflow, kept.loop)
+        run.accepted_at = accepted_at
+        return run
+
+    def _begin(
+        self, task: pb.Task, port: RunPort, workflow: Workflow[Any, Any], loop: asyncio.AbstractEventLoop
+    ) -> Run:
         run = Run(task, port, workflow, self._services, loop)
         self._active.add(run)
         run.begin(_main)
@@ -83,7 +110,7 @@ class Executor:
         if self._kept is None:
             install_task_factory(loop)
             watch_sources(loop)
-            self._kept = KeptRuns(_drop, loop=loop, count_max=self._kept_runs_max, age_max_s=self._kept_s)
+            self._kept = KeptRuns(drop, loop=loop, count_max=self._kept_runs_max, age_max_s=self._kept_s)
         return self._kept
 
     def release_all(self, reason: str) -> None:
@@ -116,7 +143,7 @@ class Executor:
     def _parked(self, run: Run, wakes_in_s: float | None) -> None:
         self._kept_on(run.loop).keep(run.run_id, run, wakes_in_s=wakes_in_s)
 
-    def _closed(self, run: "Run | Refusal") -> None:
+    def _closed(self, run: "Run | Refusal | Resumption") -> None:
         self._active.discard(run)
         if not self._active:
             idle, self._idle = self._idle, []
@@ -130,13 +157,6 @@ class Executor:
 
 async def _main(run: Run) -> None:
     await run_function(run, Context(run))
-
-
-def _drop(run: Run) -> None:
-    run.unwind(_nothing)
-
-
-def _nothing() -> None: ...
 
 
 class Refusal:

@@ -15,7 +15,7 @@ from .ports import Answer, Executor, OnAnswer
 
 logger = logging.getLogger("kagzi.worker")
 
-FetchHistory = Callable[[str, common_pb2.Lease, int], Awaitable[Sequence[pb.HistoryStep]]]
+FetchHistory = Callable[[str, common_pb2.Lease, int, int], Awaitable[Sequence[pb.HistoryStep]]]
 
 # The run is no longer this worker's affair: held by another one, deleted, or past its deadline.
 _GONE = frozenset({common_pb2.ERROR_CODE_LEASE_LOST, common_pb2.ERROR_CODE_NOT_FOUND, common_pb2.ERROR_CODE_TIMEOUT})
@@ -40,9 +40,10 @@ class Port(OutPort):
         self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
         self._held = held
 
-    def fetch_history(self, after: int) -> Awaitable[Sequence[pb.HistoryStep]]:
+    def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
         counter, nonce = self.lease
-        return self._held.fetch_history(self.run_id, common_pb2.Lease(counter=counter, nonce=nonce), after)
+        lease = common_pb2.Lease(counter=counter, nonce=nonce)
+        return self._held.fetch_history(self.run_id, lease, after, known_seq)
 
     def lease_is_over(self) -> bool:
         return self._held.clock.is_over(self._accepted_at, self._asked_at)

@@ -13,16 +13,19 @@ from .connection import PATIENCE_S, Connection
 
 
 async def fetch_history(
-    connection: Connection, namespace: str, run_id: str, lease: common_pb2.Lease, after: int
+    connection: Connection, namespace: str, run_id: str, lease: common_pb2.Lease, after: int, *, known_seq: int = 0
 ) -> Sequence[pb.HistoryStep]:
-    """Everything begun after `after`. A broken stream goes on where it broke off. Raises LeaseLost, Unavailable."""
+    """Everything begun after `after`; results up to `known_seq` without output, error and details. A broken stream goes on where it
+    broke off. Raises LeaseLost, Unavailable."""
     time = asyncio.get_running_loop().time
     give_up_at = time() + PATIENCE_S
     backoff = Backoff(connection.dice)
     steps: list[pb.HistoryStep] = []
     while True:
         link = connection.link
-        request = pb.GetHistoryRequest(namespace_id=namespace, run_id=run_id, lease=lease, after=after)
+        request = pb.GetHistoryRequest(
+            namespace_id=namespace, run_id=run_id, lease=lease, after=after, known_seq=known_seq
+        )
         try:
             with link:
                 async for page in link.workers.GetHistory(request, timeout=PATIENCE_S, metadata=link.metadata):

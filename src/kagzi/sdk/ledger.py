@@ -112,6 +112,23 @@ def _is_binding(step: pb.HistoryStep) -> bool:
     return step.kind != RACE or not step.step_id.endswith(WITHDRAWN)
 
 
+def as_claimed(steps: Iterable[pb.HistoryStep], last_seq: int) -> bool:
+    """Open again what others ended after the claim, whose last number this is. Whether there was such a thing.
+
+    Pages are read one after the other: what came in between may be in a later one while something of a lower number, in an earlier
+    one, is not. The run asks for both, and gets them in order.
+    """
+    came = False
+    for step in steps:
+        if step.seq > last_seq and step.kind in (SIGNAL, CHILD) and step.status != ABANDONED:
+            came = True
+            step.seq = step.at_us = 0
+            step.status = pb.STEP_STATUS_RUNNING
+            step.ClearField("output")
+            step.ClearField("error")
+    return came
+
+
 def error_of(step: pb.HistoryStep) -> StepError | None:
     """The failure a step is recorded with; None if it completed."""
     if step.status == pb.STEP_STATUS_COMPLETED:

@@ -137,8 +137,8 @@ class Parking:
         run.interruption.raise_if_due()
         run.arrivals.ask_if_due()
 
-    def can_resume(self, task: pb.Task) -> bool:
-        """Whether the kept coroutine is where this claim's history says the run is."""
+    def is_claimed_next(self, task: pb.Task) -> bool:
+        """Whether nobody held the run since its coroutine was kept, and nothing has moved that."""
         run = self._run
         return (
             run.state is State.PARKED
@@ -146,24 +146,34 @@ class Parking:
             and run.main is not None
             and not run.main.done()
             and task.lease.counter == run.task.lease.counter + 1
-            and not task.history.has_more
-            and run.ledger.fits(task.history.steps)
         )
 
-    def resume(self, task: pb.Task, port: RunPort) -> None:
+    def known_seq(self) -> int:
+        """Every result up to this number is here, or was delivered."""
+        return min(self._run.ledger.known_seq, self._run.arrivals.known_seq())
+
+    def fits(self, steps: Iterable[pb.HistoryStep]) -> bool:
+        """Whether the kept coroutine is where this history says the run is, and waits for nothing that it is thought to know."""
+        run, known_seq = self._run, self.known_seq()
+        steps = list(steps)
+        return run.ledger.fits(steps) and not any(
+            0 < step.seq <= known_seq and step.step_id in run.waits.by_id for step in steps
+        )
+
+    def resume(self, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float) -> None:
+        """Go on with what is new in the history of this claim."""
         run = self._run
+        steps = list(steps)
         known_seq = run.ledger.known_seq
         run.task, run.port = task, port
-        run.accepted_at = run.loop.time()
+        run.accepted_at = accepted_at
         run.state = State.RUNNING
         run.lift_barrier()
         run.arrivals.take_in(
-            step
-            for step in task.history.steps
-            if step.seq > known_seq or (step.step_id in run.waits.by_id and step.seq)
+            step for step in steps if step.seq > known_seq or (step.step_id in run.waits.by_id and step.seq)
         )
         run.arrivals.synced(task.last_seq)
-        run.waits.follow(task.history.steps)
+        run.waits.follow(steps)
         if task.cancel_requested:
             run.cancel(task.cancel_reason)
         if task.pause_requested:

@@ -47,8 +47,9 @@ class RunPort(Protocol):
         """To be called when an operation leaves whose answer tells. What is answered is to be called if it was accepted."""
         ...
 
-    def fetch_history(self, after: int) -> Awaitable[Sequence[pb.HistoryStep]]:
-        """The rest of a history that did not fit into the task. Raises LeaseLost, Unavailable (after retries)."""
+    def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
+        """The rest of a history that did not fit into the task; results up to `known_seq` without output, error and details.
+        Raises LeaseLost, Unavailable (after retries)."""
         ...
 
     def close(self) -> None:

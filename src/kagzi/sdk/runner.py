@@ -260,6 +260,7 @@ class Run:
 
     def answered(self, step_id: str, future: "asyncio.Future[Any]", answer: Answer) -> None:
         self.in_flight -= 1
+        self.delivery.restarting.discard(step_id)
         detail = answer.detail
         if detail is not None:
             kind = detail.WhichOneof("kind")
@@ -336,7 +337,7 @@ class Run:
     # --- when it is quiet -----------------------------------------------------------------------------------------------
 
     def _on_quiet(self) -> None:
-        if self.state is not State.RUNNING:
+        if self.state is not State.RUNNING or self.delivery.restarting:
             return
         if self.delivery.deliver_next():
             self.quiet.start()

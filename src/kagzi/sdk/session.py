@@ -347,9 +347,11 @@ class Session:
         self._wake.set()
         self._heartbeat_timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
 
-    async def _fetch_history(self, run_id: str, lease: common_pb2.Lease, after: int) -> "list[pb.HistoryStep]":
-        steps = await fetch_history(self._connection, self._register.namespace_id, run_id, lease, after)
-        return list(steps)
+    async def _fetch_history(
+        self, run_id: str, lease: common_pb2.Lease, after: int, known_seq: int
+    ) -> "list[pb.HistoryStep]":
+        namespace = self._register.namespace_id
+        return list(await fetch_history(self._connection, namespace, run_id, lease, after, known_seq=known_seq))
 
 
 def _is_too_large(problem: KagziError) -> bool:

@@ -10,11 +10,13 @@ from typing import NamedTuple, TypeVar
 from .. import __version__
 from ..core.errors import Unavailable
 from ..engine import Engine
+from ..store.private_files import PRIVATE, database_files, make_private
 from ..store.protocol import Bus, Migrator, NullBus, Store
 from ..system import SystemClock, SystemDice, SystemIds
 from .admin_service import AdminService
 from .config import ServerConfig
 from .database import PostgresDatabase, mask
+from .descriptors import connection_limits
 from .file_lock import Endpoint, FileLock, lock_or_refuse
 from .gate import Gate
 from .grpc_listener import GrpcListener
@@ -22,6 +24,7 @@ from .health import Health, HealthService, health_descriptor
 from .incidents import Incidents
 from .info import ServerInfo
 from .listen import ListenAddress
+from .log_guard import guard_logs
 from .namespace_service import NamespaceService
 from .patience import Patience
 from .registration import SERVICES, handlers
@@ -35,7 +38,6 @@ Result = TypeVar("Result")
 _TURN_AWAY_S = 0.05  # calls already on their way are refused in words before the port closes
 _REACH_S = 5.0
 _REACH_AGAIN_S = 0.25
-_PRIVATE = 0o600
 
 
 class _Cellar(NamedTuple):
@@ -84,6 +86,7 @@ class Server:
         """Raises CannotStart (CannotConnect), SchemaMismatch, InvalidArgument; nothing is left behind then."""
         if self._stack is not None:
             return
+        guard_logs()
         self._config.refuse_unprotected()
         async with AsyncExitStack() as stack:
             await self._start(stack)
@@ -160,7 +163,9 @@ class Server:
             "kagzi.v1.NamespaceService": NamespaceService(engine),
             "grpc.health.v1.Health": HealthService(health, patience),
         }
-        listener = GrpcListener(handlers(gate, services, (*SERVICES, health_descriptor())))
+        listener = GrpcListener(
+            handlers(gate, services, (*SERVICES, health_descriptor())), max_connections=connection_limits().grpc
+        )
         start_http = self._bind_http(stack, info)
         stack.push_async_callback(self._stop_listening, listener, gate, engine, patience)
         self._address = await listener.start(self._config.listen)
@@ -172,7 +177,7 @@ class Server:
             return _nothing_to_start
         from .http_listener import HttpListener, Pages  # noqa: PLC0415  embedded servers need no web code
 
-        http = HttpListener(self._config.http)
+        http = HttpListener(self._config.http, max_connections=connection_limits().http)
         stack.push_async_callback(http.stop)
         info.http_url = http.url
 
@@ -210,7 +215,7 @@ class Server:
             return _Cellar(SqliteStore(":memory:", dice=self._dice), NullBus(), None, None)
         lock = self._lock or lock_or_refuse(database.path)
         stack.callback(lock.release)
-        _make_private(database.path)
+        _make_private(database.path, lock)
         path = str(database.path)
         return _Cellar(SqliteStore(path, dice=self._dice), NullBus(), SqliteMigrator(path), lock)
 
@@ -247,9 +252,10 @@ async def _nothing_to_start(engine: Engine, health: Health) -> None:
     return
 
 
-def _make_private(path: Path) -> None:
-    """What runs keep may be secret: the file is its owner's only. SQLite gives its companions the same mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE))
+def _make_private(path: Path, lock: FileLock) -> None:
+    """The file is its owner's only, and what leads to it. SQLite gives companions that it makes the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+    make_private((*database_files(path), *lock.files))
 
 
 def _started(value: Result | None) -> Result:

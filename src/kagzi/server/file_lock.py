@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..store.private_files import PRIVATE
 from .startup import CannotStart
 
 _NETWORK_FILE_SYSTEMS = frozenset(
@@ -29,7 +30,6 @@ _NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 _MOUNTS = Path("/proc/mounts")
-_PRIVATE = 0o600
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -52,11 +52,15 @@ class FileLock:
     def held(self) -> bool:
         return self._descriptor is not None
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        return self._path, self._endpoint_path
+
     def acquire(self) -> bool:
         """Whether the lock is now ours. Raises OSError if the directory is not there or not writable."""
         if self._descriptor is not None:
             return True
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -75,8 +79,9 @@ class FileLock:
     def publish(self, endpoint: Endpoint) -> None:
         """Tell others where to connect. Complete or not there: written aside, then renamed."""
         aside = self._endpoint_path.with_name(f"{self._endpoint_path.name}.{os.getpid()}")
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _PRIVATE)
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
         try:
+            os.fchmod(descriptor, PRIVATE)  # if it was there
             os.write(descriptor, msgspec.json.encode(endpoint))
         finally:
             os.close(descriptor)

@@ -17,43 +17,18 @@ from ..core.seams import Ids
 from ..wire.common import read_namespace
 from ..wire.status import to_status
 from .answers import Answers
+from .budgets import Budget, Budgets, FirstMessages, Opened, namespace_of
 from .incidents import Incidents
 
 PROOF_HEADER = "kagzi-secret"
 _NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
 RETRY_HINT = "Try again."
+_STOPPING = f"the server is stopping. {RETRY_HINT}"
 
 Request = TypeVar("Request", bound=Message)
 Admit: TypeAlias = Callable[[str], Awaitable[None]]
 """Raises NotFound for a namespace that is being deleted."""
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-
-
-class Budget:
-    """How many calls of a kind are served at once. Streams and long polls have their own: they must not starve the rest."""
-
-    def __init__(self, name: str, limit: int) -> None:
-        self.name = name
-        self.limit = limit
-        self._used = 0
-
-    def __enter__(self) -> None:
-        if self._used >= self.limit:
-            raise ResourceExhausted(
-                f"this server serves {self.limit} {self.name} at once and all are in use. {RETRY_HINT}",
-                metadata=limit_reached(self.name.replace(" ", "_"), self.limit),
-            )
-        self._used += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._used -= 1
-
-
-class Budgets:
-    def __init__(self) -> None:
-        self.calls = Budget("calls", 4_096)
-        self.polls = Budget("long polls", 16_384)
-        self.streams = Budget("streams", 16_384)
 
 
 class UnaryMethod(Protocol):
@@ -75,11 +50,13 @@ class Gate:
         self._admit_namespace = admit
         self._open = True
         self.budgets = Budgets()
+        self._first_messages = FirstMessages(limits.SILENT_STREAMS)
         self.answers = Answers(limits.ANSWERS_BYTES, limits.ANSWERS_NAMESPACE_BYTES, limits.ANSWERS_KEPT_BYTES)
         self.exports = Answers(limits.EXPORTS_BYTES, limits.EXPORTS_NAMESPACE_BYTES)
 
     def close(self) -> None:
         self._open = False
+        self._first_messages.close(ServerUnavailable(_STOPPING))
 
     def unary(
         self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
@@ -91,8 +68,8 @@ class Gate:
         async def handle(data: bytes, context: Context) -> bytes:
             try:
                 self._admit(context)
-                with budget:
-                    request = read_message(data, request_type)
+                request = read_message(data, request_type)
+                with budget.use(namespace_of(request)):
                     if admit is not None:
                         await admit(read_namespace(cast("Any", request).namespace_id))
                     answer = await method(request, context)
@@ -130,16 +107,20 @@ class Gate:
                 room.use(found.ByteSize())
                 await context.write(found.SerializeToString())
 
-        return self.stream(name, answer, budget)
+        return self.stream(name, answer, request_type, budget)
 
-    def stream(self, name: str, method: StreamMethod, budget: Budget) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """The handler of a call with many requests, or many answers."""
+    def stream(
+        self, name: str, method: StreamMethod, request_type: type[Message], budget: Budget
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with many requests, or many answers. Its first message says whose it is: until then it is one of
+        the silent ones, which are few, and from then on one of its namespace."""
 
         async def handle(_: object, context: Context) -> None:
             try:
                 self._admit(context)
-                with budget:
-                    await method(context)
+                first = await self._first_messages.read(context)
+                with budget.use(_namespace_in(first, request_type)):
+                    await method(cast("Context", Opened(context, first)))
             except grpc.aio.AbortError:
                 raise
             except Exception as error:  # noqa: BLE001  as above
@@ -150,7 +131,7 @@ class Gate:
 
     def _admit(self, context: Context) -> None:
         if not self._open:
-            raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
+            raise ServerUnavailable(_STOPPING)
         if self._secret:
             given = dict(context.invocation_metadata() or ()).get(PROOF_HEADER, "")
             if not hmac.compare_digest(str(given).encode(), self._secret.encode()):
@@ -177,6 +158,13 @@ def read_message(data: object, request_type: type[Request]) -> Request:
         return request_type.FromString(data)
     except DecodeError:
         raise InvalidArgument(f"the message is no {request_type.DESCRIPTOR.full_name}.") from None
+
+
+def _namespace_in(data: object, request_type: type[Message]) -> str:
+    """Whose a stream is. One that ended before it began, or begins with no message, is refused by who serves it."""
+    if not isinstance(data, bytes):
+        return ""
+    return namespace_of(read_message(data, request_type))
 
 
 def _is_gone(error: Exception) -> bool:

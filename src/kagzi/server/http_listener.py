@@ -18,6 +18,7 @@ from ..core.records import DEFAULT_NAMESPACE, RunFilter
 from ..engine import Engine, PageAsk
 from .health import Health
 from .html import about_page, run_page, sorry_page
+from .http_protocol import limited
 from .incidents import Incidents
 from .info import ServerInfo
 from .listen import ListenAddress, bind
@@ -145,7 +146,8 @@ class _Uvicorn(uvicorn.Server):
 class HttpListener:
     """Bound when made, so that its URL is known before anything is served."""
 
-    def __init__(self, address: ListenAddress) -> None:
+    def __init__(self, address: ListenAddress, *, max_connections: int) -> None:
+        self._max_connections = max_connections
         self._socket = bind(address, field="http")
         self.address = ListenAddress(address.host, self._socket.getsockname()[1])
         self.url = f"http://{self.address}"
@@ -164,6 +166,8 @@ class HttpListener:
         guarded = Guard(app, local_only=self.address.is_local)
         config = uvicorn.Config(
             guarded,
+            http=limited(self._max_connections),
+            ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,

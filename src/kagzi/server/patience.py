@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from ..core import limits
+
 Result = TypeVar("Result")
 
 # Kept of a caller's deadline for the way back: an answer that comes late is an answer lost, and with a poll, a claimed run.
@@ -27,8 +29,9 @@ class Patience:
         await self._over.wait()
 
     async def poll(self, ask: Callable[[int], Awaitable[Result]], *, wait_ms: int, remaining_s: float | None) -> Result:
-        """`ask(wait_ms)`, asked to wait less if the caller will; when patience ends it is asked again, to answer at once."""
-        if remaining_s is not None:
+        """`ask(wait_ms)`, asked to wait less if the caller will; when patience ends it is asked again, to answer at once.
+        A wait that is out of range is passed on as it is, to be refused."""
+        if remaining_s is not None and 0 <= wait_ms <= limits.POLL_WAIT_MS:
             wait_ms = max(min(wait_ms, int(remaining_s * 1_000) - MARGIN_MS), 0)
         if wait_ms == 0 or self.over:
             return await ask(0)

@@ -7,6 +7,7 @@ import sys
 from ..core.errors import InvalidArgument, KagziError, SchemaMismatch
 from .app import Server
 from .config import ServerConfig
+from .descriptors import raise_soft_limit
 from .startup import EXIT_FAILED, EXIT_REFUSED, CannotStart
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -19,6 +20,7 @@ SWITCH_INTERVAL_S = 0.0005
 async def run_server(config: ServerConfig) -> int:
     """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Answers the exit code."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    raise_soft_limit()
     server = Server(config)
     with _Signals() as signals:
         try:

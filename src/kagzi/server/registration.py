@@ -13,7 +13,8 @@ from google.protobuf.message_factory import GetMessageClass
 from ..core.errors import Unimplemented
 from ..v1 import admin_pb2, key_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from ..v1.common_pb2 import PageInfo
-from .gate import Budget, Context, Gate
+from .budgets import Budget
+from .gate import Context, Gate
 from .unimplemented import sentence
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -55,7 +56,12 @@ def _handler(gate: Gate, method: MethodDescriptor, service: object | None) -> "g
     path = path_of(method)
     implementation = getattr(service, method.name, None)
     if method.client_streaming or method.server_streaming:
-        return gate.stream(path, implementation or partial(_unimplemented_stream, path), gate.budgets.streams)
+        return gate.stream(
+            path,
+            implementation or partial(_unimplemented_stream, path),
+            GetMessageClass(method.input_type),
+            gate.budgets.streams,
+        )
     answer = implementation or partial(_unimplemented, path)
     handle = gate.read if reads_much(method) else gate.unary
     return handle(path, answer, GetMessageClass(method.input_type), _budget(gate, path))

@@ -223,7 +223,7 @@ class WorkerService:
         run, lease, after = read_run_key(request), read_lease_of(request), request.after
         while True:
             async with self._answers.reserve(run.namespace) as room:
-                page = await self._tasks.history(run, lease, after)
+                page = await self._tasks.history(run, lease, after, request.known_seq)
                 letter = write_history_page(page) or pb.HistoryPage()
                 room.use(letter.ByteSize())
                 await context.write(letter.SerializeToString())

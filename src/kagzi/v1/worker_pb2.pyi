@@ -427,16 +427,18 @@ class HistoryStep(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., kind: _Optional[_Union[StepKind, str]] = ..., status: _Optional[_Union[StepStatus, str]] = ..., attempt: _Optional[int] = ..., begun_seq: _Optional[int] = ..., seq: _Optional[int] = ..., at_us: _Optional[int] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., retry_at_us: _Optional[int] = ..., wake_at_us: _Optional[int] = ..., child_run_id: _Optional[str] = ..., details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class GetHistoryRequest(_message.Message):
-    __slots__ = ("namespace_id", "run_id", "lease", "after")
+    __slots__ = ("namespace_id", "run_id", "lease", "after", "known_seq")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SEQ_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     run_id: str
     lease: _common_pb2.Lease
     after: int
-    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., after: _Optional[int] = ...) -> None: ...
+    known_seq: int
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., after: _Optional[int] = ..., known_seq: _Optional[int] = ...) -> None: ...
 
 class BeginStepRequest(_message.Message):
     __slots__ = ("run_id", "step_name", "kind", "input", "retry_policy", "namespace_id", "lease", "step_id", "attempt", "timeout_ms", "parent_step_id", "parallel_group_id")

@@ -9,6 +9,7 @@ from ..core.errors import InvalidArgument
 from ..core.outcomes import Existing, Started
 from ..core.records import NO_LABELS, RunEnd, RunFilter, RunKey, RunRecord
 from ..core.states import RunStatus
+from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp
 from ..v1 import common_pb2
 from ..v1 import workflow_pb2 as pb
@@ -81,6 +82,10 @@ def read_child_start(letter: pb.StartWorkflowRequest, namespace: str, now: Times
     request = read_start(letter, batch_namespace=namespace)
     if request.start_at is not None and request.delay_us is not None:
         raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
+    # Before they are counted from now: of the sum nobody could say which of them was out of range.
+    check_time(request.start_at, "start_at")
+    check_duration(request.delay_us, "delay")
+    check_duration(request.timeout_us, "timeout", least_us=1)
     return StartRun(
         run=RunKey(namespace, ""),
         workflow_id=request.workflow_id,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,39 @@ async def goes_on(ctx: Context, left: int) -> int:
     return value
 
 
-ALL = [waits, adds_up, buys, counts_down, too_slow, gated, goes_on]
+@workflow
+async def pays_with_help(ctx: Context, n: int) -> int:
+    helper = await ctx.start_child(waits, n, id="helper")
+    price = await ctx.step("price").run(lambda: n)
+    paid = await ctx.step("pay", retry=Retry.none()).run(fragile, price)
+    return paid + await helper.result()
+
+
+@workflow
+async def pays_beside_help(ctx: Context, n: int) -> list[list[str]]:
+    """Notes in which order its tasks go on."""
+    order: list[str] = []
+
+    async def helps() -> int:
+        helper = await ctx.start_child(waits, n, id="helper")
+        order.append("helper")
+        order.append(await ctx.step("c").run(lambda: "c"))
+        return await helper.result()
+
+    async def works() -> None:
+        order.append(await ctx.step("a").run(lambda: "a"))
+        order.append(await ctx.step("b").run(lambda: "b"))
+
+    helping = asyncio.ensure_future(helps())
+    await works()
+    recorded = await ctx.step("order").run(lambda: list(order))
+    seen = list(order)
+    await ctx.step("pay", retry=Retry.none()).run(fragile, n)
+    await helping
+    return [recorded, seen]
+
+
+ALL = [waits, adds_up, buys, counts_down, too_slow, gated, goes_on, pays_with_help, pays_beside_help]
 
 
 @pytest.fixture
@@ -208,6 +241,34 @@ async def test_retry_and_fork(client: Kagzi, monkeypatch: pytest.MonkeyPatch) ->
     assert [step.id for step in await forked.steps()] == ["price", "pay"]
     with pytest.raises((PreconditionFailed, InvalidArgument, NotFound)):
         await run.fork(from_step="no-such-step")
+
+
+@pytest.mark.parametrize("parent", [pays_with_help, pays_beside_help], ids=lambda parent: parent.name)
+async def test_a_retry_starts_the_child_again_that_was_cancelled_with_its_parent(
+    client: Kagzi, monkeypatch: pytest.MonkeyPatch, parent: Any
+) -> None:
+    """The child was begun before what is kept: the code meets it there, and does not diverge."""
+    run = await client.start(parent, 3)
+    with pytest.raises(RunError, match="out of order"):
+        await run.result(timeout="20s")
+    helper = client.get("helper", waits)
+    with pytest.raises(RunError) as cancelled:
+        await helper.result(timeout="20s")
+    assert cancelled.value.kind is ErrorKind.CANCELLED
+    monkeypatch.setitem(globals(), "broken", False)
+    await run.retry()
+    async with asyncio.timeout(WAIT_S):
+        while (info := await run.info()).status is not RunStatus.SLEEPING:
+            assert info.status is not RunStatus.PAUSED, info.problem
+            await asyncio.sleep(0.01)
+    await client.signal("helper", go, 4)
+    result = await run.result(timeout="20s")
+    if parent is pays_with_help:
+        assert result == 6 + 7
+    else:
+        recorded, seen = result
+        assert recorded == seen
+    assert len([step for step in await run.steps() if step.kind == "child"]) == 1
 
 
 async def test_a_result_follows_a_run_that_was_continued(client: Kagzi) -> None:

@@ -7,7 +7,7 @@ a test skips with `advance`.
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -78,10 +78,18 @@ class FakePort:
     def ask_about_lease(self) -> Callable[[], None]:
         return partial(setattr, self, "asked_at", self._server.monotonic())
 
-    async def fetch_history(self, after: int) -> Sequence[pb.HistoryStep]:
+    async def fetch_history(self, after: int, known_seq: int = 0) -> Sequence[pb.HistoryStep]:
         await asyncio.sleep(0)
+        await self._server.fetching(self)
         steps = sorted(self.run.steps.values(), key=lambda step: step.begun_seq)
-        return [write_history_step(step) for step in steps if step.begun_seq > after]
+        self._server.fetches.append((after, known_seq))
+        return [
+            write_history_step(
+                _replace(step, output=None, error=None, details=None) if 0 < step.seq <= known_seq else step
+            )
+            for step in steps
+            if step.begun_seq > after
+        ]
 
     def close(self) -> None:
         self.closed.set()
@@ -163,6 +171,8 @@ class FakeServer(Operations):
         self.executor = self.new_executor()
         self.runs: list[FakeRun] = []
         self.messages = 0
+        self.fetches: list[tuple[int, int]] = []  # of histories: after which number, and what was known
+        self.fetching: Callable[[FakePort], Awaitable[None]] = _at_once
         self.clock: LeaseClock | None = None  # None: leases never end by themselves
         self.broken: list[Exception] = []  # rules that a worker broke
         self.refuse: Callable[[Any], ErrorDetail | None] = lambda command: None
@@ -318,6 +328,9 @@ class FakeServer(Operations):
             return self._apply(port.run, operation)
         finally:
             self._frozen_at = None
+
+
+async def _at_once(_: FakePort) -> None: ...
 
 
 def refused(code: ErrorCode, message: str = "no") -> ErrorDetail:

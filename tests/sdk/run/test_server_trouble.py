@@ -155,5 +155,5 @@ async def leave_half(server: FakeServer) -> None:
     await port.closed.wait()
 
 
-async def cannot_fetch(port: FakePort, after: int) -> list[object]:
+async def cannot_fetch(port: FakePort, after: int, known_seq: int = 0) -> list[object]:
     raise InternalError(PROBLEM)

@@ -78,7 +78,9 @@ async def check_waits(store: Store, run: RunRecord, steps: list[StepRecord]) -> 
         return
     open_steps = [step for step in steps if step.status in OPEN_STEP]
     for step in open_steps:
-        if step.kind == StepKind.CHILD:
+        if step.kind == StepKind.CHILD and step.child_run_id is None:
+            assert run.status != RunStatus.SLEEPING, f"{run.run} waits for a child that is yet to be started: {step}"
+        elif step.kind == StepKind.CHILD:
             child = await last_of_chain(store, run.run.namespace, step.child_run_id)
             assert not child.status.ended, f"{run.run} waits for a child that has ended: {child}"
     if run.blocked_by is not None:

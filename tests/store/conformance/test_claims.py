@@ -15,6 +15,7 @@ from .verbs import (
     LEASE_US,
     STEADY,
     Cellar,
+    beat,
     begin,
     by_id,
     complete,
@@ -272,6 +273,36 @@ async def test_a_history_of_many_small_steps_is_whole(cellar: Cellar) -> None:
         assert page is not None
         steps.extend(page.steps)
     assert [step.step_id for step in steps] == names
+
+
+async def test_what_is_known_of_a_history_comes_without_payloads(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    large = "x" * (limits.HISTORY_PAGE_BYTES + 1)
+    known = [await cellar.done(holding, f"known-{n}", large) for n in range(4)]
+    await cellar.write(begin(holding, "failed", retry=NO_RETRY), fail(holding, "failed"))
+    new = await cellar.done(holding, "new", "small")
+    await cellar.write(begin(holding, "open"), beat(holding, "open", "half"))
+
+    page = await cellar.store.history(holding.run, holding.lease, 0, new.seq - 1)
+    assert page is not None
+    assert not page.has_more, "a page is as full as what it holds is large"
+    steps = by_id(page.steps)
+    assert [steps[f"known-{n}"].seq for n in range(4)] == [recorded.seq for recorded in known]
+    for step_id in (*(f"known-{n}" for n in range(4)), "failed"):
+        step = steps[step_id]
+        assert (step.output, step.error, step.details) == (None, None, None)
+        assert step.seq
+        assert step.at
+    assert steps["failed"].status is StepStatus.FAILED
+    assert steps["new"].output == payload("small")
+    assert steps["open"].details == payload("half"), "what has no result is never known"
+
+    after = await cellar.store.history(holding.run, holding.lease, steps["known-2"].begun_seq, new.seq - 1)
+    assert after is not None
+    assert [step.step_id for step in after.steps] == ["known-3", "failed", "new", "open"]
+    all_known = await cellar.store.history(holding.run, holding.lease, 0, (1 << 63) - 1)
+    assert all_known is not None
+    assert by_id(all_known.steps)["new"].output is None
 
 
 async def test_history_is_for_the_holder_only(cellar: Cellar) -> None:

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from kagzi.store.protocol import WorkerBeat
+from kagzi.core.limits import LOOK_TYPES
+from kagzi.store.protocol import TypeKey, WorkerBeat
 
 from .verbs import CLEANUP_US, DAY_US, LEASE_US, Cellar, complete_run, hand_back
 
@@ -71,3 +72,20 @@ async def test_types_with_runs_to_claim(cellar: Cellar, count: int) -> None:
     assert sorted((await cellar.look()).pending) == [("default", "b"), ("other", "a")]
     await cellar.claim(workflow_type="b")
     assert (await cellar.look()).pending == (("other", "a"),)
+
+
+async def test_no_type_waits_behind_others_for_ever(cellar: Cellar) -> None:
+    """A look tells so many types; the next one goes on behind them, and the one after the last begins anew."""
+    types = [TypeKey(f"tenant-{number % 3}", f"type-{number}") for number in range(LOOK_TYPES + LOOK_TYPES // 2)]
+    commands = [cellar.start_command(namespace=key.namespace, workflow_type=key.workflow_type) for key in types]
+    for begin in range(0, len(commands), 500):
+        await cellar.write(*commands[begin : begin + 500])
+    first = (await cellar.look()).pending
+    assert len(first) == LOOK_TYPES
+    second = (await cellar.look(after=first[-1])).pending
+    assert len(second) == len(types) - LOOK_TYPES
+    assert {*first, *second} == {*types}
+    assert (await cellar.look(after=second[-1])).pending == ()
+    before = cellar.store.statements
+    await cellar.look(after=first[-1])
+    assert cellar.store.statements - before == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from kagzi.core.errors import ErrorCode, ErrorDetail
-from kagzi.core.outcomes import Begun, Existing, Known, Parked, RunClosed, Started
+from kagzi.core.outcomes import Begun, ChildStarted, Existing, Known, Parked, RunClosed, Started
 from kagzi.core.records import Held, RunKey, StepAttempt
 from kagzi.core.retry import NO_RETRY
 from kagzi.core.states import RunStatus, StepStatus
@@ -300,3 +300,81 @@ async def test_the_children_of_a_source_are_referred_to_and_not_copied(cellar: C
     await cellar.do(complete_run(held(claimed)))
     await cellar.cascade()
     assert (await cellar.run(child)).status == (S.COMPLETED if how == "completed" else S.FAILED)
+
+
+async def begun_again(cellar: Cellar, last: Held, child: RunKey) -> None:
+    """The step of the child is begun, in its place, and has none; a start makes another, once, whose end it hears of."""
+    claimed = await cellar.claim_one()
+    steps = by_id(claimed.history.steps)
+    assert [step.step_id for step in claimed.history.steps][:2] == ["child", "a"]
+    assert (steps["child"].status, steps["child"].seq, steps["child"].child_run_id) == (StepStatus.RUNNING, 0, None)
+    assert (steps["a"].output, steps["child"].begun_seq < steps["a"].begun_seq) == (payload("1"), True)
+    new = held(claimed)
+    command = cellar.child_command(new)
+    started = the(ChildStarted, await cellar.do(command))
+    assert started.created
+    assert started.seq == steps["child"].begun_seq
+    assert started.child_run_id != child.run_id
+    again = the(ChildStarted, await cellar.do(command))
+    assert (again.created, again.child_run_id, again.seq) == (False, started.child_run_id, started.seq)
+    await cellar.do(complete_run(await cellar.hold(RunKey("default", started.child_run_id)), "at last"))
+    step = (await cellar.steps(last.run))["child"]
+    assert (step.output, step.child_run_id) == (payload("at last"), started.child_run_id)
+    await cellar.do(complete_run(new))
+    await cellar.cascade()
+    assert len(await cellar.runs(workflow_types=("child",))) == 2
+
+
+@pytest.mark.parametrize("reason", [CHARGE_FAILED, BOOM], ids=["of a step", "of the function"])
+async def test_a_child_that_was_cancelled_with_its_parent_is_started_again_in_its_place(
+    cellar: Cellar, reason: ErrorDetail
+) -> None:
+    last = await cellar.running()
+    child = await cellar.child(last)
+    await cellar.done(last, "a", "1")
+    await cellar.write(begin(last, "charge", retry=NO_RETRY), fail(last, "charge"))
+    await cellar.do(fail_run(last, reason))
+    await cellar.cascade()
+    assert (await cellar.run(child)).status == S.CANCELLED
+    the(Changed, await cellar.retry(last.run))
+    await begun_again(cellar, last, child)
+
+
+async def test_a_child_that_failed_its_parent_is_started_again_in_its_place(cellar: Cellar) -> None:
+    last = await cellar.running()
+    child = await cellar.child(last)
+    await cellar.done(last, "a", "1")
+    await cellar.do(fail_run(await cellar.hold(child)))
+    await cellar.do(fail_run(last, ErrorDetail(message="no", subject="child", subject_id=child.run_id)))
+    the(Changed, await cellar.retry(last.run))
+    await begun_again(cellar, last, child)
+    step = (await cellar.steps(last.run))["child"]
+    (earlier,) = step.attempts
+    assert (step.attempt, earlier.attempt, earlier.error.subject_id) == (2, 1, child.run_id)
+
+
+async def test_a_child_begun_after_the_step_that_failed_is_forgotten(cellar: Cellar) -> None:
+    last = await cellar.running()
+    await cellar.done(last, "a", "1")
+    await cellar.write(begin(last, "charge", retry=NO_RETRY), fail(last, "charge"))
+    await cellar.child(last)
+    await cellar.do(fail_run(last, CHARGE_FAILED))
+    await cellar.cascade()
+    the(Changed, await cellar.retry(last.run))
+    claimed = await cellar.claim_one()
+    assert "child" not in by_id(claimed.history.steps)
+    assert the(ChildStarted, await cellar.do(cellar.child_command(held(claimed)))).created
+
+
+async def test_a_fork_of_a_run_whose_child_is_to_be_started_again_starts_its_own(cellar: Cellar) -> None:
+    last = await cellar.running()
+    await cellar.child(last)
+    await cellar.done(last, "a", "1")
+    await cellar.done(last, "b", "2")
+    await cellar.do(fail_run(last))
+    await cellar.cascade()
+    the(Changed, await cellar.retry(last.run))
+    run = await forked(cellar, last.run, "b")
+    new = await cellar.hold(run)
+    assert (await cellar.steps(run))["child"].child_run_id is None
+    assert the(ChildStarted, await cellar.do(cellar.child_command(new))).created

@@ -426,8 +426,8 @@ class Cellar:
     async def renew(self, *holding: Held, until: Timestamp | None = None) -> Renewal:
         return await self.store.renew(holding, self.now, until or self.now + LEASE_US)
 
-    async def look(self) -> Horizon:
-        return await self.store.look((), self.now)
+    async def look(self, after: TypeKey | None = None) -> Horizon:
+        return await self.store.look((), self.now, after)
 
     async def cancel(self, run: RunKey, reason: str = "no longer wanted") -> Cancelled | None:
         return await self.store.cancel_run(run, reason, self.now, self.now + CLEANUP_US)

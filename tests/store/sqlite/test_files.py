@@ -36,6 +36,55 @@ async def test_a_file_is_made_for_its_owner_only(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_a_file_that_others_could_read_is_its_owners_only_once_it_was_opened(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With its companions, which are there while somebody else has it open, or was killed."""
+    path = tmp_path / "kagzi.db"
+    await SqliteMigrator(str(path)).migrate()
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE something (number INTEGER)")
+    other.commit()
+    assert set(modes(tmp_path)) == {"kagzi.db", "kagzi.db-wal", "kagzi.db-shm"}
+    for name in modes(tmp_path):
+        (tmp_path / name).chmod(0o644)
+    store = store_at(path)
+    await store.open()
+    assert set(modes(tmp_path).values()) == {0o600}
+    assert caplog.text.count("was open to other users (mode 0644)") == 3
+    await store.close()
+    other.close()
+    caplog.clear()
+    await store.open()
+    await store.close()
+    assert caplog.text == ""
+
+
+async def test_migrating_closes_a_file_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "kagzi.db"
+    path.touch(0o666)
+    path.chmod(0o666)
+    await SqliteMigrator(str(path)).migrate()
+    assert modes(tmp_path) == {"kagzi.db": 0o600}
+
+
+async def test_a_file_that_stays_open_to_others_is_complained_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kagzi.db"
+    await SqliteMigrator(str(path)).migrate()
+    path.chmod(0o644)
+    monkeypatch.setattr("kagzi.store.private_files.os.geteuid", lambda: path.stat().st_uid + 1)
+    store = store_at(path)
+    await store.open()
+    await store.close()
+    assert modes(tmp_path) == {"kagzi.db": 0o644}
+    (told,) = {record.getMessage() for record in caplog.records if record.levelname == "ERROR"}
+    assert f"{path} is OPEN TO OTHER USERS" in told
+    assert f"chmod go= {path}" in told
+
+
 async def test_status_makes_no_file(tmp_path: Path) -> None:
     status = await SqliteMigrator(str(tmp_path / "kagzi.db")).status()
     assert (status.current, status.latest, status.pending) == (0, LATEST, NAMES)

@@ -259,7 +259,7 @@ def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[Cl
     return claimed
 
 
-async def history(session: Session, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
+async def history(session: Session, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
     rows = await session.read(
         "next_page",
         run.namespace,
@@ -270,6 +270,7 @@ async def history(session: Session, run: RunKey, lease: Lease, after: int) -> Hi
         _STEP_OVERHEAD_BYTES,
         HISTORY_PAGE_BYTES,
         _PAGE_MAX_STEPS,
+        known_seq,
     )
     if not rows:
         return None

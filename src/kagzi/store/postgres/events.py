@@ -23,7 +23,7 @@ from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ...core.times import Timestamp
 from .fence import refusal_of
 from .state import Kin, Relative, RunState, StepState
-from .step_rules import current_attempt, may_not_begin, new_result, new_step
+from .step_rules import current_attempt, end_step, may_not_begin, new_result, new_step
 
 _encode = msgspec.json.Encoder().encode
 
@@ -71,6 +71,8 @@ def start_child(run: RunState, command: StartChild, now: Timestamp, dice: Dice) 
         return other_kind(step.step_id, step.kind, KindCode.CHILD)
     if step.child_run_id is None and step.error is not None:
         return StepFailed(step.seq, step.finished_at or 0, step.attempt, step.error)
+    if step.child_run_id is None and not step.has_result:
+        return _first_start(run, kin, command, now)
     known = kin.recorded.get((run.run.run_id, command.step_id))
     if known is None:  # removed since it ended: its result is in the step
         return Known(step.as_history())
@@ -80,6 +82,7 @@ def start_child(run: RunState, command: StartChild, now: Timestamp, dice: Dice) 
 
 
 def _first_start(run: RunState, kin: Kin, command: StartChild, now: Timestamp) -> Outcome:
+    """Or another one: the step was begun, and a retry of the run took its child away."""
     if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     start = command.start
@@ -89,11 +92,10 @@ def _first_start(run: RunState, kin: Kin, command: StartChild, now: Timestamp) -
     if found is None:
         found = kin.active.get(start.workflow_id)
         if found is not None and (error := _conflict(run, command, found)) is not None:
-            step = new_result(run, command, now, KindCode.CHILD)
-            step.status, step.error = StepCode.FAILED, error
+            step = _failed_start(run, command, now, error)
             return StepFailed(step.seq, now, step.attempt, error)
     if found is not None:
-        step = new_step(run, command, now, KindCode.CHILD)
+        step = _waiting_step(run, command, now)
         step.child_run_id = found.run_id
         kin.links.append((found.run_id, run.run.run_id, command.step_id, run.run.namespace))
         kin.recorded[run.run.run_id, command.step_id] = found
@@ -101,13 +103,34 @@ def _first_start(run: RunState, kin: Kin, command: StartChild, now: Timestamp) -
     if refused := kin.refuse_start(start, now):
         return refused
     status = _status_of(command, now)
-    step = new_step(run, command, now, KindCode.CHILD)
+    step = _waiting_step(run, command, now)
     step.child_run_id = start.run.run_id
     run.has_children = True
     kin.born.append(command)
     child = Relative(start.run.run_id, start.workflow_type, status)
     kin.active[start.workflow_id] = kin.recorded[run.run.run_id, command.step_id] = child
     return ChildStarted(step.begun_seq, now, start.run.run_id, created=True, status=RUN_STATUS_OF_CODE[status])
+
+
+def _waiting_step(run: RunState, command: StartChild, now: Timestamp) -> StepState:
+    """The step of a child that is there. One that was begun before keeps its number: replay meets it in its place."""
+    step = run.steps.get(command.step_id)
+    if step is None:
+        return new_step(run, command, now, KindCode.CHILD)
+    run.next_seq()
+    step.lease, step.worker_id, step.started_at, step.changed = command.lease, run.worker_id, now, True
+    return step
+
+
+def _failed_start(run: RunState, command: StartChild, now: Timestamp, error: ErrorDetail) -> StepState:
+    step = run.steps.get(command.step_id)
+    if step is None:
+        step = new_result(run, command, now, KindCode.CHILD)
+        step.status = StepCode.FAILED
+    else:
+        end_step(run, step, command, now, StepCode.FAILED)
+    step.error = error
+    return step
 
 
 def _status_of(command: StartChild, now: Timestamp) -> int:

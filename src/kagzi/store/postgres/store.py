@@ -127,9 +127,9 @@ class PostgresStore(
         async with self._duty.use(confirm=False) as session:
             return await self._claims.claim(session, wants, nonce, now, until)
 
-    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
+    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
         async with self._readers.use(confirm=False) as session:
-            return await claims.history(session, run, lease, after)
+            return await claims.history(session, run, lease, after, known_seq)
 
     async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
         async with self._duty.use(confirm=False) as session:
@@ -151,9 +151,9 @@ class PostgresStore(
         async with self._duty.use(confirm=False) as session:
             return await timers.fire(session, now, end_leases=end_leases, limit=limit, claim_cap=claim_cap)
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
         async with self._duty.use(confirm=False) as session:
-            return await timers.look(session, beats)
+            return await timers.look(session, beats, after)
 
     # --- runs -----------------------------------------------------------------------------------------------------------
 

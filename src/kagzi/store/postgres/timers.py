@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.limits import LOOK_TYPES
 from ...core.records import Held, Lease, RunEnd, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp, to_datetime
@@ -12,6 +13,7 @@ from .connections import Row, Session
 from .kinship import End, tell_parents
 from .rows import write_error
 
+_BEFORE_ALL_TYPES = TypeKey("", "")
 _ENDED = (RunCode.FAILED, RunCode.CANCELLED)
 
 
@@ -99,7 +101,8 @@ def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
     return None
 
 
-async def look(session: Session, beats: Sequence[WorkerBeat]) -> Horizon:
+async def look(session: Session, beats: Sequence[WorkerBeat], after: TypeKey | None) -> Horizon:
+    namespace, workflow_type = after or _BEFORE_ALL_TYPES
     [row] = await session.write(
         "look",
         [beat.worker_id for beat in beats],
@@ -108,6 +111,9 @@ async def look(session: Session, beats: Sequence[WorkerBeat]) -> Horizon:
         [beat.failed_delta for beat in beats],
         [beat.at for beat in beats],
         [beat.namespace for beat in beats],
+        namespace,
+        workflow_type,
+        LOOK_TYPES,
     )
     session.note_standbys(row["standby_names"])
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)

@@ -79,7 +79,7 @@ class Horizon(msgspec.Struct, frozen=True):
 
     store_now: Timestamp  # the store's own clock
     next_due_at: Timestamp | None
-    pending: tuple[TypeKey, ...]  # types with runs to claim, at most 1,000
+    pending: tuple[TypeKey, ...]  # types with runs to claim, in a fixed order, at most LOOK_TYPES
     cascade: bool = False  # ended or cancelled runs have children to be cancelled
     draining: tuple[
         tuple[str, str], ...
@@ -121,8 +121,11 @@ class HotVerbs(Protocol):
         """
         ...
 
-    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
-        """The page of steps begun after `after`; None unless `lease` is the run's current one."""
+    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
+        """The page of steps begun after `after`; None unless `lease` is the run's current one.
+
+        Results up to `known_seq` come without output, error and details. A page is as full as what it holds is large.
+        """
         ...
 
     async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
@@ -150,6 +153,8 @@ class HotVerbs(Protocol):
         problem of kind LOST if that makes `claim_cap`)."""
         ...
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
-        """One statement when there are no beats and at most one more when there are: what is ahead, and note the beats."""
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
+        """One statement when there are no beats and at most one more when there are: what is ahead, and note the beats.
+
+        `pending` begins behind `after`: whoever hands in the last of a full answer has seen every type after a round."""
         ...

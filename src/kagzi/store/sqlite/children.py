@@ -30,7 +30,8 @@ def start_child(wave: Wave, command: StartChild, fence: Fence) -> Outcome:
     if step is not None:
         if step.kind != KindCode.CHILD:
             return refusals.other_kind(command.step_id, step.kind, KindCode.CHILD)
-        return _as_it_stands(wave, command, step)
+        if step.has_result or step.child_run_id is not None:
+            return _as_it_stands(wave, command, step)
     if (refusal := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
         return refusal
     wave.flush()  # the child may be wanted by others of this wave, or be one of them
@@ -96,10 +97,22 @@ def _conflict(wave: Wave, command: StartChild, fence: Fence, run_id: str, workfl
 def _insert(wave: Wave, command: StartChild, fence: Fence, state: dict[str, Any]) -> int:
     failed = "error" in state
     seq = fence.next_result() if failed else fence.next_seq()
+    begun = find_step(wave, fence.run_id, command.step_id)
+    if begun is not None:  # it keeps its number: replay meets it in its place
+        _restart(wave, command, fence, state | {"seq": seq if failed else 0})
+        return seq if failed else begun.begun_seq
     head = {"step_id": command.step_id, "name": command.name, "kind": int(KindCode.CHILD), "begun_seq": seq}
     place = {"parent_step_id": command.parent_step_id, "parallel_group_id": command.parallel_group_id}
     insert_wait(wave, fence, head | place | state | {"seq": seq if failed else 0})
     return seq
+
+
+def _restart(wave: Wave, command: StartChild, fence: Fence, state: dict[str, Any]) -> None:
+    empty = {"child_run_id": None, "status": int(StepCode.RUNNING), "error": None, "finished_at": None}
+    writer = {"lease": fence.lease, "nonce": fence.nonce, "worker_id": fence.worker_id}
+    place = {"run_id": fence.run_id, "step_id": command.step_id, "now": wave.now}
+    wave.database.run("restart_child", empty | writer | place | state)
+    wave.touched[fence.run_id] = fence
 
 
 def repeat_start(wave: Wave, command: StartChild) -> Outcome | None:

@@ -178,17 +178,17 @@ def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payl
     return payloads
 
 
-def history(database: Database, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
+def history(database: Database, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
     """See Store.history."""
     held = database.row("held_run", (run.run_id, run.namespace, lease.counter, lease.nonce))
-    return None if held is None else read_history(database, run.run_id, after)
+    return None if held is None else read_history(database, run.run_id, after, known_seq)
 
 
-def read_history(database: Database, run_id: str, after: int) -> HistoryPage:
+def read_history(database: Database, run_id: str, after: int, known_seq: int = 0) -> HistoryPage:
     """Steps begun after `after`, until the page is full; at least one."""
     steps: list[HistoryStep] = []
     size = 0
-    cursor = database.cursor("history_after", (run_id, after))
+    cursor = database.cursor("history_after", (known_seq, run_id, after))
     try:
         for row in cursor:
             size += _ROW_BYTES + len(row[0]) + len(row[7] or b"") + len(row[9] or "") + len(row[13] or b"")

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-import stat
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from ...core import limits
 from ...core.errors import InvalidArgument, KagziError, Unavailable
 from ..pages import ROW_BYTES
+from ..private_files import PRIVATE
 from .failures import driver_error
 from .statements import SQL, SQL_MANY
 
@@ -136,6 +136,15 @@ class Database:
         log has."""
         [(_busy, pages, _folded)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return int(pages)
+
+    def fold_all(self) -> bool:
+        """Fold the whole log into the file, waiting for those who read. False: somebody reads for too long."""
+        [(busy, _pages, _folded)] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not busy
+
+    def copy_into(self, path: str) -> None:
+        """Everything, as one file. `path` names an empty one."""
+        self._connection.execute("VACUUM INTO ?", (path,))
 
     def interrupt(self) -> None:
         """From any thread: what is being read fails now."""
@@ -267,7 +276,7 @@ def connect(path: str, cache_kib: int = WRITER_CACHE_KIB) -> Database:
 def create_file(path: str) -> None:
     """Make an empty file that only its owner may read; leave an existing one alone."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, stat.S_IRUSR | stat.S_IWUSR))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
     except FileExistsError:
         return
     except OSError as error:

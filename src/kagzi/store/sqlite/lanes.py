@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ...core import limits
 from ...core.errors import Unavailable
 from ...core.seams import Dice
+from ..private_files import database_files, make_private
 from ..scans import ScanTurns
 from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, Lane, check_library, connect
+from .file_watch import FileWatch
 from .folding import Folding
 from .migrate import apply_migrations, behind, check_schema, file_exists, schema_status
 from .wave import Writer
@@ -26,6 +29,7 @@ class Lanes:
         self._writing = Lane("kagzi-sqlite-writer")
         self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
         self._folding = None if path == MEMORY else Folding(path, self._writing)
+        self._files = None if path == MEMORY else FileWatch(path)
         self._writer: Writer | None = None
         self._reader: Database | None = None
         self._scanners = [] if path == MEMORY else [_Scanner(n) for n in range(limits.SCANS_AT_ONCE)]
@@ -53,11 +57,15 @@ class Lanes:
                 scanner.database = await scanner.lane.call(_open_reader, self._path, SCAN_CACHE_KIB)
             if self._folding is not None:
                 await self._folding.open(database)
+            if self._files is not None:
+                self._files.begin()
         except BaseException:
             await self.close()
             raise
 
     def _open_database(self) -> Database:
+        if self._path != MEMORY:
+            make_private(database_files(Path(self._path)))
         database = connect(self._path)
         try:
             if self._path == MEMORY:
@@ -76,7 +84,10 @@ class Lanes:
             await scanner.close()
         if self._reading is not self._writing:
             await self._reading.close(self._reader.close if self._reader else None)
-        await self._writing.close(self._writer.database.checkpoint_and_close if self._writer else None)
+        database = None if self._writer is None else self._writer.database
+        if database is not None and self._files is not None and not self._files.may_close(database):
+            database = None
+        await self._writing.close(None if database is None else database.checkpoint_and_close)
 
     async def _change(
         self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
@@ -88,16 +99,32 @@ class Lanes:
         if (writer := self._writer) is None:
             raise _not_open()
         try:
-            return await self._writing.call(act, writer)
+            return await self._writing.call(self._write_and_check, act, writer)
         finally:
             self._count()
             if self._folding is not None:
                 self._folding.after_write(writer.database.changed_rows)
 
+    def _write_and_check(self, act: Callable[[Writer], Answer], writer: Writer) -> Answer:
+        """What was committed to files that have been taken away is not acknowledged."""
+        if self._files is None:
+            return act(writer)
+        self._files.refuse_if_lost()
+        answer = act(writer)
+        self._files.check(writer.database)
+        return answer
+
+    async def _check_files(self) -> None:
+        """Raises StoreLost if they were taken away."""
+        if self._files is not None:
+            await self._write(lambda _: None)
+
     async def _read(
         self, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
     ) -> Answer:
         """From one snapshot, in the thread that reads."""
+        if self._files is not None:
+            self._files.refuse_if_lost()
         if (reader := self._reader) is None:
             raise _not_open()
         try:
@@ -114,6 +141,8 @@ class Lanes:
     ) -> Answer:
         """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for all, and
         one scan at a time. Who goes away takes no turn: what is being read for it ends."""
+        if self._files is not None:
+            self._files.refuse_if_lost()
         await self._scans.enter(namespace)
         scanner = self._idle.pop() if self._idle else None
         database = self._reader if scanner is None else scanner.database

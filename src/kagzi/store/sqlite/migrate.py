@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...core.errors import SchemaMismatch
+from ..private_files import database_files, make_private
 from ..protocol import SchemaStatus
 from ..sql_files import Migration, load_migrations
 from .connection import MEMORY, Database, check_library, connect, create_file, path_error
@@ -47,6 +48,7 @@ class SqliteMigrator:
         check_library()
         if self._path != MEMORY:
             create_file(self._path)
+            make_private(database_files(Path(self._path)))
         database = connect(self._path)
         try:
             apply_migrations(database, self._path)

@@ -1,5 +1,7 @@
 """Back to a chosen step: an explicit retry reopens a failed run, a fork begins another one with the same past."""
 
+import msgspec
+
 from ...core.commands import StartRun
 from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
@@ -55,34 +57,48 @@ def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
     return "" if found is None else found[0]
 
 
+class _TakenBack(msgspec.Struct):
+    """What becomes of steps. Those that were begun before what is kept stay begun, or replay would meet a new step in front of
+    recorded results; with their own child, or to start another one. Where there is a child, it is named."""
+
+    forgotten: dict[str, str | None] = {}
+    restarted: dict[str, str | None] = {}
+    reopened: list[str] = []
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.forgotten, *self.restarted, *self.reopened]
+
+
 def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
     """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
     lost: list[Row] = writer.database.rows("lost_children", run_fields(run))
-    forgotten = {row[0]: row[1] for row in lost}
-    reopened: list[str] = []
+    back = _TakenBack(restarted={row[0]: row[1] for row in lost})
     step = writer.database.row("step_state", (run.run_id, step_id)) if step_id else None
     if step is not None and step[0] < KindCode.INPUT:
         after = step[4] or step[3]  # its result; or its begin, if it has none
         given = {"run_id": run.run_id, "step_id": step_id, "after": after}
         for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", given):
-            failed_child = kind == KindCode.CHILD and status != StepCode.COMPLETED  # another one is started
-            if found_id == step_id or begun_seq > after or failed_child:
-                forgotten[found_id] = child_run_id
-            elif found_id not in forgotten:
-                reopened.append(found_id)
-    if forgotten or reopened:
-        _take_back(writer, run, forgotten, reopened, now)
+            is_it = found_id == step_id
+            if begun_seq > after or (is_it and kind != KindCode.CHILD):
+                back.restarted.pop(found_id, None)
+                back.forgotten[found_id] = child_run_id
+            elif kind == KindCode.CHILD and (is_it or status != StepCode.COMPLETED):
+                back.restarted[found_id] = child_run_id
+            else:
+                back.reopened.append(found_id)
+    if back.all:
+        _take_back(writer, run, back, now)
 
 
-def _take_back(
-    writer: Writer, run: RunKey, forgotten: dict[str, str | None], reopened: list[str], now: Timestamp
-) -> None:
-    given = {"run_id": run.run_id, "step_ids": write_json([*forgotten, *reopened]), "now": now}
+def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) -> None:
+    given = {"run_id": run.run_id, "step_ids": write_json(back.all), "now": now}
     writer.database.run("keep_failures", given)
     unbound = writer.database.run("unbind_signals", given)
-    writer.database.run("forget_steps", given | {"step_ids": write_json(list(forgotten))})
-    writer.database.run("reopen_steps", given | {"step_ids": write_json(reopened)})
-    children = [child for child in forgotten.values() if child is not None]
+    writer.database.run("forget_steps", given | {"step_ids": write_json(list(back.forgotten))})
+    writer.database.run("reopen_steps", given | {"step_ids": write_json(back.reopened)})
+    writer.database.run("restart_steps", given | {"step_ids": write_json(list(back.restarted))})
+    children = [child for child in (*back.forgotten.values(), *back.restarted.values()) if child is not None]
     if children:
         writer.database.run("disown_children", run_fields(run) | {"children": write_json(children)})
         writer.database.run("cascade_due", (run.run_id,))

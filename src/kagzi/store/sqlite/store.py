@@ -76,8 +76,8 @@ class SqliteStore(
     async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
         return await self._change(claims.claim, wants, nonce, now, until) if wants else Claimed()
 
-    async def history(self, run: RunKey, lease: Lease, after: int) -> HistoryPage | None:
-        return await self._read(claims.history, run, lease, after)
+    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
+        return await self._read(claims.history, run, lease, after, known_seq)
 
     async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
         return await self._change(leases.renew, held, until, now - grace_us) if held else Renewal((), ())
@@ -95,10 +95,11 @@ class SqliteStore(
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         return await self._change(timers.fire, now, end_leases, limit, claim_cap)
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp) -> Horizon:
+    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
+        await self._check_files()
         if beats:
             await self._change(timers.note_beats, beats)
-        return await self._read(timers.look)
+        return await self._read(timers.look, after)
 
     # --- runs --------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.limits import LOOK_TYPES
 from ...core.records import Held, Lease, RunEnd, RunKey
 from ...core.states import RunStatus
 from ...core.times import Timestamp, to_datetime
@@ -14,6 +15,7 @@ from .ends import Told, cancelled, end
 from .rows import write_error, write_json
 from .wave import Writer
 
+_BEFORE_ALL_TYPES = TypeKey("", "")
 _decode_triples = msgspec.json.Decoder(list[tuple[str, str, str]]).decode
 _decode_pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
@@ -116,9 +118,10 @@ def note_beats(writer: Writer, beats: Sequence[WorkerBeat]) -> None:
     writer.database.run("note_beats", {"rows": write_json(rows)})
 
 
-def look(database: Database) -> Horizon:
+def look(database: Database, after: TypeKey | None) -> Horizon:
     """See Store.look."""
-    row = database.row("look")
+    namespace, workflow_type = after or _BEFORE_ALL_TYPES
+    row = database.row("look", {"namespace": namespace, "workflow_type": workflow_type, "limit": LOOK_TYPES})
     assert row is not None  # it has no condition
     due = [at for at in row[1:5] if at is not None]
     pending = tuple(TypeKey(*pair) for pair in _decode_pairs(row[5]))

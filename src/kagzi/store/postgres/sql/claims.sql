@@ -78,18 +78,21 @@ WHERE p.total <= $3::bigint OR p.before = 0
 ORDER BY given.n, p.begun_seq;
 
 -- name: next_page
--- A later page of the same, for the holder of the lease only: no row at all if somebody else holds the run.
+-- A later page of the same, for the holder of the lease only: no row at all if somebody else holds the run. Without what it knows.
 SELECT r.run_id IS NOT NULL AS held, p.* FROM runs AS r
 LEFT JOIN LATERAL (
     SELECT sized.*, sized.total - sized.bytes AS before FROM (
         SELECT s.*, sum(s.bytes) OVER (ORDER BY s.begun_seq) AS total,
             lead(s.begun_seq) OVER (ORDER BY s.begun_seq) IS NOT NULL AS more
         FROM (
-            SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at, output, output_meta, error, retry_at,
-                wake_at, child_run_id::text AS child_run_id, details, details_meta,
-                $6::bigint + coalesce(octet_length(output), 0) + octet_length(step_id)
-                    + coalesce(octet_length(error::text), 0) + coalesce(octet_length(details), 0) AS bytes
-            FROM steps WHERE steps.run_id = r.run_id AND kind < 100 AND begun_seq >= 0 AND steps.begun_seq > $5::bigint
+            SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at, n.output, n.output_meta, n.error, retry_at,
+                wake_at, child_run_id::text AS child_run_id, n.details, n.details_meta,
+                $6::bigint + coalesce(octet_length(n.output), 0) + octet_length(step_id)
+                    + coalesce(octet_length(n.error::text), 0) + coalesce(octet_length(n.details), 0) AS bytes
+            FROM steps LEFT JOIN LATERAL (
+                SELECT steps.output, steps.output_meta, steps.error, steps.details, steps.details_meta
+            ) AS n ON (steps.seq BETWEEN 1 AND $9::bigint) IS NOT TRUE
+            WHERE steps.run_id = r.run_id AND kind < 100 AND begun_seq >= 0 AND steps.begun_seq > $5::bigint
             ORDER BY steps.begun_seq LIMIT $8::bigint
         ) AS s
     ) AS sized

@@ -18,17 +18,18 @@ ORDER BY step_id = $2 DESC, seq DESC LIMIT 1;
 -- name: forget_steps
 -- Cut a run's history at a number: results beyond it are forgotten. A step that had begun before it has begun still (fate 2),
 -- or replay would meet a new step in front of recorded results; a signal it got is its result again, as the newest (fate 3);
--- what began later is gone (fate 1). So are children that are being cancelled: they are started anew. What failed is kept
--- among the attempts; signals of steps that are gone can be consumed again; their children keep their requests no longer.
+-- what began later is gone (fate 1). A step whose child failed, was cancelled with the run or was deleted has begun and has no
+-- child: the next start under its id makes another one (fate 4). What failed is kept among the attempts; signals of steps that
+-- are gone can be consumed again; children that no step has any more keep their requests no longer.
 WITH fates AS MATERIALIZED (
     SELECT s.step_id, s.kind, s.status, s.child_run_id, s.seq, CASE
-        WHEN s.step_id = $2::text THEN CASE WHEN s.kind = 1 THEN 2 ELSE 1 END
-        WHEN s.kind = 4 AND s.status = 2 AND (c.status = 6 OR c.cancel_requested_at IS NOT NULL) THEN 1
+        WHEN s.step_id = $2::text THEN CASE s.kind WHEN 1 THEN 2 WHEN 4 THEN 4 ELSE 1 END
+        WHEN least(s.begun_seq, a.first) >= $3::bigint THEN CASE WHEN s.seq > $3 OR s.status < 3 THEN 1 END
+        WHEN s.kind = 4 AND s.status = 2 AND (c.status = 6 OR c.cancel_requested_at IS NOT NULL) THEN 4
         WHEN s.kind = 4 AND s.status = 2 AND NOT EXISTS (
             SELECT 1 FROM runs AS x WHERE x.run_id = s.child_run_id AND x.namespace IS NOT DISTINCT FROM $6::text
-        ) THEN 1
-        WHEN least(s.begun_seq, a.first) >= $3::bigint THEN CASE WHEN s.seq > $3 OR s.status < 3 THEN 1 END
-        WHEN s.seq > $3 THEN CASE WHEN s.kind = 3 AND s.status = 3 THEN 3 ELSE 2 END
+        ) THEN 4
+        WHEN s.seq > $3 THEN CASE WHEN s.kind = 3 AND s.status = 3 THEN 3 WHEN s.kind = 4 AND s.status = 4 THEN 4 ELSE 2 END
     END AS fate
     FROM steps AS s
     LEFT JOIN LATERAL (
@@ -42,31 +43,33 @@ WITH fates AS MATERIALIZED (
     SELECT step_id, row_number() OVER (ORDER BY seq) AS place FROM fates WHERE fate = 3
 ), earlier AS (
     UPDATE step_attempts AS a SET forgotten = $4::bigint FROM fates
-    WHERE fates.fate < 3 AND a.run_id = $1 AND a.step_id = fates.step_id AND a.forgotten = 0
+    WHERE fates.fate <> 3 AND a.run_id = $1 AND a.step_id = fates.step_id AND a.forgotten = 0
 ), archived AS (
     INSERT INTO step_attempts (
         run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, worker_id, error, forgotten
     )
     SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.started_at, s.finished_at, s.worker_id,
         s.error, $4
-    FROM fates JOIN steps AS s ON s.run_id = $1 AND s.step_id = fates.step_id WHERE fates.fate < 3 AND fates.status = 4
+    FROM fates JOIN steps AS s ON s.run_id = $1 AND s.step_id = fates.step_id WHERE fates.fate <> 3 AND fates.status = 4
 ), signalled AS (
     UPDATE signals AS n SET step_id = NULL FROM fates
     WHERE fates.fate = 1 AND n.run_id = $1 AND n.step_id = fates.step_id
 ), children AS (
     UPDATE runs AS c SET request_id = c.request_id || '/' || c.run_id::text FROM fates
-    WHERE fates.fate = 1 AND fates.kind = 4 AND c.run_id = fates.child_run_id
+    WHERE fates.fate IN (1, 4) AND fates.kind = 4 AND c.run_id = fates.child_run_id
         AND c.namespace IS NOT DISTINCT FROM $6 AND c.parent_run_id = $1
         AND c.parent_step_id = fates.step_id
 ), gone AS (
     DELETE FROM steps AS s USING fates WHERE fates.fate = 1 AND s.run_id = $1 AND s.step_id = fates.step_id
 ), opened AS (
     UPDATE steps AS s
-    SET status = 2, seq = 0, attempt = 1, error = NULL, output = NULL, output_meta = NULL, finished_at = NULL,
-        retry_at = NULL, lease = CASE WHEN s.step_id = $2 THEN 0 ELSE s.lease END,
-        nonce = CASE WHEN s.step_id = $2 THEN 0 ELSE s.nonce END,
+    SET status = 2, seq = 0, error = NULL, output = NULL, output_meta = NULL, finished_at = NULL, retry_at = NULL,
+        attempt = CASE WHEN fates.fate = 2 THEN 1 WHEN fates.status = 4 THEN s.attempt + 1 ELSE s.attempt END,
+        child_run_id = CASE WHEN fates.fate = 2 THEN s.child_run_id END,
+        lease = CASE WHEN s.step_id = $2 OR fates.fate = 4 THEN 0 ELSE s.lease END,
+        nonce = CASE WHEN s.step_id = $2 OR fates.fate = 4 THEN 0 ELSE s.nonce END,
         due_at = CASE WHEN s.kind IN (2, 3, 4) THEN coalesce(s.wake_at, $5::bigint) END
-    FROM fates WHERE fates.fate = 2 AND s.run_id = $1 AND s.step_id = fates.step_id
+    FROM fates WHERE fates.fate IN (2, 4) AND s.run_id = $1 AND s.step_id = fates.step_id
 ), again AS (
     UPDATE steps AS s SET seq = $4 + moved.place FROM moved WHERE s.run_id = $1 AND s.step_id = moved.step_id
 )

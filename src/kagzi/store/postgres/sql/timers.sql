@@ -60,7 +60,8 @@ FROM due JOIN changed AS c ON c.run_id = due.run_id
 WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 
 -- name: look
--- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index. How
+-- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index, behind
+-- the one that the last look ended with: a look tells so many, and none must wait for others for ever. How
 -- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.
 -- For whom commits wait may have changed since.
 WITH RECURSIVE beaten AS (
@@ -72,14 +73,16 @@ WITH RECURSIVE beaten AS (
     WHERE w.namespace = b.namespace AND w.worker_id = b.worker_id
     RETURNING w.namespace, w.worker_id, w.status
 ), pending (namespace, workflow_type, place) AS (
-    (SELECT namespace, workflow_type, 1 FROM runs WHERE ready_at IS NOT NULL ORDER BY namespace, workflow_type LIMIT 1)
+    (SELECT namespace, workflow_type, 1 FROM runs
+     WHERE ready_at IS NOT NULL AND (namespace, workflow_type) > ($7::text, $8::text)
+     ORDER BY namespace, workflow_type LIMIT 1)
     UNION ALL
     SELECT n.namespace, n.workflow_type, p.place + 1 FROM pending AS p CROSS JOIN LATERAL (
         SELECT r.namespace, r.workflow_type FROM runs AS r
         WHERE r.ready_at IS NOT NULL AND (r.namespace, r.workflow_type) > (p.namespace, p.workflow_type)
         ORDER BY r.namespace, r.workflow_type LIMIT 1
     ) AS n
-    WHERE p.place < 1000
+    WHERE p.place < $9::int
 )
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
     least(

@@ -235,7 +235,7 @@ WITH g AS MATERIALIZED (
     SET status = excluded.status, attempt = excluded.attempt, begun_seq = excluded.begun_seq, seq = excluded.seq,
         lease = excluded.lease, nonce = excluded.nonce, started_at = excluded.started_at,
         finished_at = excluded.finished_at, due_at = excluded.due_at, retry_at = excluded.retry_at,
-        worker_id = excluded.worker_id, error = excluded.error,
+        worker_id = excluded.worker_id, error = excluded.error, child_run_id = coalesce(excluded.child_run_id, s.child_run_id),
         output = coalesce(excluded.output, s.output), output_meta = coalesce(excluded.output_meta, s.output_meta),
         details = coalesce(excluded.details, s.details),
         details_meta = CASE WHEN excluded.details IS NULL THEN s.details_meta ELSE excluded.details_meta END

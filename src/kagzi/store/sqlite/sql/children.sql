@@ -2,6 +2,12 @@
 -- A run just created is a child: its end is told to the step that started it.
 UPDATE runs SET parent_run_id = ?, parent_step_id = ?, on_close = ?, watched = 1 WHERE run_id = ?;
 
+-- name: restart_child
+-- A step that was begun, and whose child a retry of the run took away, has another one; or failed to start it.
+UPDATE steps SET child_run_id = :child_run_id, status = :status, seq = :seq, error = :error, lease = :lease, nonce = :nonce,
+                 worker_id = :worker_id, started_at = :now, finished_at = :finished_at
+WHERE run_id = :run_id AND step_id = :step_id;
+
 -- name: has_children
 -- Noted on the parent: its end, or its cancellation, may concern them.
 UPDATE runs SET has_children = 1 WHERE run_id = ?;

@@ -36,8 +36,16 @@ SELECT given.value, (SELECT coalesce(sum(coalesce(length(output), 0) + coalesce(
 FROM json_each(?) AS given;
 
 -- name: history_after
--- Steps of a run in the order in which they were begun; read until the page is full.
-SELECT {history_columns} FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < 100 ORDER BY begun_seq;
+-- Steps of a run in the order in which they were begun; read until the page is full. The columns of part_history_columns, but without
+-- what its reader knows.
+SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at,
+    iif(known, NULL, output), iif(known, NULL, output_meta), iif(known, NULL, error),
+    retry_at, wake_at, child_run_id, iif(known, NULL, details), iif(known, NULL, details_meta)
+FROM (
+    SELECT *, coalesce(seq BETWEEN 1 AND ?, 0) AS known FROM steps INDEXED BY steps_begun
+    WHERE run_id = ? AND begun_seq > ? AND kind < 100
+)
+ORDER BY begun_seq;
 
 -- name: held_run
 -- Whether this lease is the current one.

@@ -9,6 +9,12 @@ FROM runs WHERE run_id = ?;
 SELECT step_id FROM steps WHERE run_id = :run_id AND kind < 100 AND (step_id = :subject_id OR child_run_id = :subject_id)
 ORDER BY step_id <> :subject_id, seq DESC LIMIT 1;
 
+-- name: restart_steps
+-- They were begun and have no child: the next start under their id makes another one. A child that failed was an attempt.
+UPDATE steps SET status = 2, child_run_id = NULL, attempt = iif(status = 4, attempt + 1, attempt), seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL,
+                 error = NULL, finished_at = NULL
+WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
+
 -- name: steps_to_undo
 -- Results beyond a place in the order, what was begun after it, and the step itself.
 SELECT step_id, kind, child_run_id, begun_seq, status FROM steps
@@ -53,7 +59,8 @@ WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 3 ORDER BY begun_s
 
 -- name: open_children
 -- Steps that wait for a child.
-SELECT step_id, child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 4;
+SELECT step_id, child_run_id FROM steps INDEXED BY steps_waiting
+WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 4 AND child_run_id IS NOT NULL;
 
 -- name: unbind_signals
 -- What a forgotten wait had taken comes again, in its old order.

@@ -54,16 +54,18 @@ WHERE run_id = :run_id AND status + 0 = 2;
 
 -- name: look
 -- What is ahead, in one statement: the store's clock (it ticks in milliseconds; the middle of the tick), the next due time,
--- and the types with pending runs by a loose index scan: one seek for each type, however many runs there are.
+-- and the types with pending runs by a loose index scan: one seek for each type, however many runs there are. It begins behind
+-- the one that the last look ended with: a look tells so many, and none must wait for others for ever.
 WITH RECURSIVE pending (pair, n) AS (
-    SELECT (SELECT json_array(namespace, workflow_type) FROM runs INDEXED BY runs_pending WHERE status = 1
+    SELECT (SELECT json_array(namespace, workflow_type) FROM runs INDEXED BY runs_pending
+            WHERE status = 1 AND (namespace, workflow_type) > (:namespace, :workflow_type)
             ORDER BY namespace, workflow_type LIMIT 1), 1
     UNION ALL
     SELECT (SELECT json_array(r.namespace, r.workflow_type) FROM runs AS r INDEXED BY runs_pending
             WHERE r.status = 1
               AND (r.namespace, r.workflow_type) > (json_extract(pending.pair, '$[0]'), json_extract(pending.pair, '$[1]'))
             ORDER BY r.namespace, r.workflow_type LIMIT 1), n + 1
-    FROM pending WHERE pending.pair IS NOT NULL AND n < 1000
+    FROM pending WHERE pending.pair IS NOT NULL AND n < :limit
 )
 SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000 + 500,
        (SELECT min(due_at) FROM runs INDEXED BY runs_due WHERE status = 3 AND due_at IS NOT NULL),

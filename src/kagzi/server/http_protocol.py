@@ -1,0 +1,53 @@
+"""HTTP connections that end: so many at once, a request within a time, an answer that is read within a time."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+
+REQUEST_S = 10.0
+"""Within this, or at most twice this, a connection has sent a whole request, or another one; otherwise it is cut off."""
+ANSWER_LOOKS = 6
+"""An answer that is not taken within so many of these ends its connection, too."""
+
+
+class TimedProtocol(H11Protocol):
+    """uvicorn waits for ever for the rest of a request, and for a client to read its answer."""
+
+    max_connections = 1 << 20
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        stream = cast("asyncio.Transport", transport)
+        super().connection_made(stream)
+        self._looks = 0
+        self._seen: RequestResponseCycle | None = None
+        self._look_timer: asyncio.TimerHandle | None = None
+        if len(self.connections) > self.max_connections:
+            stream.abort()
+        else:
+            self._look_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._look_timer is not None:
+            self._look_timer.cancel()
+        super().connection_lost(exc)
+
+    def _look_later(self) -> None:
+        self._look_timer = self.loop.call_later(REQUEST_S, self.look)
+
+    def look(self) -> None:
+        cycle = cast("RequestResponseCycle | None", cast("Any", self).cycle)
+        if cycle is not self._seen:  # a request has come since the last look
+            self._seen, self._looks = cycle, 0
+        elif cycle is None or cycle.response_complete or self._looks >= ANSWER_LOOKS:
+            self.transport.abort()
+            return
+        self._looks += 1
+        self._look_later()
+
+
+def limited(max_connections: int) -> type[TimedProtocol]:
+    return type("LimitedProtocol", (TimedProtocol,), {"max_connections": max_connections})

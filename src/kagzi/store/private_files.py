@@ -1,0 +1,50 @@
+"""What runs keep may be secret: the files that hold it, or lead to it, are their owner's only."""
+
+import logging
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+logger = logging.getLogger("kagzi.store")
+
+PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def database_files(path: Path) -> list[Path]:
+    """A SQLite file and its companions, whether they are there or not."""
+    return [path, *(path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-shm", "-journal"))]
+
+
+def make_private(paths: Iterable[Path]) -> None:
+    """Take from the group and from others what they may do with those of these files that exist and are ours. A file that stays
+    open to others is named in the log; so is one that was."""
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError:
+            continue  # it is not there, or whoever opens it will say what is wrong
+        mode = stat.S_IMODE(found.st_mode)
+        if not mode & _OTHERS:
+            continue
+        if found.st_uid != os.geteuid():
+            _complain(path, mode, f"it belongs to user {found.st_uid}, not to this one")
+            continue
+        try:
+            path.chmod(mode & ~_OTHERS)
+        except OSError as error:
+            _complain(path, mode, str(error))
+        else:
+            logger.warning("%s was open to other users (mode %04o); it is its owner's only now", path, mode)
+
+
+def _complain(path: Path, mode: int, reason: str) -> None:
+    logger.error(
+        "%s is OPEN TO OTHER USERS of this machine (mode %04o), who may read or change what runs keep, and this could not be "
+        "changed: %s. As its owner, run: chmod go= %s",
+        path,
+        mode,
+        reason,
+        path,
+    )
