@@ -133,11 +133,11 @@ async def test_a_retry_looks_for_children_in_its_namespace(cellar: Cellar) -> No
     """A step that waited for a stranger waits for nobody: it starts a child of its own."""
     holding = await cellar.running()
     before = await ours_as_it_is(cellar, holding.run)
-    failed = {"status": RunStatus.FAILED, "wait_reason": None, "finished_at": 1}
+    failed = {"status": RunStatus.FAILED, "wait_reason": None, "finished_at": 1, "last_seq": 2}
     error = msgspec.structs.replace(fail_run(holding).error, subject="", subject_id="")
     theirs = await brought(cellar, waiting_for(holding.run.run_id)[0], **failed, error=error)
     await cellar.retry(theirs)
-    assert "kid" not in await cellar.steps(theirs)
+    assert (await cellar.steps(theirs))["kid"].child_run_id is None
     assert await ours_as_it_is(cellar, holding.run) == before
 
 
