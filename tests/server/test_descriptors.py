@@ -22,7 +22,8 @@ from kagzi.server.descriptors import connection_limits
 from kagzi.server.http_protocol import ANSWER_LOOKS, TimedProtocol
 from tests.server.stubs import TIMEOUT_S, Stubs
 
-END_S = 60.0
+END_S = 40.0
+CONNECT_S = 2.0
 MAIN = """
 import asyncio, logging, resource, sys
 from pathlib import Path
@@ -54,6 +55,12 @@ class LimitedServer:
         self.pid = process.pid
         self.process = process
         self.grpc, self.http = ready[1], ready[2]
+        self.log = ""
+
+    async def read(self, stream: asyncio.StreamReader) -> None:
+        """Whatever it says: a pipe that nobody reads would stop it."""
+        while data := await stream.read(65_536):
+            self.log += data.decode(errors="replace")
 
     @property
     def descriptors(self) -> int:
@@ -81,7 +88,13 @@ async def limited_server(tmp_path: Path, *, soft: int, hard: int) -> AsyncIterat
         async with asyncio.timeout(END_S):
             ready = READY.fullmatch((await process.stderr.readline()).decode())
         assert ready is not None
-        yield LimitedServer(process, ready)
+        server = LimitedServer(process, ready)
+        assert process.stdout is not None
+        reading = [asyncio.create_task(server.read(stream)) for stream in (process.stdout, process.stderr)]
+        yield server
+        for task in reading:
+            task.cancel()
+        await asyncio.wait(reading)
     finally:
         if process.returncode is None:
             process.kill()
@@ -95,7 +108,7 @@ async def connected(address: str, first_words: bytes) -> socket.socket | None:
     connection.setblocking(False)
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(CONNECT_S):
             await loop.sock_connect(connection, (host, int(port)))
             await loop.sock_sendall(connection, first_words)
     except (OSError, TimeoutError):
@@ -144,11 +157,8 @@ async def test_half_requests_lock_nobody_out_and_are_cut_off(tmp_path: Path) -> 
             await Stubs(new_channel).start()
         async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
             assert (await client.get(f"http://{server.http}/readyz")).status_code == 200
-        server.process.kill()
-        assert server.process.stdout is not None
-        log = (await server.process.stdout.read()).decode()
-        assert "this process may have 256 file descriptors" in log
-        assert "LimitNOFILE" in log
+        assert "this process may have 256 file descriptors" in server.log
+        assert "LimitNOFILE" in server.log
 
 
 class Connection:
