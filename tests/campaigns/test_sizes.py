@@ -29,7 +29,7 @@ SERVER_MB = 256
 LIMITS = ("--journal-total-bytes", "33554432", "--unread-total-bytes", "16777216")
 PACE_S = 0.02
 BEFORE_S = 5.0
-PACE_KEPT = 0.1  # of the pace before, at least: worker, server and disk are shared with what is done to them
+PACE_KEPT = 0.5  # of the pace before, at least: worker, server and disk are shared with what is done to them
 STORES = ("sqlite", "postgres")
 
 
