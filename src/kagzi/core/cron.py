@@ -16,9 +16,9 @@ from cronsim import CronSim, CronSimError
 
 from .cron_search import Search
 from .errors import InvalidArgument
+from .limits import SCHEDULE_INTERVAL_MIN_US
 from .times import US_PER_S, Timestamp, from_datetime, to_datetime
 
-INTERVAL_MIN_US = 1 * US_PER_S
 EXPRESSION_BYTES = 256
 _FIRST_TIME: Timestamp = -2_208_988_800 * US_PER_S  # 1900: calendars end somewhere
 _LAST_TIME: Timestamp = 221_845_392_000 * US_PER_S  # 9000
@@ -48,9 +48,9 @@ class Interval:
     """Every so often, counted from the anchor: it does not drift."""
 
     def __init__(self, interval_us: int, anchor: Timestamp) -> None:
-        if interval_us < INTERVAL_MIN_US:
+        if interval_us < SCHEDULE_INTERVAL_MIN_US:
             raise InvalidArgument(
-                f"interval is {interval_us / US_PER_S:g}s; the least is {INTERVAL_MIN_US // US_PER_S}s. "
+                f"interval is {interval_us / US_PER_S:g}s; the least is {SCHEDULE_INTERVAL_MIN_US // US_PER_S}s. "
                 "Use a longer one, or one run that sleeps in a loop.",
                 field="interval",
             )

@@ -81,6 +81,7 @@ SCHEDULE_ID_BYTES = 200  # the id of its runs has the nominal time behind it
 SCHEDULE_CATCHUP_DEFAULT = 100
 SCHEDULE_CATCHUP_MAX = 1_000
 SCHEDULE_CATCHUP_WINDOW_US = 86_400 * 1_000_000
+SCHEDULE_INTERVAL_MIN_US = 1_000_000
 SCHEDULE_BACKFILL = 1_000  # runs of one backfill
 SCHEDULE_PREVIEW = 1_000
 SCHEDULE_SEARCH_STEPS = 20_000  # months and days looked at for one preview or backfill

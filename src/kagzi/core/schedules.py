@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from .commands import StartRun
-from .cron import Cron, Interval, NominalTimes, Times
-from .errors import ErrorDetail, InvalidArgument
+from .errors import ErrorDetail
 from .limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_WINDOW_US
 from .records import NO_LABELS, Payload
 from .times import US_PER_S, Timestamp, to_datetime
@@ -89,24 +88,6 @@ class Go(msgspec.Struct, frozen=True):
 
     start: StartRun
     cancel: tuple[str, ...] = ()
-
-
-def nominal_times(spec: ScheduleSpec, anchor: Timestamp) -> Times:
-    """Raises InvalidArgument. An interval counts from `start_at`, or else from `anchor`: when the schedule was made."""
-    if bool(spec.cron_expr) == (spec.interval_us is not None):
-        given = "both are given" if spec.cron_expr else "neither is given"
-        raise InvalidArgument(f"cron_expr or interval: {given}. Give exactly one.", field="cron_expr")
-    source: NominalTimes
-    if spec.interval_us is None:
-        source = Cron(spec.cron_expr, spec.timezone)
-    else:
-        if spec.timezone not in ("", "UTC"):
-            raise InvalidArgument(
-                "timezone is given with an interval, which knows no zones. Leave it out, or use cron_expr.",
-                field="timezone",
-            )
-        source = Interval(spec.interval_us, anchor if spec.start_at is None else spec.start_at)
-    return Times(source, spec.start_at, spec.end_at)
 
 
 def due_time(schedule_id: str, jitter_us: int, nominal: Timestamp, following: Timestamp | None) -> Timestamp:

@@ -12,7 +12,8 @@ import msgspec
 from ..core.cron import Times
 from ..core.duration import format_duration
 from ..core.errors import InternalError
-from ..core.schedules import Cause, Fire, ScheduleRecord, due_time, nominal_times
+from ..core.nominal_times import nominal_times
+from ..core.schedules import Cause, Fire, ScheduleRecord, due_time
 from ..core.times import Timestamp
 
 MOST_RUNS = 200  # of a schedule at a time; what is left has its turn right after

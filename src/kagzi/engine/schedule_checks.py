@@ -3,7 +3,8 @@
 from ..core import limits
 from ..core.commands import StartRequest
 from ..core.errors import InvalidArgument
-from ..core.schedules import OVERLAPS, ScheduleSpec, nominal_times
+from ..core.nominal_times import nominal_times
+from ..core.schedules import OVERLAPS, ScheduleSpec
 from . import checks
 
 

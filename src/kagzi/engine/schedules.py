@@ -18,8 +18,9 @@ from ..core.errors import (
     not_found,
 )
 from ..core.limits import Settings
+from ..core.nominal_times import nominal_times
 from ..core.outcomes import Refused
-from ..core.schedules import Fire, ScheduleRecord, ScheduleSpec, nominal_times
+from ..core.schedules import Fire, ScheduleRecord, ScheduleSpec
 from ..core.seams import Clock, Ids
 from ..core.times import US_PER_S, Timestamp
 from ..store.protocol import Store

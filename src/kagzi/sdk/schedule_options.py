@@ -6,10 +6,14 @@ from typing import Any, cast
 
 import msgspec
 
-from ..core.cron import INTERVAL_MIN_US
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
-from ..core.limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_MAX, SCHEDULE_CATCHUP_WINDOW_US
+from ..core.limits import (
+    SCHEDULE_CATCHUP_DEFAULT,
+    SCHEDULE_CATCHUP_MAX,
+    SCHEDULE_CATCHUP_WINDOW_US,
+    SCHEDULE_INTERVAL_MIN_US,
+)
 from ..core.schedules import OVERLAPS, Overlap, ScheduleSpec
 from ..core.times import US_PER_S, us_from_timedelta
 from ..wire.schedules import Asked
@@ -93,9 +97,9 @@ def _checked_cron(options: ScheduleOptions) -> str:
 
 def checked_interval(every: Duration | None) -> int | None:
     interval_us = duration_us(every, "every")
-    if interval_us is not None and interval_us < INTERVAL_MIN_US:
+    if interval_us is not None and interval_us < SCHEDULE_INTERVAL_MIN_US:
         raise InvalidArgument(
-            f"every={every!r} is under the least interval, {INTERVAL_MIN_US // US_PER_S}s.", field="every"
+            f"every={every!r} is under the least interval, {SCHEDULE_INTERVAL_MIN_US // US_PER_S}s.", field="every"
         )
     return interval_us
 

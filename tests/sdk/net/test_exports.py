@@ -93,9 +93,11 @@ FORBIDDEN = [
     "prometheus_client",
     "pydantic",
     "uvloop",
+    "zoneinfo",
 ]
 
 LIMIT_MS = 100.0
+GRPC_MS = 60.0  # what importing gRPC and asyncio takes on the machine that LIMIT_MS is for
 
 
 def test_the_names() -> None:
@@ -115,18 +117,22 @@ def test_using_everything_imports_no_server_web_or_command_line_code() -> None:
 
 
 def test_importing_is_quick(tmp_path: Path) -> None:
-    """What the SDK adds to Python and gRPC: in processor time, since other programs run on this machine, too; and compiled,
-    as it is when installed."""
+    """What the SDK adds to Python and gRPC: in processor time, since other programs run on this machine, too; compiled, as it is when
+    installed; and on a machine as quick as the one the limit was set on. How quick this one is, gRPC's own import says."""
     program = """
-import time, asyncio, grpc.aio
+import time
 began = time.process_time()
+import asyncio, grpc.aio
+loaded = time.process_time()
 from kagzi import Context, Kagzi, Retry, Worker, current_step, step, workflow
-print((time.process_time() - began) * 1000)
+print((loaded - began) * 1000, (time.process_time() - loaded) * 1000)
 """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     _python(program, environment)
-    assert min(float(_python(program, environment)) for _ in range(10)) < LIMIT_MS
+    found = [[float(ms) for ms in _python(program, environment).split()] for _ in range(10)]
+    grpc_ms, kagzi_ms = map(min, zip(*found, strict=True))
+    assert kagzi_ms < LIMIT_MS * max(1.0, grpc_ms / GRPC_MS), found
 
 
 def _python(program: str, environment: Mapping[str, str] | None = None) -> str:
