@@ -1,4 +1,4 @@
-"""Large operations get half of a journal's time while small ones come, too: a batch of them takes long, and whoever waits for the
+"""Large operations get a third of a journal's time while small ones come, too: a batch of them takes long, and whoever waits for the
 answer to one small operation before it sends the next would get on by one for each."""
 
 import asyncio
@@ -9,10 +9,11 @@ from ..core import limits
 
 _LATELY_S = 1.0  # small operations that were written so long ago are no reason to wait
 _LONGEST_REST_S = 1.0
+_REST = 2  # times as long as the large batch took
 
 
 class Turns:
-    """After a batch with large operations the next one may come when as much time has passed as that one took."""
+    """After a batch with large operations the next one may come when twice the time has passed that that one took."""
 
     def __init__(self) -> None:
         self._large_at = 0.0
@@ -49,7 +50,7 @@ class Turns:
         """Of the last batch: its operations, or their answers."""
         now = asyncio.get_running_loop().time()
         if now - self._small_at < _LATELY_S:
-            self._large_at = now + min(self._took_s, _LONGEST_REST_S)
+            self._large_at = now + min(_REST * self._took_s, _LONGEST_REST_S)
 
     def stop(self) -> None:
         """Nothing waits any more."""

@@ -51,7 +51,7 @@ class Codec(Generic[T]):
         if data == _NULL:
             if value is not None:
                 _refuse_non_finite(value, what)
-        elif _NULL in data:
+        elif value.__class__ is not str and _NULL in data:  # a text may say null, and be long to search
             _refuse_non_finite(value, what)
         return data
 

@@ -24,17 +24,17 @@ _LARGE_UNANSWERED = 4
 _LARGEST_PART_BYTES = limits.MESSAGE_HARD_BYTES - limits.KIB  # a part may be a message by itself
 
 
-def field(tag: bytes, body: bytes) -> bytes:
-    """One length-delimited field."""
-    length = len(body)
+def field(tag: bytes, body: bytes, head: bytes = b"") -> bytes:
+    """One length-delimited field with `head` and `body`, which may be large and is copied once."""
+    length = len(head) + len(body)
     if length < 0x80:
-        return tag + bytes((length,)) + body
+        return tag + bytes((length,)) + head + body
     prefix = bytearray(tag)
     while length >= 0x80:
         prefix.append(length & 0x7F | 0x80)
         length >>= 7
     prefix.append(length)
-    return bytes(prefix) + body
+    return bytes(prefix) + head + body
 
 
 class Message:
@@ -267,7 +267,7 @@ def _parts(port: OutPort) -> Iterable[tuple[bytes, list[Sent]]]:
         return
     body = group.SerializeToString()
     if len(body) <= limits.MESSAGE_SOFT_BYTES or len(fresh) == 1:
-        yield field(RUNS_TAG, port.proof + body), fresh
+        yield field(RUNS_TAG, body, port.proof), fresh
         return
     pieces: list[bytes] = []
     inside: list[Sent] = []
@@ -275,9 +275,9 @@ def _parts(port: OutPort) -> Iterable[tuple[bytes, list[Sent]]]:
     for operation, sent in zip(group.operations, fresh, strict=True):
         piece = field(_OPERATION_TAG, operation.SerializeToString())
         if pieces and size + len(piece) > limits.MESSAGE_SOFT_BYTES:
-            yield field(RUNS_TAG, port.proof + b"".join(pieces)), inside
+            yield field(RUNS_TAG, b"".join(pieces), port.proof), inside
             pieces, inside, size = [], [], 0
         pieces.append(piece)
         inside.append(sent)
         size += len(piece)
-    yield field(RUNS_TAG, port.proof + b"".join(pieces)), inside
+    yield field(RUNS_TAG, b"".join(pieces), port.proof), inside
