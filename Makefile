@@ -11,7 +11,7 @@ CONSTRAIN   := $(addprefix --constraint ,$(CONSTRAINTS))
 
 # Arguments for the underlying tool: make test ARGS="tests/core -k retry"; make dev ARGS="--http 127.0.0.1:0"
 ARGS ?=
-# Test processes: auto is three for two cores (tests wait much), 0 is none (for a debugger).
+# Test processes: auto is four for two cores (tests wait much), 0 is none (for a debugger).
 JOBS ?= auto
 
 PYTHON_DIRS := $(wildcard src tests examples bench scripts)

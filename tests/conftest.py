@@ -31,10 +31,12 @@ def keep_files_in_memory() -> None:
 
 def start_alike() -> None:
     """However this was started: a shell's background job ignores Ctrl-C and its children inherit that, but tests press it. The C
-    core of gRPC writes lines of its own to stderr unless told not to before it is imported."""
+    core of gRPC writes lines of its own to stderr unless told not to before it is imported. And a shell that forbids compiled files
+    would have every one of a thousand servers and workers compile the same modules again."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 start_alike()
@@ -58,8 +60,8 @@ def postgres_url(postgres: Databases) -> Iterator[str]:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Three for two processors: much of the time tests wait for processes, leases and timers."""
-    return max(2, (os.cpu_count() or 1) * 3 // 2)
+    """Four for two processors: much of the time tests wait for processes, leases and timers."""
+    return max(2, (os.cpu_count() or 1) * 2)
 
 
 @pytest.hookimpl(trylast=True)
