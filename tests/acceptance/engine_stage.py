@@ -17,13 +17,14 @@ from kagzi.core.states import RunStatus, StepKind
 from kagzi.engine import Engine, Notice
 from kagzi.engine.paging import PageAsk
 from kagzi.sdk.registry import Registry
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.random_programs import GO, Body, Durations, Player, Program, World
 from tests.support.replaying import History
 
 from .in_process import InProcessWorker
 
 DURATIONS = Durations(long="30ms")
-TIMEOUT_S = 30.0
+TIMEOUT_S = LOADED_MACHINE_S
 P9_S = 1.0
 
 

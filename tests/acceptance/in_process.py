@@ -24,9 +24,10 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.common import read_held, read_lease
 from kagzi.wire.operations import read_operation, write_answers
 from kagzi.wire.tasks import write_task
+from tests.support.patience import LOADED_MACHINE_S
 
 HOLD_S = 0.005
-TIMEOUT_S = 20.0
+TIMEOUT_S = LOADED_MACHINE_S
 
 Happening = Callable[[], Awaitable[None]]
 Moment = Callable[[str], Happening | None]

@@ -14,6 +14,7 @@ import asyncpg
 from kagzi import Kagzi, Run, RunStatus
 from kagzi.sdk.client import Connecting
 from tests.support.ledger import Entry, Ledger
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.processes import Process, Processes, ServerProcess
 
 # One server on PostgreSQL does nothing that two on one PostgreSQL do not do; `make campaign` runs it all the same.
@@ -29,7 +30,7 @@ else:
 TIMINGS = ("--lease", "2s", "--heartbeat", "400ms", "--reconnect-grace", "1s")
 FLOWS = "tests.acceptance.flows"
 EXECUTION_FLOWS = "tests.acceptance.execution_flows"
-PATIENCE_S = 60.0
+PATIENCE_S = LOADED_MACHINE_S
 
 
 class Site:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kagzi import Run, RunError, RunStatus
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
 from . import execution_flows as flows
 from .site import Site, replayed, until_status
@@ -19,7 +20,7 @@ async def test_side_effects_are_the_same_on_replay(site: Site) -> None:
         await until_said(run, "half way")
         assert run.progress == 0.5
         await site.strike(worker, run)
-        result = await run.result(timeout="30s")
+        result = await run.result(timeout=LOADED_MACHINE)
         assert result[3] == "True"
         facts = [entry.note for entry in site.ledger.entries(event="facts") if entry.run_id == run.id]
         assert len(facts) >= 2, "it was not replayed"
@@ -36,7 +37,7 @@ async def test_a_run_goes_on_as_a_new_one_with_its_id_and_signals(site: Site) ->
         last = client.get("poll")
         await site.until(lambda entries: any(entry.note == "0" for entry in entries), "the last round")
         await client.signal("poll", "approved", "at last")
-        assert await run.result(timeout="30s") == "at last poll"
+        assert await run.result(timeout=LOADED_MACHINE) == "at last poll"
         assert await client.count(workflow="counts-down") == 6
         assert (await last.info()).continued_as is None
         assert (await run.info()).continued_as is not None
@@ -50,21 +51,21 @@ async def test_a_long_step_goes_on_from_its_last_heartbeat(site: Site) -> None:
         await until_beaten(run, 8)
         worker.kill()
         await site.author()
-        assert await run.result(timeout="30s") >= 8
+        assert await run.result(timeout=LOADED_MACHINE) >= 8
     begun = [int(entry.note) for entry in site.ledger.entries(event="begin")]
     assert begun[0] == 0
     assert begun[1] >= 8
 
 
 async def until_said(run: Run[Any], text: str) -> None:
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         while await run.status() is RunStatus.RUNNING and run.status_text != text:  # noqa: ASYNC110  seen only by looking
             await asyncio.sleep(0.02)
     assert run.status_text == text
 
 
 async def until_beaten(run: Run[Any], beats: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         while True:
             if any(step.details and int(step.details) >= beats for step in await run.steps()):
                 return
@@ -76,26 +77,26 @@ async def test_a_failed_run_is_retried_from_the_step_that_failed(site: Site) -> 
     async with site.client() as client:
         run = await client.start(flows.mendable)
         with pytest.raises(RunError, match="RuntimeError: broken"):
-            await run.result(timeout="30s")
+            await run.result(timeout=LOADED_MACHINE)
         worker.kill()
         await site.author(KAGZI_TEST_MENDED="1")
         await run.retry()
-        assert await run.result(timeout="30s") == ["first", "mended", "after mended"]
+        assert await run.result(timeout=LOADED_MACHINE) == ["first", "mended", "after mended"]
         assert site.executions(run) == {"first": 1, "second": 2, "third": 1}
         again = await replayed(run, "third")
-        assert await again.result(timeout="30s") == ["first", "mended", "after mended"]
+        assert await again.result(timeout=LOADED_MACHINE) == ["first", "mended", "after mended"]
 
 
 async def test_a_fork_goes_on_with_replaced_outputs(site: Site) -> None:
     await site.author(KAGZI_TEST_MENDED="1")
     async with site.client() as client:
         run = await client.start(flows.mendable)
-        assert await run.result(timeout="30s") == ["first", "mended", "after mended"]
+        assert await run.result(timeout=LOADED_MACHINE) == ["first", "mended", "after mended"]
         fork = await run.fork(from_step="third", outputs={"second": "replaced"})
-        assert await fork.result(timeout="30s") == ["first", "replaced", "after replaced"]
+        assert await fork.result(timeout=LOADED_MACHINE) == ["first", "replaced", "after replaced"]
         assert (await fork.info()).forked_from == run.id
         assert site.executions(fork) == {"third": 1}
-        assert await run.result(timeout="5s") == ["first", "mended", "after mended"]
+        assert await run.result(timeout=LOADED_MACHINE) == ["first", "mended", "after mended"]
 
 
 async def test_code_that_does_not_fit_pauses_the_run_until_fitting_code_comes(site: Site) -> None:
@@ -114,7 +115,7 @@ async def test_code_that_does_not_fit_pauses_the_run_until_fitting_code_comes(si
         assert "another" in str(await run.explain())
         wrong.kill()
         await site.author("--build-id", "three")
-        assert await run.result(timeout="30s") == "first"
+        assert await run.result(timeout=LOADED_MACHINE) == "first"
         site.check_struck_once(run)
 
 
@@ -123,14 +124,14 @@ async def test_a_patch_lets_old_runs_pass_and_new_ones_change(site: Site) -> Non
     async with site.client() as client:
         old = await client.start(flows.patched)
         await site.strike(worker, old, KAGZI_TEST_CODE="patched")
-        assert await old.result(timeout="30s") == ["first", "late"]
+        assert await old.result(timeout=LOADED_MACHINE) == ["first", "late"]
         new = await client.start(flows.patched)
-        assert await new.result(timeout="30s") == ["extra", "first", "late"]
+        assert await new.result(timeout=LOADED_MACHINE) == ["extra", "first", "late"]
 
 
 async def until_explained(run: Run[Any], word: str) -> None:
     """A body may begin a moment before its step is recorded."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         while word not in str(await run.explain()):  # noqa: ASYNC110  seen only by looking
             await asyncio.sleep(0.02)
 
@@ -148,5 +149,5 @@ async def test_explain_says_why_a_run_is_where_it_is(site: Site) -> None:
         await run.signal(flows.approved, "yes")
         await site.until_begun(run)
         await until_explained(run, "hold")
-        await run.result(timeout="20s")
+        await run.result(timeout=LOADED_MACHINE)
         assert "completed" in str(await run.explain()).lower()

@@ -8,13 +8,14 @@ import sys
 import pytest
 
 from kagzi import Kagzi, PreconditionFailed, Run, WorkerStatus
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Process, Processes
 
 from .site import Site
 
 SERVES = re.compile(r"\bserves\b")
 PER_SECOND = 20
-PATIENCE_S = 30.0
+PATIENCE_S = LOADED_MACHINE_S
 
 BEHIND_S = 1.5
 """As long as a server may be behind: one that others cannot wake looks every second."""
@@ -126,4 +127,4 @@ async def test_a_run_whose_version_nobody_has_waits_and_says_so(site: Site) -> N
         assert explained.facts["versions_served"] == "1"
         assert f"kagzi fork {run.id} --version 1" in explained.remedy
         await serve(site, site._processes, "7")
-        assert await run.result(timeout="20s") == "7 by code of 7"
+        assert await run.result(timeout=LOADED_MACHINE) == "7 by code of 7"

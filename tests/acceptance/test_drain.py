@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kagzi import Kagzi, WorkerInfo, WorkerStatus
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Processes
 
 from .drain_flows import GRACE_S, blocking_step, long_step, mark_of
@@ -18,7 +19,7 @@ from .draining import LEASE, SLACK_S, send_home, serve, words
 from .site import Site
 
 TRIES = 5
-PATIENCE_S = 20.0
+PATIENCE_S = LOADED_MACHINE_S
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ async def test_an_operator_sends_a_worker_home_through_another_server(patient: t
         assert drained.status is WorkerStatus.DRAINING
         assert await worker.wait() == 0
         assert time.monotonic() - asked_at < GRACE_S + SLACK_S
-        assert await run.result(timeout="20s") == "done"
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
         assert (await until_status(client, found.id, WorkerStatus.OFFLINE)).active == 0
         assert await kinds(client, found.id) == ["registered", "draining", "drained", "left"]
         begun = {entry.pid for entry in site.ledger.entries() if entry.run_id == run.id and entry.event == "begin"}

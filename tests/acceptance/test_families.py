@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from kagzi import RunError, RunStatus
+from tests.support.patience import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .site import Site, replayed, until_status
@@ -17,7 +18,7 @@ async def test_a_parent_gets_results_and_failures_of_its_children(site: Site) ->
     async with site.client() as client:
         run = await client.start("parent", None, id="p")
         await site.strike(worker, run)
-        good, bad, slow = await run.result(timeout="30s")
+        good, bad, slow = await run.result(timeout=LOADED_MACHINE)
         assert (good, slow) == (42, "slow")
         assert bad.startswith("True failed")
         assert "ValueError: broken" in bad
@@ -27,7 +28,7 @@ async def test_a_parent_gets_results_and_failures_of_its_children(site: Site) ->
         assert {(await child.info()).parent for child in children} == {run.id}
         assert {step.child for step in await run.steps() if step.child} == {child.id for child in children}
         again = await replayed(run)
-        good, _, slow = await again.result(timeout="30s")
+        good, _, slow = await again.result(timeout=LOADED_MACHINE)
         assert (good, slow) == (42, "slow")
         assert site.executions(again) == {"hold": 1}
         assert len([child async for child in client.list(parent=again)]) == 0, "children were started again"
@@ -60,10 +61,10 @@ async def test_the_end_of_a_parent_cancels_or_abandons(site: Site) -> None:
     await site.author()
     async with site.client() as client:
         run = await client.start("leaves-children", None, id="p")
-        assert await run.result(timeout="30s") == "gone"
+        assert await run.result(timeout=LOADED_MACHINE) == "gone"
         cancelled, abandoned = client.get("p/cancelled"), client.get("p/abandoned")
         await until_status(cancelled, RunStatus.CANCELLED)
-        assert await abandoned.result(timeout="30s") == "rested"
+        assert await abandoned.result(timeout=LOADED_MACHINE) == "rested"
         with pytest.raises(RunError):
             await cancelled.result(timeout="10s")
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kagzi import ErrorKind, Kagzi, Run, RunError, RunStatus, Workflow
+from tests.support.patience import LOADED_MACHINE
 from tests.support.replaying import check_replays, history_of
 
 from . import execution_flows as flows
@@ -131,8 +132,8 @@ async def test_cancelled_continued_and_patched_runs_replay(site: Site, monkeypat
         worker.kill()
         await site.author(KAGZI_TEST_CODE="patched")
         await client.signal("counts", "approved", "at last")
-        assert await counts.result(timeout="30s") == "at last counts"
-        assert await patched.result(timeout="30s") == ["extra", "first", "late"]
+        assert await counts.result(timeout=LOADED_MACHINE) == "at last counts"
+        assert await patched.result(timeout=LOADED_MACHINE) == ["extra", "first", "late"]
         await until_status(cancelled, RunStatus.CANCELLED)
 
         monkeypatch.setattr(flows, "CODE", "patched")
@@ -151,15 +152,15 @@ async def test_retried_and_forked_runs_are_killed_and_replay(site: Site, monkeyp
         assert await ended(run) == "failed"
         await check_replays(await history_of(run), flows.mendable)
         original = await client.start(flows.rewritten)
-        assert await original.result(timeout="30s") == "first"
+        assert await original.result(timeout=LOADED_MACHINE) == "first"
         fork = await original.fork(from_step="hold", outputs={"first": "replaced"})
         await site.until_begun(fork)
         worker.kill()
         await site.author(KAGZI_TEST_MENDED="1")
-        assert await fork.result(timeout="30s") == "replaced"
+        assert await fork.result(timeout=LOADED_MACHINE) == "replaced"
         assert site.executions(fork) == {"hold": 2}
         await run.retry()
-        assert await run.result(timeout="30s") == ["first", "mended", "after mended"]
+        assert await run.result(timeout=LOADED_MACHINE) == ["first", "mended", "after mended"]
 
         await check_replays(await history_of(run), flows.mendable)
         await check_replays(await history_of(fork), flows.rewritten)
@@ -175,7 +176,7 @@ async def test_a_deadline_passes_though_nobody_works(site: Site) -> None:
         await site.until_begun(run, "before")
         worker.kill()
         with pytest.raises(RunError) as failed:
-            await run.result(timeout="20s")
+            await run.result(timeout=LOADED_MACHINE)
         assert failed.value.kind is ErrorKind.TIMEOUT
 
 
@@ -191,6 +192,6 @@ async def test_explain_follows_a_run_over_the_death_of_its_worker(site: Site) ->
         await until_status(run, RunStatus.PENDING)
         assert "worker" in str(await run.explain()).lower()
         await site.author()
-        assert await run.result(timeout="30s") == "yes"
+        assert await run.result(timeout=LOADED_MACHINE) == "yes"
         assert "completed" in str(await run.explain()).lower()
         site.check_struck_once(run)

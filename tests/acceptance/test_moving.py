@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from kagzi import Kagzi, RunStatus
+from tests.support.patience import LOADED_MACHINE
 from tests.support.processes import Processes
 
 from .flows import long_nap
@@ -25,7 +26,7 @@ async def test_sleeping_runs_move_to_another_store_and_finish_there(tmp_path: Pa
             assert before, "no step was done before the move: this shows less than it should"
             await move(there, here, [run.id for run in runs])
             await new.worker()
-            results = await asyncio.gather(*(here.get(run.id, long_nap).result(timeout="30s") for run in runs))
+            results = await asyncio.gather(*(here.get(run.id, long_nap).result(timeout=LOADED_MACHINE) for run in runs))
             assert len(set(results)) == 1, results
             assert results[0] == await here.run(long_nap, 0.1, timeout="20s"), "the same as of one that was never moved"
         ids = {run.id for run in runs}

@@ -6,6 +6,7 @@ import itertools
 import pytest
 
 from kagzi import ResourceExhausted, RunError, RunStatus
+from tests.support.patience import LOADED_MACHINE
 
 from . import flows
 from .site import Site, until_status
@@ -20,7 +21,7 @@ async def test_p1_what_was_accepted_is_kept_when_the_server_is_killed(site: Site
             await site.restart(index)
         assert {await run.status() for run in runs} == {RunStatus.PENDING}
         await site.worker()
-        results = await asyncio.gather(*(run.result(timeout="30s") for run in runs))
+        results = await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
     assert results == [f"text {n}" for n in range(50)]
 
 
@@ -28,14 +29,14 @@ async def test_p4_a_run_has_one_end_whatever_is_tried_afterwards(site: Site) -> 
     await site.worker()
     async with site.client() as client:
         completed = await client.start(flows.echo, "once")
-        assert await completed.result(timeout="30s") == "once"
+        assert await completed.result(timeout=LOADED_MACHINE) == "once"
         await completed.cancel("too late")
         assert await completed.status() is RunStatus.COMPLETED
-        assert await completed.result(timeout="30s") == "once"
+        assert await completed.result(timeout=LOADED_MACHINE) == "once"
 
         failed = await client.start(flows.fails_at_once)
         with pytest.raises(RunError, match="NonRetryable: card stolen"):
-            await failed.result(timeout="30s")
+            await failed.result(timeout=LOADED_MACHINE)
         await failed.cancel("too late")
         assert await failed.status() is RunStatus.FAILED
 
@@ -46,7 +47,7 @@ async def test_p4_cancel_races_completion_and_one_of_them_wins(site: Site) -> No
         runs = await asyncio.gather(*(client.start(flows.ten_steps, 0.002) for _ in range(30)))
         await asyncio.gather(*(run.cancel("race") for run in runs[::2]))
 
-        results = await asyncio.gather(*(run.result(timeout="30s") for run in runs), return_exceptions=True)
+        results = await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs), return_exceptions=True)
         ends = [each.status if isinstance(each, RunError) else RunStatus.COMPLETED for each in results]
         assert set(results[1::2]) == {sum(range(flows.STEPS))}
         assert set(ends) <= {RunStatus.COMPLETED, RunStatus.CANCELLED}
@@ -98,7 +99,7 @@ async def test_p11_failures_and_none_are_results_that_replay_gives_again(site: S
         await site.until(lambda entries: any(entry.step_id == "hold" for entry in entries), "the run past its failures")
         first.kill()
         await site.worker()
-        assert await run.result(timeout="30s") == "ValueError: no funds after 2, None"
+        assert await run.result(timeout=LOADED_MACHINE) == "ValueError: no funds after 2, None"
     counts = {step: n for (_, step), n in site.ledger.executions().items()}
     assert counts == {"charge": 2, "none": 1, "hold": 2}, "what was recorded ran again"
 
@@ -112,13 +113,13 @@ async def test_p12_a_bad_payload_does_not_touch_its_neighbours(site: Site) -> No
         refused = outcomes.pop(10)
         assert isinstance(refused, ResourceExhausted)
         assert "2,097,152" in str(refused), "the error names the limit"
-        assert [await run.result(timeout="30s") for run in outcomes] == [f"{n}" for n in range(20)]
+        assert [await run.result(timeout=LOADED_MACHINE) for run in outcomes] == [f"{n}" for n in range(20)]
 
         with pytest.raises(RunError, match="limit"):
             await client.run(flows.too_much, timeout="30s")
         undecodable = await client.start("typed", "not a number")
         with pytest.raises(RunError, match=r"int"):
-            await undecodable.result(timeout="30s")
+            await undecodable.result(timeout=LOADED_MACHINE)
         assert await client.run(flows.typed, 1, timeout="30s") == 2
 
 
@@ -129,6 +130,6 @@ async def test_p12_a_worker_that_blocks_its_loop_keeps_its_runs_and_hinders_nobo
         await site.until(lambda entries: len(entries) == 1, "the loop blocked")
         await site.worker()
         assert await client.run(flows.echo, "still here", timeout="5s") == "still here"
-        assert await run.result(timeout="30s") == "done"
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
     assert sum(site.ledger.executions().values()) == 1, "the blocked run was taken away"
     assert "block" in stuck.output, "nothing was said about the blocked loop"

@@ -8,12 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kagzi import NotFound, ResourceExhausted, Run, RunStatus
+from kagzi.core.limits import Settings
 from tests.support.ledger import Entry
+from tests.support.patience import LOADED_MACHINE
 
 from . import queue_flows as flows
 from .site import Site, until_status
 
 FLOWS = "tests.acceptance.queue_flows"
+NOT_TOLD_S = Settings().look_interval_ms / 1_000
 
 
 async def workers(site: Site, slots: int = 40) -> None:
@@ -42,7 +45,7 @@ async def test_a_thousand_runs_of_fifty_keys_one_of_each_at_a_time(site: Site) -
         plan = ["key-00"] * 118 + [keys[1 + n % 49] for n in range(882)]
         began = time.monotonic()
         runs = await client.start_many(client.start(flows.keyed, (key, 0.002), concurrency_key=key) for key in plan)
-        results = await asyncio.gather(*(run.result(timeout="50s") for run in runs))
+        results = await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
         took = time.monotonic() - began
     assert results == plan
     entries = site.ledger.entries()
@@ -61,7 +64,7 @@ async def test_a_limit_of_a_type_and_of_a_key_together(site: Site) -> None:
         await client.workflow_types.update(flows.keyed, max_running=5, max_running_per_key=2)
         plan = ["abcdef"[n % 6] for n in range(60)]
         runs = await client.start_many(client.start(flows.keyed, (key, 0.01), concurrency_key=key) for key in plan)
-        await asyncio.gather(*(run.result(timeout="50s") for run in runs))
+        await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
     entries = site.ledger.entries()
     assert max(most_at_once(entries).values()) <= 2
     inside = most = 0
@@ -72,17 +75,19 @@ async def test_a_limit_of_a_type_and_of_a_key_together(site: Site) -> None:
 
 
 async def test_a_freed_permit_is_taken_within_milliseconds_also_elsewhere(site: Site) -> None:
-    """Each run waits for the end of the one before it, which runs at either server."""
+    """Each run waits for the end of the one before it, which runs at either server. A loaded machine is seldom that quick, but a
+    server that is not told looks once in NOT_TOLD_S."""
     await workers(site, slots=1)
     async with site.client() as client:
         await client.workflow_types.update(flows.keyed, max_running=1)
         runs = await client.start_many(client.start(flows.keyed, ("k", 0.05)) for _ in range(30))
-        await asyncio.gather(*(run.result(timeout="50s") for run in runs))
+        await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
     entries = site.ledger.entries()
     gaps = [after.at - before.at for before, after in zip(entries[1::2], entries[2::2], strict=False)]
     assert [entry.event for entry in entries[1:3]] == ["end", "begin"]
     gaps.sort()
-    assert gaps[len(gaps) // 2] < 0.25, f"gaps between runs: {[round(gap * 1_000) for gap in gaps]} ms"
+    assert gaps[0] < 0.25
+    assert gaps[len(gaps) // 2] < NOT_TOLD_S / 2, f"gaps between runs: {[round(gap * 1_000) for gap in gaps]} ms"
 
 
 async def test_a_sleeping_run_holds_no_permit(site: Site) -> None:
@@ -91,7 +96,7 @@ async def test_a_sleeping_run_holds_no_permit(site: Site) -> None:
         await client.workflow_types.update(flows.patient, max_running=1)
         began = time.monotonic()
         runs = await client.start_many(client.start(flows.patient, 2.0) for _ in range(10))
-        assert await asyncio.gather(*(run.result(timeout="40s") for run in runs)) == ["rested"] * 10
+        assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs)) == ["rested"] * 10
     assert time.monotonic() - began < 15.0, "they slept one after the other"
 
 
@@ -101,13 +106,13 @@ async def test_a_paused_type_waits_and_says_so(site: Site) -> None:
         assert (await client.workflow_types.pause(flows.keyed)).paused
         run = await client.start(flows.keyed, ("a", 0.0))
         other = await client.start(flows.patient, 0.0)
-        assert await other.result(timeout="20s") == "rested"
+        assert await other.result(timeout=LOADED_MACHINE) == "rested"
         assert await run.status() is RunStatus.PENDING
         assert "type keyed is paused" in str(await run.explain())
         (queue,) = await client.workflow_types.queue_depth(flows.keyed)
         assert (queue.waiting, queue.workers, queue.held_back) == (1, len(site.servers), "type keyed is paused")
         await client.workflow_types.resume(flows.keyed)
-        assert await run.result(timeout="20s") == "a"
+        assert await run.result(timeout=LOADED_MACHINE) == "a"
 
 
 async def test_a_rate_spreads_starts(site: Site) -> None:
@@ -115,7 +120,7 @@ async def test_a_rate_spreads_starts(site: Site) -> None:
     async with site.client() as client:
         await client.workflow_types.update(flows.keyed, starts_per_second=10)
         runs = await client.start_many(client.start(flows.keyed, ("a", 0.0)) for _ in range(16))
-        await asyncio.gather(*(run.result(timeout="30s") for run in runs))
+        await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
     begun = [entry.at for entry in site.ledger.entries(event="begin")]
     assert begun[-1] - begun[0] > 1.3, "fifteen spaces of 100 ms"
     assert begun[-1] - begun[0] < 10.0, "it looked only every few seconds"
@@ -132,7 +137,7 @@ async def test_higher_priority_first_within_limits(site: Site) -> None:
         assert await late.status() is RunStatus.SLEEPING
         await until_status(late, RunStatus.PENDING)
         await client.workflow_types.resume(flows.keyed)
-        await asyncio.gather(*(run.result(timeout="30s") for run in (*runs, late)))
+        await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in (*runs, late)))
     begun = [entry.note for entry in site.ledger.entries(event="begin")]
     assert begun == ["late", "9", "5", "5", "1", "0", "-3"]
 
@@ -156,7 +161,7 @@ async def test_the_oldest_is_cancelled_and_its_worker_hears_at_once(site: Site) 
         await site.until(lambda entries: any(entry.run_id == first.id for entry in entries), "the first run begun")
         began = time.monotonic()
         second = await client.start(flows.keyed, ("a", 0.0), concurrency_key="a")
-        assert await second.result(timeout="20s") == "a"
+        assert await second.result(timeout=LOADED_MACHINE) == "a"
         assert time.monotonic() - began < 10.0
         assert await until_status(first, RunStatus.CANCELLED) is RunStatus.CANCELLED
         assert second.id in (await first.info()).error.message  # type: ignore[union-attr]
@@ -206,5 +211,5 @@ async def test_children_of_one_key_run_one_after_the_other(site: Site) -> None:
     async with site.client() as client:
         await client.workflow_types.update(flows.keyed, max_running_per_key=1)
         run = await client.start(flows.family, 6)
-        assert await run.result(timeout="40s") == 6
+        assert await run.result(timeout=LOADED_MACHINE) == 6
     assert most_at_once(site.ledger.entries()) == {"shared": 1}

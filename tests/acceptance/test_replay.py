@@ -1,5 +1,7 @@
 """Identity and order: concurrent branches with equal names, killed and replayed with other timings, get what is theirs."""
 
+from tests.support.patience import LOADED_MACHINE
+
 from . import flows
 from .site import Site
 
@@ -14,7 +16,7 @@ async def test_branches_with_equal_step_names_keep_their_own_results_after_a_cra
         first.kill()
         # The other worker is quicker, and so its completions come in another order.
         await site.worker(KAGZI_TEST_PACE="0.1")
-        assert await run.result(timeout="30s") == [[f"{label}{n}" for n in range(4)] for label in "abc"]
+        assert await run.result(timeout=LOADED_MACHINE) == [[f"{label}{n}" for n in range(4)] for label in "abc"]
     done = [entry.note for entry in site.ledger.entries(event="begin") if entry.pid == first.pid]
     again = [entry.note for entry in site.ledger.entries(event="begin") if entry.pid != first.pid]
     assert again, "nothing was left for the second worker: this test has shown nothing"
@@ -30,4 +32,4 @@ async def test_the_order_in_which_results_arrived_is_the_order_of_replay(site: S
         await site.until(lambda entries: any(entry.step_id == "hold" for entry in entries), "both results")
         first.kill()
         await site.worker()
-        assert await run.result(timeout="30s") == ["y0", "x0"]
+        assert await run.result(timeout=LOADED_MACHINE) == ["y0", "x0"]

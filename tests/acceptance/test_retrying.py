@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kagzi import ErrorKind, Retry, RunError, RunStatus
+from tests.support.patience import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .keeping import replaced
@@ -66,11 +67,11 @@ async def test_a_run_may_try_again_as_a_whole_and_keeps_its_results(site: Site) 
     await site.author()
     async with site.client() as client:
         run = await client.start("tries-itself-again", None, retry=Retry.fixed(3, "50ms"))
-        assert await run.result(timeout="30s") == "kept 3"
+        assert await run.result(timeout=LOADED_MACHINE) == "kept 3"
         assert site.executions(run) == {"before": 1}
         never = await client.start("tries-itself-again", None)
         with pytest.raises(RunError, match="RuntimeError: try 1"):
-            await never.result(timeout="30s")
+            await never.result(timeout=LOADED_MACHINE)
 
 
 async def test_a_step_that_takes_too_long_is_stopped_and_that_is_an_attempt(site: Site) -> None:
@@ -78,7 +79,7 @@ async def test_a_step_that_takes_too_long_is_stopped_and_that_is_an_attempt(site
     async with site.client() as client:
         run = await client.start(flows.times_out)
         await site.strike(worker, run)
-        assert await run.result(timeout="30s") == "2 True"
+        assert await run.result(timeout=LOADED_MACHINE) == "2 True"
     slow = [entry.event for entry in site.ledger.entries() if entry.step_id == "slow"]
     assert slow == ["begin", "cancelled"] * 2
     assert site.executions(run) == {"slow": 2, "hold": 2}
@@ -109,12 +110,12 @@ async def test_a_run_that_kills_every_worker_is_put_aside_and_harms_nobody(site:
             await until_status(bad, RunStatus.PAUSED, timeout_s=100)
             assert len(dead) <= 11
             assert site.executions(bad)["bite"] == 10
-            assert await asyncio.gather(*(run.result(timeout="30s") for run in good)) == ["slow"] * 20
+            assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in good)) == ["slow"] * 20
         info = await bad.info()
         assert info.problem is not None
         assert "10 times" in info.problem.message
         assert "resume" in str(await bad.explain()) + (await bad.explain()).remedy
         await site.author(KAGZI_TEST_ANTIDOTE="1")
         await bad.resume()
-        assert await bad.result(timeout="30s") == "cured"
+        assert await bad.result(timeout=LOADED_MACHINE) == "cured"
         await until_status(bad, RunStatus.COMPLETED)

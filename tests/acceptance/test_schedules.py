@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from kagzi import Kagzi, RunStatus, ScheduleFire
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .flows import ten_steps
 from .site import Site, until_status
 
 SECOND = timedelta(seconds=1)
-PATIENCE_S = 60.0
+PATIENCE_S = LOADED_MACHINE_S
 LATE_P99_S = 0.1
 LATE_AFTER_A_DEATH_S = 5.0
 
@@ -139,4 +140,4 @@ async def test_cancel_other_reaches_the_worker_at_once(site: Site) -> None:
         *others, last = [client.get(fire.run_id) for fire in fires if fire.run_id]
         for run in others[:-1]:
             assert await until_status(run, RunStatus.CANCELLED, RunStatus.COMPLETED) is RunStatus.CANCELLED
-        assert await last.result(timeout="30s") == 45
+        assert await last.result(timeout=LOADED_MACHINE) == 45

@@ -6,6 +6,7 @@ import pytest
 
 from kagzi import InvalidArgument, PreconditionFailed, RunStatus
 from tests.support.kagzi_process import kagzi
+from tests.support.patience import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .site import Site, replayed, until_status
@@ -18,10 +19,10 @@ async def test_a_signal_wakes_a_parked_run_and_survives_a_kill(site: Site) -> No
         await until_status(run, RunStatus.SLEEPING)
         await other.signal(run.id, flows.approved, "yes")
         await site.strike(worker, run)
-        assert await run.result(timeout="30s") == "yes"
+        assert await run.result(timeout=LOADED_MACHINE) == "yes"
         site.check_struck_once(run)
         again = await replayed(run)
-        assert await again.result(timeout="30s") == "yes"
+        assert await again.result(timeout=LOADED_MACHINE) == "yes"
         assert site.executions(again) == {"hold": 1}
 
 
@@ -33,7 +34,7 @@ async def test_a_signal_that_comes_first_is_kept_while_nobody_works(site: Site) 
             server.kill()
             await site.restart(index)
         await site.author()
-        assert await run.result(timeout="30s") == "before all"
+        assert await run.result(timeout=LOADED_MACHINE) == "before all"
 
 
 async def test_signals_are_consumed_once_and_in_order(site: Site) -> None:
@@ -45,9 +46,9 @@ async def test_signals_are_consumed_once_and_in_order(site: Site) -> None:
             if number == 12:
                 worker.kill()
                 worker = await site.author()
-        assert await run.result(timeout="30s") == list(range(30))
+        assert await run.result(timeout=LOADED_MACHINE) == list(range(30))
         again = await replayed(run)
-        assert await again.result(timeout="30s") == list(range(30))
+        assert await again.result(timeout=LOADED_MACHINE) == list(range(30))
 
 
 async def test_many_runs_get_their_own_signals(site: Site) -> None:
@@ -58,7 +59,7 @@ async def test_many_runs_get_their_own_signals(site: Site) -> None:
         await asyncio.gather(*sends[:45])
         worker.kill()
         await asyncio.gather(*sends[45:], site.author())
-        results = await asyncio.gather(*(run.result(timeout="30s") for run in runs))
+        results = await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
     assert [sorted(result) for result in results] == [[100 * n, 100 * n + 1, 100 * n + 2] for n in range(30)]
 
 
@@ -68,12 +69,12 @@ async def test_a_wait_that_ends_is_a_result(site: Site) -> None:
         run = await client.start(flows.impatient)
         await site.strike(worker, run)
         await run.signal(flows.approved, "much too late")
-        assert await run.result(timeout="30s") == ["too late", "nobody"]
+        assert await run.result(timeout=LOADED_MACHINE) == ["too late", "nobody"]
         site.check_struck_once(run)
         in_time = await client.start(flows.impatient)
         await in_time.signal(flows.approved, "now")
         await in_time.signal(flows.rejected, "no")
-        second = (await in_time.result(timeout="30s"))[1]
+        second = (await in_time.result(timeout=LOADED_MACHINE))[1]
         assert second == "no"
 
 
@@ -94,7 +95,7 @@ async def test_a_signal_starts_the_run_if_need_be(site: Site) -> None:
         runs = await asyncio.gather(*sends)
         assert len({run.id for run in runs}) == 1
         assert sum(run.created for run in runs) == 1
-        assert sorted(await runs[0].result(timeout="30s")) == list(range(8))
+        assert sorted(await runs[0].result(timeout=LOADED_MACHINE)) == list(range(8))
 
 
 async def signal_by_command(site: Site, *arguments: str) -> str:
@@ -117,7 +118,7 @@ async def test_what_a_run_has_received_is_not_replaced(site: Site) -> None:
         with pytest.raises(InvalidArgument, match="does not fit"):
             await run.signal(flows.item, "2", replace=True)  # type: ignore[arg-type]  refused where it is sent
         await client.signal("received", flows.item, 3)
-        assert await run.result(timeout="30s") == [1, 3]
+        assert await run.result(timeout=LOADED_MACHINE) == [1, 3]
 
 
 async def test_a_signal_of_another_type_pauses_the_run_until_it_is_replaced_or_dropped(site: Site) -> None:
@@ -145,8 +146,8 @@ async def test_a_signal_of_another_type_pauses_the_run_until_it_is_replaced_or_d
         assert "waits for the next one" in await signal_by_command(site, "w", "item", "--drop")
         await until_status(run, RunStatus.SLEEPING)
         await client.signal("w", flows.item, 7)
-        assert await run.result(timeout="30s") == [1, 5, 7]
+        assert await run.result(timeout=LOADED_MACHINE) == [1, 5, 7]
         again = await replayed(run)
-        assert await again.result(timeout="30s") == [1, 5, 7]
+        assert await again.result(timeout=LOADED_MACHINE) == [1, 5, 7]
         kinds = [event["kind"] async for event in run.events()]
         assert kinds.count("signal_rejected") == 2

@@ -7,6 +7,7 @@ import pytest
 
 from kagzi import ErrorKind, RunError, RunStatus
 from tests.support.ledger import describe
+from tests.support.patience import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .site import Site, until_status
@@ -129,4 +130,4 @@ async def test_signals_come_through_a_pause(site: Site) -> None:
         await run.signal(flows.approved, "kept")
         assert await run.status() is RunStatus.PAUSED
         await run.resume()
-        assert await run.result(timeout="20s") == "kept"
+        assert await run.result(timeout=LOADED_MACHINE) == "kept"

@@ -5,6 +5,7 @@ import re
 import sys
 
 from kagzi import Kagzi, Run
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Process
 
 from .site import Site
@@ -19,7 +20,7 @@ from .trouble_flows import (
 )
 
 LONG_S = 4.0  # two leases
-PATIENCE_S = 20.0
+PATIENCE_S = LOADED_MACHINE_S
 SERVES = re.compile(r"\bserves\b")
 
 
@@ -60,7 +61,7 @@ async def test_a_blocked_event_loop(site: Site) -> None:
         assert await run.status() == "running", "it was told only when it was over"
         assert "asyncio.to_thread" in detail
         assert "in block" in detail, "the code that blocks is named"
-        assert await run.result(timeout="20s") == "done"
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
         assert len(await troubles(client)) == 1
         check_ran_once(site, run)
     assert "The event loop has been blocked" in worker.output
@@ -74,7 +75,7 @@ async def test_sync_steps_that_wait_for_a_thread(site: Site) -> None:
         assert re.search(rf"3 sync steps wait for a thread.*all {THREADS} threads are taken", detail), detail
         assert "held by wait of run" in detail
         assert "Worker(threads=...)" in detail
-        assert await asyncio.gather(*(run.result(timeout="40s") for run in runs)) == ["done"] * len(runs)
+        assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs)) == ["done"] * len(runs)
         assert len(await troubles(client)) == 1, "the same was said again and again"
         check_ran_once(site, *runs)
 
@@ -87,8 +88,8 @@ async def test_a_step_that_computes_in_python(site: Site) -> None:
         detail = await trouble(client, "gil_held")
         assert f"Step compute of run {run.id} has been computing in Python" in detail
         assert "ProcessPoolExecutor" in detail
-        assert await other.result(timeout="20s") == "done"
-        assert await run.result(timeout="20s") == "done"
+        assert await other.result(timeout=LOADED_MACHINE) == "done"
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
         check_ran_once(site, run)
 
 
@@ -105,6 +106,6 @@ async def test_a_step_that_computes_and_lets_go_is_no_trouble(site: Site) -> Non
     await serve(site)
     async with site.client() as client:
         run = await client.start(hashing, LONG_S)
-        assert await run.result(timeout="20s") == "done"
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
         assert await troubles(client) == []
         check_ran_once(site, run)

@@ -16,8 +16,7 @@ from tests.support.kagzi_process import RunningCommand, kagzi, running
 EXAMPLE = Path(__file__).parents[2] / "examples" / "e00_min.py"
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
-READY_S = 1.5
-SLOW_MACHINE = 4  # tests of several processes run side by side
+READY_CPU_S = 3.0  # of all its processes: how long that takes depends on who else uses the processors
 
 COUNTER = """
 from pathlib import Path
@@ -37,6 +36,12 @@ async def patient(ctx: Context, name: str) -> str:
 """
 
 
+def cpu_s(process: psutil.Process) -> float:
+    """Processor time of a process and its children."""
+    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
+
+
 def ready(dev: RunningCommand) -> str:
     """Wait for the banner; answer the address."""
     dev.says(r"Kagzi \S+ is ready")
@@ -45,11 +50,9 @@ def ready(dev: RunningCommand) -> str:
 
 def test_the_smallest_example_runs_by_the_command_that_is_shown(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path)
-    begin = time.monotonic()
     with running("dev", "e00_min.py", *NO_PORTS, cwd=tmp_path) as dev:
         address = ready(dev)
-        took_s = time.monotonic() - begin
-        assert took_s < READY_S * SLOW_MACHINE
+        assert cpu_s(psutil.Process(dev.process.pid)) < READY_CPU_S
         command = dev.says(r"start hello world --wait.*")[0]
         assert address in command
         done = kagzi(*shlex.split(command))

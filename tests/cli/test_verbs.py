@@ -10,8 +10,9 @@ import pytest
 
 from tests.cli.conftest import Installation
 from tests.cli.test_runs import get, start
+from tests.support.patience import LOADED_MACHINE_S
 
-PATIENCE_S = 30.0
+PATIENCE_S = LOADED_MACHINE_S
 
 
 def until(installation: Installation, name: str, wanted: Callable[[Any], bool]) -> Any:

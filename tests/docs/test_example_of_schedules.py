@@ -10,6 +10,7 @@ import pytest
 from examples import e08_schedule
 from kagzi import Kagzi, Worker
 from tests.support.kagzi_process import running
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
@@ -45,17 +46,17 @@ async def set_up_on_every_deploy(client: Kagzi) -> None:
 
 async def fires_pauses_triggers_backfills(client: Kagzi) -> None:
     run = await client.schedules.trigger("daily-report")
-    assert await run.result(timeout="30s") == 42
+    assert await run.result(timeout=LOADED_MACHINE) == 42
     now = datetime.now(UTC)
     filled = await client.schedules.backfill("daily-report", now - timedelta(days=3), now)
     assert len(filled) == 3
     for fire in filled:
         assert fire.run_id is not None
-        assert await client.get(fire.run_id, e08_schedule.generate_report).result(timeout="30s") == 42
+        assert await client.get(fire.run_id, e08_schedule.generate_report).result(timeout=LOADED_MACHINE) == 42
     await client.schedules.update("daily-report", cron="* * * * * *", timezone="UTC")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         run_id = await first_of_the_clock(client)
-    assert await client.get(run_id).result(timeout="30s") == 42
+    assert await client.get(run_id).result(timeout=LOADED_MACHINE) == 42
     paused = await client.schedules.pause("daily-report", "seen enough")
     assert (paused.paused, paused.paused_reason, paused.next_at) == (True, "seen enough", None)
     await e08_schedule.setup(client)  # the next deploy changes it back and leaves it paused

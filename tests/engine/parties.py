@@ -13,8 +13,9 @@ from kagzi.core.times import Timestamp
 from kagzi.engine import Engine, Notice
 from kagzi.store.protocol import LOOK_AGAIN, Store, Wake
 from kagzi.system import SystemClock
+from tests.support.patience import LOADED_MACHINE_S
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = LOADED_MACHINE_S
 
 
 class MovableClock(SystemClock):

@@ -35,6 +35,7 @@ from tests.engine.parties import (
     until,
     worker,
 )
+from tests.support.patience import LOADED_MACHINE_S
 
 NO_RUN = "0191e000-0000-7000-8000-000000000000"
 
@@ -93,7 +94,7 @@ async def test_pause_and_cancel_cross_over_to_the_holder_s_server(make_engine: M
     _, run = await taken(there, outlet)
     await here.control.pause("default", run_id=run.run.run_id)
     await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["pause_requested"])
-    async with asyncio.timeout(1.0):  # the promise
+    async with asyncio.timeout(LOADED_MACHINE_S):  # the promise
         await here.control.cancel("default", run_id=run.run.run_id, reason="enough")
         await outlet.until(lambda: len(outlet.told) == 2)
     assert (outlet.told[1].kind, outlet.told[1].reason) == ("cancel_requested", "enough")

@@ -11,6 +11,7 @@ from kagzi.core.limits import Settings
 from kagzi.core.times import Timestamp
 from kagzi.engine import housekeeping as module
 from kagzi.engine.housekeeping import Chore, Housekeeping
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.seams import LoadedDice
 
 from .parties import MovableClock, TroubledStore
@@ -31,7 +32,7 @@ class Diary:
         self._changed.set()
 
     async def until(self, count: int, what: str = "") -> list[str]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             while len([one for one in self.done if not what or one == what]) < count:
                 self._changed.clear()
                 await self._changed.wait()

@@ -14,6 +14,7 @@ from kagzi.engine import Engine
 from kagzi.engine.occasions import ahead_of, decide, times_of
 from kagzi.engine.paging import PageAsk
 from kagzi.store.protocol import Horizon
+from tests.support.patience import LOADED_MACHINE_S
 
 from .conftest import MakeEngine
 from .parties import Gate, MovableClock, TroubledStore, until
@@ -95,7 +96,7 @@ async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: Tr
     gate = Gate()
     store.before["put_schedule"] = gate
     pausing = asyncio.create_task(engine.schedules.pause("here", "s", "now"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         await gate.arrived.wait()
     before = len(await fires(engine))
     await until_fires(engine, before + 1)

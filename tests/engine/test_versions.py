@@ -13,6 +13,7 @@ from kagzi.engine import Engine
 from kagzi.engine.paging import PageAsk
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import TIMEOUT_S, Exchange, RecordingOutlet, TroubledStore, start, until, worker
+from tests.support.patience import LOADED_MACHINE_S
 
 
 async def version_of(engine: Engine, version: str = "", **options: object) -> str | None:
@@ -143,7 +144,7 @@ async def test_without_being_told_a_server_is_behind_for_a_second_at_most(make_e
     await register(here, "hello@1", "hello@2")
     assert await version_of(there) == "2"
     await here.versions.set_default("default", "hello", "1")
-    async with asyncio.timeout(1.5):  # time is the subject
+    async with asyncio.timeout(LOADED_MACHINE_S):  # time is the subject
         while await version_of(there) != "1":  # noqa: ASYNC110  nobody tells it
             await asyncio.sleep(0.05)
 

@@ -12,8 +12,9 @@ from kagzi.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
+from tests.support.patience import LOADED_MACHINE_S
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = LOADED_MACHINE_S
 
 
 class Stubs:

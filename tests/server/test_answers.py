@@ -7,6 +7,7 @@ import pytest
 from kagzi.core.errors import ResourceExhausted
 from kagzi.server import answers as module
 from kagzi.server.answers import Answers
+from tests.support.patience import LOADED_MACHINE_S
 
 TOTAL, SHARE, ONE = 100, 60, 30
 
@@ -45,7 +46,7 @@ async def test_a_namespace_gets_its_share_and_others_pass() -> None:
     assert answers.used == 3 * ONE
     await quiet.let_go()
     for holder in greedy:
-        await asyncio.wait_for(holder.has_room.wait(), 10)
+        await asyncio.wait_for(holder.has_room.wait(), LOADED_MACHINE_S)
         assert answers.used <= SHARE
         await holder.let_go()
     assert answers.used == 0
@@ -58,7 +59,7 @@ async def test_what_is_known_to_be_small_makes_room_at_once() -> None:
         await settle()
         assert not waiting.has_room.is_set()
         room.use(1)
-        await asyncio.wait_for(waiting.has_room.wait(), 10)
+        await asyncio.wait_for(waiting.has_room.wait(), LOADED_MACHINE_S)
         assert answers.used == SHARE
     await waiting.let_go()
     assert answers.used == 0

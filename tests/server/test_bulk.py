@@ -7,6 +7,7 @@ import pytest
 from kagzi import Context, InvalidArgument, Kagzi, NotFound, RunStatus, Worker, workflow
 from kagzi.core.errors import NonRetryable
 from kagzi.server.app import Server
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .conftest import StartServer
 
@@ -28,7 +29,7 @@ async def attempt(number: int) -> int:
 
 async def failed_runs(client: Kagzi, count: int) -> None:
     runs = await client.start_many(client.start(shaky, number, labels={"day": "one"}) for number in range(count))
-    await asyncio.gather(*(run.result(timeout="20s") for run in runs), return_exceptions=True)
+    await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs), return_exceptions=True)
     assert await client.count(status="failed") == count
 
 
@@ -62,7 +63,7 @@ async def test_retry_by_filter(server: Server) -> None:
         Failing.now = False
         operation = await client.bulk.retry(workflow=shaky)
         assert (await operation.wait("20s")).done == 30
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             while await client.count(status="completed") < 30:  # noqa: ASYNC110  ends have no signal for those who do not wait
                 await asyncio.sleep(0.02)
 
@@ -113,7 +114,7 @@ async def test_stop(start_server: StartServer, database_url: str) -> None:
         assert (stopped.stopped, stopped.finished) == (True, True)
         assert await client.bulk.stop(operation.id) is not None
         # What was being done when it was stopped is finished and counted.
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             while (await operation.progress()).done != await client.count(status="cancelled"):  # noqa: ASYNC110  see above
                 await asyncio.sleep(0.02)
         assert await client.count(status="pending") > 0

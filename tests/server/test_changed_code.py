@@ -9,9 +9,10 @@ import pytest
 from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, Workflow
 from kagzi.core.errors import ErrorKind
 from kagzi.server.app import Server
+from tests.support.patience import LOADED_MACHINE_S
 
 GO = Signal("go", str)
-PATIENCE_S = 60.0
+PATIENCE_S = LOADED_MACHINE_S
 
 bodies: list[str] = []
 

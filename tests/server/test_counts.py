@@ -9,6 +9,7 @@ from kagzi import Context, Kagzi, Worker, workflow
 from kagzi.core.limits import Settings
 from kagzi.server.app import Server
 from kagzi.store.protocol import Store
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .conftest import QUICK, StartServer
 
@@ -65,7 +66,7 @@ def fresh() -> None:
 
 
 async def until_held() -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         await Flags.held.wait()
 
 
@@ -102,7 +103,7 @@ async def test_replay_costs_nothing(start_server: StartServer, database_url: str
             # Registration, claim, perhaps the announced begin of `hold`. Nothing for the steps that are replayed.
             assert replayed <= 5, f"{replayed} transactions to replay {STEPS} steps"
             Flags.gate.set()
-            assert await run.result(timeout="20s") == STEPS
+            assert await run.result(timeout=LOADED_MACHINE) == STEPS
 
 
 async def test_a_hundred_concurrent_completions_share_transactions(

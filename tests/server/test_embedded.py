@@ -25,6 +25,7 @@ from kagzi.server.listen import ListenAddress
 from kagzi.server.startup import CannotStart
 from kagzi.v1 import workflow_pb2
 from tests.server.stubs import TIMEOUT_S, Stubs
+from tests.support.patience import LOADED_MACHINE_S
 
 # Opens the file, says so, and serves until its input ends.
 OPENER = """
@@ -166,7 +167,7 @@ async def test_when_the_owner_ends_a_guest_takes_over_within_a_second(
             else:
                 process.send_signal(number)
             await process.wait()
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(LOADED_MACHINE_S):
                 await guest.renew()
             assert guest.is_owner
             async with connected(guest) as client:

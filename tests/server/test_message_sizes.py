@@ -42,6 +42,7 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.answers import write_answer
 from kagzi.wire.common import write_held
 from kagzi.wire.tasks import write_history_page, write_history_step, write_task
+from tests.support.patience import LOADED_MACHINE_S
 from tests.wire import strategies
 
 NAME = "n" * limits.NAME_BYTES
@@ -124,7 +125,7 @@ async def written(outlet: Outlet) -> list[bytes]:
         messages.append(data)
 
     outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), 30)
+    await asyncio.wait_for(outlet.mailbox.deliver(write), LOADED_MACHINE_S)
     return messages
 
 

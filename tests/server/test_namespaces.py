@@ -24,6 +24,7 @@ from kagzi.server.app import Server
 from kagzi.v1 import namespace_pb2, namespace_pb2_grpc, worker_pb2, worker_pb2_grpc, workflow_pb2, workflow_pb2_grpc
 from tests.server.conftest import QUICK, StartServer
 from tests.server.stubs import TIMEOUT_S
+from tests.support.patience import LOADED_MACHINE
 
 
 @workflow
@@ -64,7 +65,7 @@ async def test_from_its_making_to_its_end(client: Kagzi, server: Server) -> None
                 await shop.start(greet, "bob")
             await client.namespaces.enable("shop")
             run = await shop.start(greet, "eve")
-            await run.result(timeout="20s")
+            await run.result(timeout=LOADED_MACHINE)
         waiting = await shop.start(greet, "nobody serves this")
         with pytest.raises(PreconditionFailed, match="1 open run") as refusal:
             await client.namespaces.delete("shop", confirm="shop")

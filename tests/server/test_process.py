@@ -15,8 +15,9 @@ import pytest
 
 from kagzi.server.file_lock import FileLock
 from tests.server.stubs import Stubs
+from tests.support.patience import LOADED_MACHINE_S
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = LOADED_MACHINE_S
 MAIN = """
 import asyncio, sys
 from pathlib import Path

@@ -17,6 +17,7 @@ from kagzi.v1 import worker_pb2 as pb
 from tests.server.conftest import StartServer
 from tests.server.stubs import Stubs
 from tests.server.test_session import Spoken
+from tests.support.patience import LOADED_MACHINE_S
 
 # Longer than any test: what a ghost has swallowed does not come back by itself.
 LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, look_interval_ms=600_000)
@@ -105,7 +106,7 @@ async def test_hung_up_at_every_step(lasting: Server) -> None:
     for opened, turns in [*((False, turns) for turns in range(3)), *((True, turns) for turns in range(30))]:
         context = BrokenContext(hello(update=pb.SessionUpdate(completed_delta=1)))
         serving = asyncio.ensure_future(stream(lasting, context).serve())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             while opened and not sessions_of(lasting):  # noqa: ASYNC110  there is no event for it
                 await asyncio.sleep(0)
         for _ in range(turns):

@@ -8,8 +8,9 @@ import pytest
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2
 from kagzi.v1 import workflow_pb2 as pb
 from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+from tests.support.patience import LOADED_MACHINE_S
 
-PATIENCE_S = 20.0
+PATIENCE_S = LOADED_MACHINE_S
 ONCE = common_pb2.RetryPolicy(maximum_attempts=1)
 TWICE = common_pb2.RetryPolicy(maximum_attempts=2, initial_interval_ms=1)
 

@@ -9,6 +9,7 @@ import pytest
 from kagzi import AlreadyExists, Context, InvalidArgument, Kagzi, NotFound, Worker, workflow
 from kagzi.core import limits
 from kagzi.server.app import Server
+from tests.support.patience import LOADED_MACHINE
 
 from .conftest import StartServer
 
@@ -35,8 +36,8 @@ async def test_from_one_server_to_another(server: Server, start_server: StartSer
         async with Worker(server.grpc_address, workflows=[many, greet]):
             big = await client.start(many, 12, id="big", labels={"size": "xl"})
             small = await client.start(greet, "ada", id="small")
-            assert await big.result(timeout="20s") == 12
-            assert await small.result(timeout="20s") == "hello ada"
+            assert await big.result(timeout=LOADED_MACHINE) == 12
+            assert await small.result(timeout=LOADED_MACHINE) == "hello ada"
         data = await exported(client, "big", small.id)
         assert len(data) > 3 * limits.MESSAGE_SOFT_BYTES, "one message would do: this shows less than it should"
         first = json.loads(data.splitlines()[0])
@@ -46,9 +47,9 @@ async def test_from_one_server_to_another(server: Server, start_server: StartSer
         assert [(run.id, run.created) for run in found] == [(big.id, True), (small.id, True)]
         again = [run async for run in elsewhere.import_runs(data.decode().splitlines())]
         assert [run.created for run in again] == [False, False]
-        assert await elsewhere.get("big", many).result(timeout="5s") == 12
+        assert await elsewhere.get("big", many).result(timeout=LOADED_MACHINE) == 12
         assert await elsewhere.count(labels={"size": "xl"}) == 1
-        assert await elsewhere.get(small.id, greet).result(timeout="5s") == "hello ada"
+        assert await elsewhere.get(small.id, greet).result(timeout=LOADED_MACHINE) == "hello ada"
         steps = await client.get("big").steps()
         assert await elsewhere.get("big").steps() == steps
 

@@ -14,8 +14,9 @@ from kagzi.v1 import worker_pb2
 from kagzi.v1 import workflow_pb2 as pb
 from tests.server.conftest import StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+from tests.support.patience import LOADED_MACHINE_S
 
-PATIENCE_S = 30.0
+PATIENCE_S = LOADED_MACHINE_S
 approved = Signal("approved", str)
 
 Event = dict[str, Any]

@@ -10,8 +10,9 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 
 from kagzi.v1 import common_pb2, worker_pb2, worker_pb2_grpc, workflow_pb2, workflow_pb2_grpc
+from tests.support.patience import LOADED_MACHINE_S
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = LOADED_MACHINE_S
 
 
 def payload(text: str) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.errors import ResourceExhausted
 from kagzi.store.scans import ScanTurns
+from tests.support.patience import LOADED_MACHINE_S
 
 
 async def settle() -> None:
@@ -37,9 +38,9 @@ async def test_one_namespace_never_has_all_turns() -> None:
     waiting = asyncio.create_task(turns.enter("greedy"))
     await settle()
     assert not waiting.done()
-    await asyncio.wait_for(turns.enter("other"), 10)
+    await asyncio.wait_for(turns.enter("other"), LOADED_MACHINE_S)
     turns.leave("greedy")
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, LOADED_MACHINE_S)
 
 
 async def test_too_many_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +53,7 @@ async def test_too_many_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -
         await turns.enter("n")
     for task in waiting:
         turns.leave("n")
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, LOADED_MACHINE_S)
     turns.leave("n")
     async with turns.take("n"):
         pass
@@ -65,6 +66,6 @@ async def test_who_is_cancelled_gives_its_turn_on() -> None:
     await settle()
     turns.leave("n")  # the first has its turn now, and is cancelled before it knows
     first.cancel()
-    await asyncio.wait_for(second, 10)
+    await asyncio.wait_for(second, LOADED_MACHINE_S)
     with pytest.raises(asyncio.CancelledError):
         await first

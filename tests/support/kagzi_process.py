@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.patience import LOADED_MACHINE_S
+
 KAGZI = (sys.executable, "-m", "kagzi")
-READY_TIMEOUT_S = 30.0
-END_TIMEOUT_S = 30.0
+READY_TIMEOUT_S = LOADED_MACHINE_S
+END_TIMEOUT_S = LOADED_MACHINE_S
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

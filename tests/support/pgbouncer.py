@@ -21,10 +21,11 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import LAUNCHER
 
-START_TIMEOUT_S = 10.0
-STOP_TIMEOUT_S = 10.0
+START_TIMEOUT_S = LOADED_MACHINE_S
+STOP_TIMEOUT_S = LOADED_MACHINE_S
 _PLACES = ("/usr/sbin/pgbouncer", "/usr/local/sbin/pgbouncer", "/opt/homebrew/bin/pgbouncer")
 
 _CONFIGURATION = """\

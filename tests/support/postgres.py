@@ -29,6 +29,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
 
+from tests.support.patience import LOADED_MACHINE_S
+
 T = TypeVar("T")
 
 URL_VARIABLE = "KAGZI_TEST_POSTGRES_URL"
@@ -36,8 +38,8 @@ VERSION_VARIABLE = "KAGZI_TEST_POSTGRES_VERSION"
 
 # Several servers with pools of their own meet on one PostgreSQL, in tests that run side by side.
 MAX_CONNECTIONS = 200
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = LOADED_MACHINE_S
+STOP_TIMEOUT_S = LOADED_MACHINE_S
 
 _SETTINGS: Mapping[str, str] = {
     "listen_addresses": "",

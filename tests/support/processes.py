@@ -18,10 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.patience import LOADED_MACHINE_S
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-READY_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 20.0
+READY_TIMEOUT_S = LOADED_MACHINE_S
+STOP_TIMEOUT_S = LOADED_MACHINE_S
 KEPT_LINES = 400
 
 SERVER_READY = re.compile(r"\bready\b.*\bgrpc=(?P<grpc>\S+)(?:.*\bhttp=(?P<http>\S+))?")

@@ -26,8 +26,9 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.common import read_error
 from kagzi.wire.operations import write_answer
 from kagzi.wire.tasks import write_history_step, write_task
+from tests.support.patience import LOADED_MACHINE_S
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = LOADED_MACHINE_S
 TIMES = 12
 _ENDS = {
     "complete_run": RunStatus.COMPLETED,

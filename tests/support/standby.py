@@ -19,9 +19,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import PostgresServer
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = LOADED_MACHINE_S
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'kagzi'"
 
 

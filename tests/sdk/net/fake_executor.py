@@ -5,8 +5,9 @@ from typing import Any
 
 from kagzi.sdk.ports import Answer, RunPort
 from kagzi.v1 import worker_pb2 as pb
+from tests.support.patience import LOADED_MACHINE_S
 
-WAIT_S = 10.0
+WAIT_S = LOADED_MACHINE_S
 
 
 class FakeExecution:

@@ -10,6 +10,7 @@ from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from kagzi.sdk.client import Kagzi
 from kagzi.sdk.connection import Connection
 from tests.sdk.net.fake_server import GONE, FakeServer
+from tests.support.patience import LOADED_MACHINE_S
 
 
 def free_port() -> int:
@@ -33,14 +34,14 @@ async def test_the_key_travels_as_metadata(server: FakeServer) -> None:
 
 async def test_nobody_there_is_told_within_seconds_with_the_remedy() -> None:
     port = free_port()
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         with pytest.raises(Unavailable, match=f"127.0.0.1:{port}.*kagzi dev"):
             await Kagzi.connect(f"127.0.0.1:{port}")
 
 
 async def test_a_server_that_never_answers_is_given_up(server: FakeServer) -> None:
     server.gates["GetServerInfo"] = asyncio.Event()
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         with pytest.raises(Unavailable, match="No answer"):
             await Kagzi.connect(server.address, timeout="300ms")
 

@@ -25,8 +25,9 @@ from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import ListenAddress, parse_listen
 from tests.sdk.net.test_connect import free_port
+from tests.support.patience import LOADED_MACHINE_S
 
-WAIT_S = 20.0
+WAIT_S = LOADED_MACHINE_S
 
 
 @workflow

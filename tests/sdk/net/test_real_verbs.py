@@ -21,8 +21,9 @@ from kagzi import (
     workflow,
 )
 from tests.sdk.net.test_real_server import serving
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
-WAIT_S = 30.0
+WAIT_S = LOADED_MACHINE_S
 
 go = Signal("go", int)
 broken = True
@@ -159,7 +160,7 @@ async def test_signals_in_order_early_and_late(client: Kagzi) -> None:
     await until_waiting(client, "sum")
     await run.signal("go", 2)
     await client.signal(run.id, go, 3)
-    assert await run.result(timeout="20s") == 6
+    assert await run.result(timeout=LOADED_MACHINE) == 6
     with pytest.raises(PreconditionFailed):
         await run.signal(go, 4)
     with pytest.raises(NotFound):
@@ -170,7 +171,7 @@ async def test_signal_with_start_starts_once(client: Kagzi) -> None:
     first = await client.signal_with_start(adds_up, 2, go, 20, id="box")
     second = await client.signal_with_start(adds_up, 2, go, 22, id="box")
     assert (first.created, second.created, second.id) == (True, False, first.id)
-    assert await first.result(timeout="20s") == 42
+    assert await first.result(timeout=LOADED_MACHINE) == 42
 
 
 async def test_a_paused_run_keeps_its_signals_until_it_is_resumed(client: Kagzi) -> None:
@@ -182,7 +183,7 @@ async def test_a_paused_run_keeps_its_signals_until_it_is_resumed(client: Kagzi)
     assert await run.status() is RunStatus.PAUSED
     assert "paused" in str(await run.explain())
     await run.resume()
-    assert await run.result(timeout="20s") == 42
+    assert await run.result(timeout=LOADED_MACHINE) == 42
 
 
 async def test_a_pause_lets_a_running_step_finish_and_no_other_begin(client: Kagzi) -> None:
@@ -197,7 +198,7 @@ async def test_a_pause_lets_a_running_step_finish_and_no_other_begin(client: Kag
             pass  # each look is a round trip
     assert [(step.id, step.output) for step in await run.steps()] == [("gate", b"null")]
     await run.resume()
-    assert await run.result(timeout="20s") == "through"
+    assert await run.result(timeout=LOADED_MACHINE) == "through"
 
 
 async def test_a_cancellation_reaches_a_running_step_at_once(client: Kagzi) -> None:
@@ -207,7 +208,7 @@ async def test_a_cancellation_reaches_a_running_step_at_once(client: Kagzi) -> N
         await gate.entered.wait()
     await run.cancel("enough")
     with pytest.raises(RunError, match="cancelled"):
-        await run.result(timeout="5s")
+        await run.result(timeout=LOADED_MACHINE)
     assert gate.cancelled
     # Its beginning is announced without waiting: a cancellation may be recorded before it.
     assert [step.id for step in await run.steps()] in ([], ["gate"])
@@ -220,23 +221,23 @@ async def test_cancelled_and_terminated_runs(client: Kagzi) -> None:
     await client.cancel("c", "enough")
     await client.terminate("t", "now")
     with pytest.raises(RunError, match="cancelled") as cancelled:
-        await first.result(timeout="20s")
+        await first.result(timeout=LOADED_MACHINE)
     with pytest.raises(RunError) as terminated:
-        await second.result(timeout="20s")
+        await second.result(timeout=LOADED_MACHINE)
     assert (cancelled.value.kind, terminated.value.kind) == (ErrorKind.CANCELLED, ErrorKind.TERMINATED)
 
 
 async def test_retry_and_fork(client: Kagzi, monkeypatch: pytest.MonkeyPatch) -> None:
     run = await client.start(buys, 3, id="purchase")
     with pytest.raises(RunError, match="out of order"):
-        await run.result(timeout="20s")
+        await run.result(timeout=LOADED_MACHINE)
     monkeypatch.setitem(globals(), "broken", False)
     await client.retry("purchase")
-    assert await run.result(timeout="20s") == 6
+    assert await run.result(timeout=LOADED_MACHINE) == 6
     with pytest.raises(PreconditionFailed):
         await run.retry()
     forked = await run.fork(from_step="pay", outputs={"price": 50}, id="what-if")
-    assert await forked.result(timeout="20s") == 100
+    assert await forked.result(timeout=LOADED_MACHINE) == 100
     assert (await forked.info()).forked_from == run.id
     assert [step.id for step in await forked.steps()] == ["price", "pay"]
     with pytest.raises((PreconditionFailed, InvalidArgument, NotFound)):
@@ -250,10 +251,10 @@ async def test_a_retry_starts_the_child_again_that_was_cancelled_with_its_parent
     """The child was begun before what is kept: the code meets it there, and does not diverge."""
     run = await client.start(parent, 3)
     with pytest.raises(RunError, match="out of order"):
-        await run.result(timeout="20s")
+        await run.result(timeout=LOADED_MACHINE)
     helper = client.get("helper", waits)
     with pytest.raises(RunError) as cancelled:
-        await helper.result(timeout="20s")
+        await helper.result(timeout=LOADED_MACHINE)
     assert cancelled.value.kind is ErrorKind.CANCELLED
     monkeypatch.setitem(globals(), "broken", False)
     await run.retry()
@@ -262,7 +263,7 @@ async def test_a_retry_starts_the_child_again_that_was_cancelled_with_its_parent
             assert info.status is not RunStatus.PAUSED, info.problem
             await asyncio.sleep(0.01)
     await client.signal("helper", go, 4)
-    result = await run.result(timeout="20s")
+    result = await run.result(timeout=LOADED_MACHINE)
     if parent is pays_with_help:
         assert result == 6 + 7
     else:
@@ -273,16 +274,16 @@ async def test_a_retry_starts_the_child_again_that_was_cancelled_with_its_parent
 
 async def test_a_result_follows_a_run_that_was_continued(client: Kagzi) -> None:
     run = await client.start(counts_down, 3, id="rocket")
-    assert await run.result(timeout="20s") == "lift-off"
+    assert await run.result(timeout=LOADED_MACHINE) == "lift-off"
     assert (await run.info()).continued_as is not None
-    assert await client.get("rocket", counts_down).result(timeout="20s") == "lift-off"
+    assert await client.get("rocket", counts_down).result(timeout=LOADED_MACHINE) == "lift-off"
 
 
 async def test_signals_reach_what_a_run_was_continued_as(client: Kagzi) -> None:
     run = await client.start(goes_on, 2, id="chain")
     for number in (1, 2, 3):  # by the handle of the first, however far the chain is
         await run.signal(go, number)
-    assert await run.result(timeout="20s") == 3
+    assert await run.result(timeout=LOADED_MACHINE) == 3
     with pytest.raises(PreconditionFailed):
         await run.signal(go, 4)
 

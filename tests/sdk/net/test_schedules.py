@@ -8,6 +8,7 @@ import pytest
 
 import kagzi
 from kagzi import Context, InvalidArgument, Kagzi, NotFound, PreconditionFailed, Worker, workflow
+from tests.support.patience import LOADED_MACHINE
 
 
 @workflow(timeout="90s")
@@ -95,7 +96,7 @@ async def test_a_worker_sets_up_what_it_declares(client: Kagzi) -> None:
         made = await client.schedules.get("declared")
         assert made.input_data == "growth"
         run = await client.schedules.trigger("declared")
-        assert await run.result(timeout="20s") == "growth"
+        assert await run.result(timeout=LOADED_MACHINE) == "growth"
     async with worker.label("a", "b"):
         assert (await client.schedules.get("declared")).updated_at == made.updated_at
     assert (await client.schedules.apply(declared)).updated_at == made.updated_at

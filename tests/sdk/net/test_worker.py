@@ -12,6 +12,7 @@ from kagzi.sdk.workflow import Workflow
 from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_server import WAIT_S, FakeServer, FakeSession, lease
 from tests.sdk.net.test_connect import free_port
+from tests.support.patience import LOADED_MACHINE_S
 
 
 async def _hello(ctx: Any, name: str) -> str:
@@ -100,7 +101,7 @@ def test_an_unknown_option_is_refused() -> None:
 
 async def test_nobody_there_is_told_within_seconds() -> None:
     address = f"127.0.0.1:{free_port()}"
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         with pytest.raises(Unavailable, match=f"{address}.*kagzi dev"):
             await Worker(address, workflows=[hello]).run()
 

@@ -24,11 +24,12 @@ from kagzi.sdk.registry import AnyWorkflow, Registry
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.operations import write_answer
 from kagzi.wire.tasks import write_history_step, write_task
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake_operations import FakeRun, Operations
 
 START_US = 1_700_000_000_000_000
-TIMEOUT_S = 20.0
+TIMEOUT_S = LOADED_MACHINE_S
 _replace = msgspec.structs.replace
 
 

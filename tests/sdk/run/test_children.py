@@ -8,6 +8,7 @@ from kagzi.core.errors import AlreadyExists, ChildError, ErrorKind
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.workflow import workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server
 
@@ -113,9 +114,9 @@ async def test_a_child_that_ends_while_the_parent_is_busy_reaches_it_there() -> 
     async with fake_server(w, thumbnail) as server:
         run = server.start(w)
         server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         await server.finish_children(run)
-        await asyncio.wait_for(seen.wait(), 5)
+        await asyncio.wait_for(seen.wait(), LOADED_MACHINE_S)
         go_on.set()
         await server.until_left(run)
         assert run.result == "a?small"

@@ -8,6 +8,7 @@ import pytest
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.workflow import workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server
 
@@ -41,7 +42,7 @@ async def test_cleanup_is_done_after_a_cancellation_and_nothing_else_is() -> Non
         async with fake_server(w, kept_runs_max=kept) as server:
             run = server.start(w)
             server.claim(run)
-            await asyncio.wait_for(began.wait(), 5)
+            await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
             server.cancel(run)
             await server.until_left(run)
             assert run.status is RunStatus.SLEEPING  # in its cleanup
@@ -68,7 +69,7 @@ async def test_a_cancellation_waits_for_a_cleanup_that_is_under_way() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         server.cancel(run)
         go_on.set()
         await server.until_left(run)
@@ -126,7 +127,7 @@ async def test_a_pause_lets_running_steps_finish_and_begins_none() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         server.pause(run)
         go_on.set()
         await server.until_left(run)
@@ -173,10 +174,10 @@ async def test_a_lost_lease_is_a_warning(caplog: pytest.LogCaptureFixture) -> No
     async with fake_server(w) as server:
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         assert port.execution is not None
         port.execution.abandon("")
-        await asyncio.wait_for(port.closed.wait(), 5)
+        await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
     records = [record for record in caplog.records if record.levelname == "WARNING"]
     assert [record.getMessage() for record in records] == [f"run {run.run_id} is abandoned: its lease was lost"]
 

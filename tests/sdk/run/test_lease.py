@@ -11,6 +11,7 @@ from kagzi.sdk.context import Context
 from kagzi.sdk.lease_clock import LeaseClock
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.workflow import workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import FakeServer, fake_server
 
@@ -89,7 +90,7 @@ async def test_nothing_begins_in_a_run_that_others_have(kind: str, beats: bool) 
         server.moment = lose
         jump.append(taken)
         port = server.claim(run)
-        await asyncio.wait_for(port.closed.wait(), 20)
+        await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
         assert body.begun == 0
         server.moment = lambda port, what: None
         await server.finish(run)
@@ -149,7 +150,7 @@ async def test_a_try_that_was_waited_for_does_not_begin() -> None:
 
         server.moment = lose
         port = server.claim(run)
-        await asyncio.wait_for(port.closed.wait(), 20)
+        await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
         assert body.begun == 1
 
 

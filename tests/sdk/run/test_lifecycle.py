@@ -14,6 +14,7 @@ from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.context import Context
 from kagzi.sdk.registry import Registry
 from kagzi.sdk.workflow import workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import FakePort, fake_server, refused
 
@@ -185,7 +186,7 @@ async def test_cancel_reaches_a_running_step_and_the_run_answers() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         cancel(run, port)
         await server.until_left(run)
         assert run.status is RunStatus.CANCELLED
@@ -239,7 +240,7 @@ async def test_a_function_that_completes_although_it_is_cancelled_is_complete() 
     async with fake_server(w) as server:
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         cancel(run, port)
         await server.until_left(run)
         assert (run.status, run.result) == (RunStatus.COMPLETED, "cleaned up")
@@ -262,12 +263,12 @@ async def test_a_lost_lease_stops_everything_and_records_nothing() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         await asyncio.sleep(0)
         log = list(run.log)
         assert port.execution is not None
         port.execution.abandon("its lease was lost")
-        await asyncio.wait_for(port.closed.wait(), 5)
+        await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
         assert ended.is_set()
         assert run.log == log
         assert server.executor.active == 0
@@ -284,7 +285,7 @@ async def test_a_refused_lease_abandons_the_run(code: ErrorCode) -> None:
         server.refuse = lambda command: refused(code) if isinstance(command, CompleteStep) else None
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(port.closed.wait(), 5)
+        await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
         assert run.log == ["BeginStep a"]
 
 
@@ -316,9 +317,9 @@ async def test_a_stopping_worker_hands_its_runs_back() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         server.executor.release_all("the worker stops")
-        await asyncio.wait_for(server.executor.drained(), 5)
+        await asyncio.wait_for(server.executor.drained(), LOADED_MACHINE_S)
         assert run.status is RunStatus.PENDING
         assert run.log == ["BeginStep long", "ReleaseRun"]
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.sdk.quiet import QuietWatch
+from tests.support.patience import LOADED_MACHINE_S
 
 LOOPS = pytest.mark.parametrize(
     "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -107,7 +108,7 @@ def test_when_it_is_quiet_nothing_happens_any_more(
         while True:
             quiet.clear()
             watch.start()
-            await asyncio.wait_for(quiet.wait(), 5)
+            await asyncio.wait_for(quiet.wait(), LOADED_MACHINE_S)
             happened = web.happened
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -136,7 +137,7 @@ async def test_a_task_that_runs_on_is_waited_for() -> None:
         await asyncio.sleep(0)
     assert not found.is_set()
     stop.set()
-    await asyncio.wait_for(found.wait(), 5)
+    await asyncio.wait_for(found.wait(), LOADED_MACHINE_S)
 
 
 async def test_starting_again_counts_anew_and_calls_once() -> None:

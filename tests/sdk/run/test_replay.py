@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.context import Context
 from kagzi.sdk.workflow import Workflow, workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import TIMEOUT_S, FakeRun, FakeServer, fake_server
 from .programs import PROGRAMS, Interpreter, Program, World, small_child
@@ -209,7 +210,7 @@ async def test_branches_with_equal_step_names_keep_their_own_results() -> None:
         # The right branch finishes its second step; then the worker is gone.
         port = server.claim(run, cut_after=7)
         gates["right"].set()
-        await asyncio.wait_for(port.was_cut.wait(), 5)
+        await asyncio.wait_for(port.was_cut.wait(), LOADED_MACHINE_S)
         assert port.execution is not None
         port.execution.abandon("cut")
         gates["left"].set()

@@ -12,6 +12,7 @@ from kagzi.sdk.current import current_step
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.step import step
 from kagzi.sdk.workflow import Workflow, workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server
 
@@ -80,7 +81,7 @@ async def test_details_of_a_lost_worker_are_there_for_the_next() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(said.wait(), 5)
+        await asyncio.wait_for(said.wait(), LOADED_MACHINE_S)
         while not run.beats:  # noqa: ASYNC110  the fake answers within a few passes of the loop
             await asyncio.sleep(0)
         assert port.execution is not None
@@ -109,7 +110,7 @@ async def test_a_step_that_runs_once_is_lost_rather_than_done_again() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         assert run.steps["pay"].status is StepStatus.RUNNING  # durable before the body runs
         assert run.begins["pay"].once
         assert port.execution is not None

@@ -10,6 +10,7 @@ from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.signals import Signal
 from kagzi.sdk.workflow import workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server
 
@@ -83,9 +84,9 @@ async def test_a_signal_for_a_run_that_is_held_reaches_it_there() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         server.claim(run)
-        await asyncio.wait_for(began.wait(), 5)
+        await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         server.signal(run, "number", 7)
-        await asyncio.wait_for(seen.wait(), 5)  # while the step is running
+        await asyncio.wait_for(seen.wait(), LOADED_MACHINE_S)  # while the step is running
         go_on.set()
         await server.until_left(run)
         assert run.result == ["done", 7]

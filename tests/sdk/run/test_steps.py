@@ -15,6 +15,7 @@ from kagzi.sdk.current import current_step
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.step import step
 from kagzi.sdk.workflow import workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server
 
@@ -69,7 +70,7 @@ async def test_replay_sends_nothing_but_the_end() -> None:
     async with fake_server(ten) as server:
         run = server.start(ten)
         port = server.claim(run, cut_after=20)
-        await asyncio.wait_for(port.was_cut.wait(), 5)
+        await asyncio.wait_for(port.was_cut.wait(), LOADED_MACHINE_S)
         assert port.execution is not None
         port.execution.abandon("test")
         again = server.claim(run)

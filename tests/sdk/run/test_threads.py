@@ -12,6 +12,7 @@ from kagzi.sdk.context import Context
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.threads import StepThreads
 from kagzi.sdk.workflow import workflow
+from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server
 
@@ -85,7 +86,7 @@ async def test_stop_iteration_is_an_error_like_any_other() -> None:
 
     job = StepThreads(1).begin(body, copy_context(), tell_start=False)
     with pytest.raises(RuntimeError, match=r"the step raised StopIteration\(None\)"):
-        await asyncio.wait_for(job.done, 5)
+        await asyncio.wait_for(job.done, LOADED_MACHINE_S)
 
 
 async def test_a_payload_hook_sees_everything_that_leaves_and_returns() -> None:

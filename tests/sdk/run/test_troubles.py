@@ -13,8 +13,9 @@ from kagzi import Context, InvalidArgument, Worker, workflow
 from kagzi.sdk.interpreter import InterpreterWatch
 from kagzi.sdk.threads import Busy, StepThreads
 from kagzi.sdk.troubles import Troubles
+from tests.support.patience import LOADED_MACHINE_S
 
-WAIT_S = 10.0
+WAIT_S = LOADED_MACHINE_S
 
 
 @workflow

@@ -21,6 +21,7 @@ from kagzi.core.outcomes import (
 )
 from kagzi.core.records import Held, RunKey, StepRecord
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
+from tests.support.patience import LOADED_MACHINE_S
 
 from .invariants import check_invariants
 from .verbs import (
@@ -358,7 +359,7 @@ async def test_children_that_end_at_once_on_two_connections_lose_no_result(
         children = [held(one) for one in await cellar.claim(workflow_type="child")]
 
         ends = [(cellar, second_cellar)[n % 2].insist(complete_run(child, f"{n}")) for n, child in enumerate(children)]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             parked, *_ = await asyncio.gather(second_cellar.insist(park(parent, *steps, known_seq=0)), *ends)
         found = await cellar.steps(parent.run)
         assert {found[step].status for step in steps} == {StepStatus.COMPLETED}

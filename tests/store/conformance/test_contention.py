@@ -8,6 +8,7 @@ import pytest
 from kagzi.core.outcomes import Begun, Busy, Recorded
 from kagzi.core.records import Held
 from tests.support.clock import FakeClock
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.seams import CountingIds
 
 from .invariants import check_invariants
@@ -116,7 +117,7 @@ async def test_any_two_verbs_end_without_deadlock(cellar: Cellar, second_cellar:
         for _ in range(ROUNDS):
             holdings = await runs_in_hand(cellar)
             backwards = holdings[::-1]
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LOADED_MACHINE_S):
                 # An error of any of them fails the test: a deadlock, a time-out, a broken constraint.
                 await asyncio.gather(
                     ACTS[first](cellar, holdings),
@@ -157,7 +158,7 @@ async def test_a_locked_row_keeps_nobody_else_waiting(
     await cellar.start_many(10)
     holdings = [held(one) for one in await cellar.claim()]
     await cellar.write(*(begin(holding, "a") for holding in holdings))
-    async with connected(postgres_alone.address) as stranger, stranger.transaction(), asyncio.timeout(30):
+    async with connected(postgres_alone.address) as stranger, stranger.transaction(), asyncio.timeout(LOADED_MACHINE_S):
         await stranger.execute("select 1 from runs where run_id::text = $1 for update", holdings[4].run.run_id)
         outcomes = await cellar.write(*(complete(holding, "a") for holding in holdings))
         assert outcomes.pop(4) == Busy()

@@ -15,6 +15,7 @@ from kagzi.core.outcomes import Begun, Existing, Known, Outcome, Recorded, RunCl
 from kagzi.core.records import Held, Lease, NamespaceRecord, Payload, RunKey
 from kagzi.core.states import RunStatus, StepStatus
 from tests.support.clock import FakeClock
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.seams import CountingIds
 
 from .invariants import check_invariants
@@ -79,7 +80,7 @@ async def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path) ->
         )
         assert child.stdout is not None
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LOADED_MACHINE_S):
                 said += [(await child.stdout.readline()).decode().split() for _ in range(kill_after)]
         finally:
             child.kill()
@@ -133,7 +134,7 @@ class Saboteur:
 
 async def until_answered(cellar: Cellar, commands: list[Command]) -> list[Outcome]:
     """As the engine does: while the store cannot say what became of a batch, it is sent again."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         while True:
             try:
                 return await cellar.write(*commands)
@@ -191,7 +192,7 @@ async def test_a_store_whose_connections_were_all_cut_serves_again(
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where datname = current_database() and pid <> pg_backend_pid()"
         )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         while True:
             try:
                 claimed = await cellar.claim()

@@ -13,6 +13,7 @@ from kagzi.core.errors import ErrorDetail
 from kagzi.core.records import Payload, RunEnd, RunFilter, RunKey, RunRecord
 from kagzi.core.retry import RetryPolicy
 from kagzi.core.states import RunStatus
+from tests.support.patience import LOADED_MACHINE_S
 
 from .verbs import Cellar, begin, complete, complete_run, fail, fail_run, held
 
@@ -235,8 +236,8 @@ async def test_calls_pass_while_scans_take_long(cellar: Cellar, setup: str, monk
     run = await cellar.start()
     scans = HeldScans(monkeypatch, setup)
     greedy = [asyncio.create_task(cellar.store.count_runs("default", RunFilter(), 10)) for _ in range(64)]
-    await asyncio.wait_for(scans.arrived.wait(), 30)
-    async with asyncio.timeout(30):
+    await asyncio.wait_for(scans.arrived.wait(), LOADED_MACHINE_S)
+    async with asyncio.timeout(LOADED_MACHINE_S):
         assert (await cellar.run(run)).run == run
         later = await cellar.start(workflow_id="later")
         assert await cellar.store.ends_of([later]) == [RunStatus.PENDING]
@@ -253,7 +254,7 @@ async def test_scans_of_one_namespace_take_turns_and_those_who_left_take_none(
 ) -> None:
     scans = HeldScans(monkeypatch, setup)
     first = asyncio.create_task(cellar.store.count_runs("default", RunFilter(), 10))
-    await asyncio.wait_for(scans.arrived.wait(), 30)
+    await asyncio.wait_for(scans.arrived.wait(), LOADED_MACHINE_S)
     waiting = [asyncio.create_task(cellar.store.count_runs("default", RunFilter(), 10)) for _ in range(20)]
     await asyncio.sleep(0)
     for task in waiting[::2]:
@@ -263,4 +264,6 @@ async def test_scans_of_one_namespace_take_turns_and_those_who_left_take_none(
         await asyncio.gather(first, *waiting, return_exceptions=True)
     assert scans.most == 1
     assert [task.cancelled() for task in waiting] == [True, False] * 10
-    assert await asyncio.wait_for(cellar.store.list_runs("default", RunFilter(), None, 10), 30) is not None
+    assert (
+        await asyncio.wait_for(cellar.store.list_runs("default", RunFilter(), None, 10), LOADED_MACHINE_S) is not None
+    )

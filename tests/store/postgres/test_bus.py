@@ -10,8 +10,9 @@ import pytest
 from kagzi.store.postgres import PostgresBus
 from kagzi.store.postgres.bus import PAYLOAD_BYTES, _payloads
 from kagzi.store.protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
+from tests.support.patience import LOADED_MACHINE_S
 
-TIMEOUT_S = 20
+TIMEOUT_S = LOADED_MACHINE_S
 
 
 class Ear:

@@ -12,6 +12,7 @@ from kagzi.core.records import RunFilter
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connections import HOT_SETTINGS, Counters, Session, Target
 from kagzi.system import SystemDice
+from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import Databases
 
 from .verbs import NOW, begin, complete, running, write
@@ -26,7 +27,7 @@ async def test_a_call_that_loses_its_connection_is_unavailable_and_the_next_one_
     async with connection.transaction():
         await connection.execute("SELECT 1 FROM runs FOR UPDATE")
         cancelling = asyncio.create_task(store.cancel_run(held.run, "enough", NOW, NOW + 1))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             while not await connection.fetchval(CUT + " AND wait_event_type = 'Lock'"):
                 pass
         with pytest.raises(Unavailable, match="PostgreSQL at"):

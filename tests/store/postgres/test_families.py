@@ -11,6 +11,7 @@ from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Signalled
 from kagzi.system import SystemDice
+from tests.support.patience import LOADED_MACHINE_S
 
 from .verbs import NOW, OUTPUT, TERMS, begin, complete, held_child, park, running, signal, start, start_child, write
 
@@ -22,7 +23,7 @@ def end(held: Held) -> CompleteRun:
 async def settled(store: PostgresStore, *commands: Command) -> list[Outcome]:
     """Again for those that met a locked row, as the engine does."""
     outcomes = list(await store.write(commands, NOW, TERMS))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LOADED_MACHINE_S):
         while busy := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, Busy)]:
             again = await store.write([commands[place] for place in busy], NOW, TERMS)
             for place, outcome in zip(busy, again, strict=True):
@@ -82,7 +83,7 @@ async def test_a_locked_parent_delays_the_end_of_its_child_only(
     child = await held_child(store, parent, "child")
     async with connection.transaction():
         await connection.execute("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", parent.run.run_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             outcomes = await write(store, begin(other, "a"), end(child))
         assert [type(outcome).__name__ for outcome in outcomes] == ["Begun", "Busy"]
     [closed] = await write(store, end(child))
@@ -101,7 +102,7 @@ async def test_runs_that_wait_for_each_other_s_children_do_not_lock_each_other_o
             ours, theirs = f"ours-{round_}", f"theirs-{round_}"
             children = await started(store, ours, theirs)
             await settled(store, attach(old, ours), attach(young, ours), attach(old, theirs), attach(young, theirs))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(LOADED_MACHINE_S):
                 ends = await asyncio.gather(settled(store, end(children[0])), settled(second, end(children[1])))
             assert all(isinstance(outcome, RunClosed) for outcomes in ends for outcome in outcomes)
             for parent in (old, young):
@@ -120,7 +121,7 @@ async def test_a_wait_and_its_signal_at_the_same_time_meet(store: PostgresStore,
     try:
         holdings = await running(store, 30)
         waits = [WaitSignal(run=h.run, lease=h.lease, step_id="approved", signal_name="approved") for h in holdings]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             _, *told = await asyncio.gather(
                 settled(store, *waits),
                 *(

@@ -8,6 +8,7 @@ from kagzi.core.outcomes import Begun, Busy, Recorded
 from kagzi.core.records import Held
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Want
+from tests.support.patience import LOADED_MACHINE_S
 
 from .verbs import LEASE_US, NOW, begin, complete, running, start, write
 
@@ -22,7 +23,7 @@ async def test_commands_of_a_locked_run_are_busy_and_their_neighbours_recorded(
     first, locked, last = await running(store, 3)
     async with connection.transaction():
         await lock(connection, locked)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             outcomes = await write(
                 store,
                 begin(first, "a"),
@@ -64,5 +65,5 @@ async def test_a_heartbeat_neither_waits_for_a_locked_run_nor_calls_it_lost(
     locked, free = await running(store, 2)
     async with connection.transaction():
         await lock(connection, locked)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LOADED_MACHINE_S):
             assert (await store.renew([locked, free], NOW, NOW + LEASE_US)).lost == ()

@@ -13,6 +13,7 @@ from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connections import HOT_SETTINGS, Session, Target
 from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake
 from kagzi.system import SystemDice
+from tests.support.patience import LOADED_MACHINE_S
 
 from .verbs import NOW, begin, complete, running, write
 
@@ -150,8 +151,8 @@ async def test_a_bus_behind_a_pooler_is_not_mute_and_looks_for_itself(
     wakes: asyncio.Queue[Wake] = asyncio.Queue()
     await bus.open(wakes.put_nowait)
     await bus.publish(Wake(pending=frozenset([TypeKey("default", "order")])))
-    assert "order" in await asyncio.wait_for(heard.get(), 10)
-    assert await asyncio.wait_for(wakes.get(), 10) == LOOK_AGAIN
+    assert "order" in await asyncio.wait_for(heard.get(), LOADED_MACHINE_S)
+    assert await asyncio.wait_for(wakes.get(), LOADED_MACHINE_S) == LOOK_AGAIN
     await bus.close()
     assert "--db-direct" in caplog.text
     assert wakes.empty()
