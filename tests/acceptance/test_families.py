@@ -11,6 +11,7 @@ from . import execution_flows as flows
 from .site import Site, replayed, until_status
 
 MANY = 1_000
+SERVER_OPTIONS = ("--lease", "60s", "--heartbeat", "5s")  # nothing is lost but what is killed, whose session ends
 
 
 async def test_a_parent_gets_results_and_failures_of_its_children(site: Site) -> None:

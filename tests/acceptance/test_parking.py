@@ -10,7 +10,10 @@ from . import park_flows
 from .flows import tries_for_ever
 from .site import PATIENCE_S, Site, last_part, until_status
 
-SERVER_OPTIONS = ("--lease", "1s", "--heartbeat", "200ms", "--reconnect-grace", "500ms")
+SERVER_OPTIONS = (
+    "--reconnect-grace",
+    "500ms",
+)
 RUNS = 20
 AGENT = ["model", "model", "send"]
 

@@ -9,7 +9,7 @@ from kagzi import ResourceExhausted, RunError, RunStatus
 from tests.support.patience import LOADED_MACHINE
 
 from . import flows
-from .site import Site, until_status
+from .site import NOT_TOLD_S, Site, until_status
 
 
 async def test_p1_what_was_accepted_is_kept_when_the_server_is_killed(site: Site) -> None:
@@ -60,9 +60,8 @@ async def test_p5_timers_are_never_early_and_prompt(site: Site) -> None:
         naps = [30, 300, 1_300, 1_700, 2_000]  # in place, and parked
         late = await asyncio.gather(*(client.run(flows.nap, ms, timeout="30s") for ms in naps * 6))
     assert min(late) >= 0.0, f"a timer fired {-min(late) * 1_000:.3f} ms early"
-    assert sorted(late)[len(late) // 2] < 0.1, (
-        f"half of the timers were later than {sorted(late)[len(late) // 2]:.3f} s"
-    )
+    assert min(late) < 0.5, f"the promptest was {min(late):.3f} s late"
+    assert sorted(late)[len(late) // 2] < NOT_TOLD_S / 2, f"late by {sorted(late)} s"
 
 
 async def test_p5_timers_of_a_server_that_died_fire(site: Site) -> None:

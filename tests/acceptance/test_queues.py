@@ -8,15 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kagzi import NotFound, ResourceExhausted, Run, RunStatus
-from kagzi.core.limits import Settings
 from tests.support.ledger import Entry
 from tests.support.patience import LOADED_MACHINE
 
 from . import queue_flows as flows
-from .site import Site, until_status
+from .site import NOT_TOLD_S, Site, until_status
 
 FLOWS = "tests.acceptance.queue_flows"
-NOT_TOLD_S = Settings().look_interval_ms / 1_000
 
 
 async def workers(site: Site, slots: int = 40) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from kagzi import ErrorKind, RunError, RunStatus
 from tests.support.ledger import describe
-from tests.support.patience import LOADED_MACHINE
+from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
 from . import execution_flows as flows
 from .site import Site, until_status
@@ -56,7 +56,7 @@ async def test_cancellation_reaches_a_running_step_at_once_and_cleanup_runs(site
         ("undone", "end"),
     ]
     cancelled_at = next(entry.at for entry in site.ledger.entries() if entry.event == "cancelled")
-    assert cancelled_at - began < 1.0
+    assert cancelled_at - began < LOADED_MACHINE_S / 2, "it waited for its step, which takes a minute"
 
 
 async def test_cleanup_goes_on_after_its_worker_was_killed(site: Site) -> None:
