@@ -125,10 +125,10 @@ async def test_p12_a_bad_payload_does_not_touch_its_neighbours(site: Site) -> No
 async def test_p12_a_worker_that_blocks_its_loop_keeps_its_runs_and_hinders_nobody(site: Site) -> None:
     async with site.client() as client:
         stuck = await site.worker("--max-concurrent", "1")
-        run = await client.start(flows.blocks_the_loop, 5.0)  # longer than two leases
+        run = await client.start(flows.blocks_the_loop, 7.0)  # longer than a lease
         await site.until(lambda entries: len(entries) == 1, "the loop blocked")
         await site.worker()
-        assert await client.run(flows.echo, "still here", timeout="5s") == "still here"
+        assert await client.run(flows.echo, "still here", timeout=LOADED_MACHINE) == "still here"
         assert await run.result(timeout=LOADED_MACHINE) == "done"
     assert sum(site.ledger.executions().values()) == 1, "the blocked run was taken away"
     assert "block" in stuck.output, "nothing was said about the blocked loop"
