@@ -151,6 +151,8 @@ def _put_steps(steps: list[dict[str, Any]]) -> None:
             for earlier in step["attempts"]
         )
         result = step["error"]["text"] if step["error"] else ""
+        if step["not_retried"]:
+            result += f" ({step['not_retried']})"
         if step["status"] == "completed":
             result = "" if step["output"] is None else value_text(step["output"])
         elif step["retry_at"] or step["wake_at"]:

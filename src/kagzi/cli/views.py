@@ -8,9 +8,10 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
 
 from ..core.duration import format_duration
+from ..core.retry_words import why_not_retried
 from ..core.states import RunStatus
 from ..v1 import common_pb2, worker_pb2, workflow_pb2
-from ..wire.common import read_error
+from ..wire.common import read_error, read_retry
 from ..wire.enums import (
     RUN_STATUS_FROM_WIRE,
     STEP_KIND_FROM_WIRE,
@@ -91,6 +92,7 @@ def step_view(step: worker_pb2.Step) -> dict[str, Any]:
         "details": payload_view(step.heartbeat_details) if step.HasField("heartbeat_details") else None,
         "output": payload_view(step.output) if step.HasField("output") else None,
         "error": error_view(step.error) if step.HasField("error") else None,
+        "not_retried": _not_retried(step),
         "attempts": [
             {
                 "attempt": earlier.attempt_number,
@@ -103,6 +105,13 @@ def step_view(step: worker_pb2.Step) -> dict[str, Any]:
     }
 
 
+def _not_retried(step: worker_pb2.Step) -> str | None:
+    """Why a step that failed was not tried again, unless its attempts were used up."""
+    if step.kind != worker_pb2.STEP_KIND_FUNCTION or step.status != worker_pb2.STEP_STATUS_FAILED:
+        return None
+    return why_not_retried(read_retry(step.retry_policy), read_error(step.error)) or None
+
+
 def error_view(letter: common_pb2.ErrorDetail) -> dict[str, Any]:
     error = read_error(letter)
     view: dict[str, Any] = {
@@ -111,6 +120,8 @@ def error_view(letter: common_pb2.ErrorDetail) -> dict[str, Any]:
         "message": error.message,
         "kind": str(error.kind),
         "code": str(error.code),
+        "exhausted": error.exhausted,
+        "non_retryable": error.non_retryable,
         "traceback": error.traceback or None,
         "metadata": dict(error.metadata),
     }

@@ -45,7 +45,7 @@ class ErrorKind(StrEnum):
     PERMANENT = "permanent"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
-    EXHAUSTED = "exhausted"
+    EXHAUSTED = "exhausted"  # in records of older versions only: `ErrorDetail.exhausted` says it now
     NONDETERMINISM = "nondeterminism"
     TERMINATED = "terminated"
     LOST = "lost"
@@ -76,6 +76,10 @@ class ErrorCode(StrEnum):
     USER = "user"
 
 
+OWN_CODE = "code"
+"""In the metadata of an error: its code in the terms of whoever raised it: "404", "INVALID_ARGUMENT", "card_declined"."""
+
+
 class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error as it is stored and sent. Both stores keep it as JSON."""
 
@@ -91,17 +95,19 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     subject_id: str = ""
     metadata: dict[str, str] = {}
     cause: "ErrorDetail | None" = None
+    exhausted: bool = False
+
+    def __post_init__(self) -> None:
+        """`exhausted` says that the last allowed attempt failed; `kind` is that of its error. Records of older versions said it in
+        the kind, and the original one is lost."""
+        if self.kind is ErrorKind.EXHAUSTED and not self.exhausted:
+            msgspec.structs.force_setattr(self, "exhausted", True)  # noqa: FBT003  the value of a field
 
     @property
     def text(self) -> str:
         """`Type: message`, as Python would print it."""
         name = self.type.rpartition(".")[2]
         return f"{name}: {self.message}" if name and self.message else name or self.message
-
-    def names(self) -> frozenset[str]:
-        """Every name the error answers to: its class and bases, qualified and plain."""
-        qualified = (self.type, *self.bases)
-        return frozenset(name for full in qualified if full for name in (full, full.rpartition(".")[2]))
 
 
 _detail_encoder = msgspec.json.Encoder()
@@ -126,13 +132,22 @@ class KagziError(Exception):
         self,
         message: str = "",
         *,
+        subject: str = "",
+        subject_id: str = "",
         metadata: Mapping[str, str] | None = None,
         retry_after: timedelta | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.subject = subject
+        self.subject_id = subject_id
         self.metadata: dict[str, str] = dict(metadata or {})
         self.retry_after = retry_after
+
+    @property
+    def non_retryable(self) -> bool:
+        """Whether doing the same again is pointless."""
+        return self.kind is not ErrorKind.TRANSIENT
 
 
 class NonRetryable(KagziError):
@@ -144,7 +159,7 @@ class NonRetryable(KagziError):
     def __init__(self, message: str, *, code: str | None = None, details: Any = None) -> None:
         metadata: dict[str, str] = {}
         if code is not None:
-            metadata["code"] = code
+            metadata[OWN_CODE] = code
         if details is not None:
             metadata["details"] = msgspec.json.encode(details).decode()
         super().__init__(message, metadata=metadata)
@@ -164,11 +179,23 @@ class RetryAfter(KagziError):
 class FailureError(KagziError):
     """A recorded failure of user code: shared by StepError and RunError."""
 
-    def __init__(self, message: str, error: ErrorDetail) -> None:
-        super().__init__(message, metadata=error.metadata)
+    def __init__(self, message: str, error: ErrorDetail, *, subject: str, subject_id: str) -> None:
+        if error.subject:
+            subject, subject_id = error.subject, error.subject_id
+        super().__init__(message, subject=subject, subject_id=subject_id, metadata=error.metadata)
         self.error = error
         self.kind = error.kind
         self.code = error.code
+
+    @property
+    def non_retryable(self) -> bool:
+        """Whether the error itself forbade another attempt."""
+        return self.error.non_retryable
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the last allowed attempt failed. `kind` is that of its error."""
+        return self.error.exhausted
 
     def matches(self, *errors: type[BaseException]) -> bool:
         """isinstance() for the original error, which may have happened in another process."""
@@ -192,7 +219,8 @@ class StepError(FailureError):
     ) -> None:
         detail = error or ErrorDetail(kind=kind, type=error_type, message=message, bases=mro)
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-        super().__init__(f"step {step!r} failed after {tries}: {detail.text}", detail)
+        text = f"step {step!r} failed after {tries}: {detail.text}"
+        super().__init__(text, detail, subject="step", subject_id=step)
         self.step = step
         self.attempts = attempts
 
@@ -208,7 +236,8 @@ class RunError(FailureError):
         self, run_id: str, status: str, message: str, kind: ErrorKind, *, error: ErrorDetail | None = None
     ) -> None:
         detail = error or ErrorDetail(kind=kind, message=message)
-        super().__init__(f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}", detail)
+        text = f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}"
+        super().__init__(text, detail, subject="run", subject_id=run_id)
         self.run_id = run_id
         self.status = status
 
@@ -244,10 +273,14 @@ class RequestError(KagziError):
         metadata: Mapping[str, str] | None = None,
         retry_after: timedelta | None = None,
     ) -> None:
-        super().__init__(message, metadata=metadata, retry_after=retry_after)
+        super().__init__(
+            message,
+            subject=subject or (self.default_subject if field else ""),
+            subject_id=subject_id or field,
+            metadata=metadata,
+            retry_after=retry_after,
+        )
         self.field = field
-        self.subject = subject or (self.default_subject if field else "")
-        self.subject_id = subject_id or field
 
 
 class InvalidArgument(RequestError, ValueError):

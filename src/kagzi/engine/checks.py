@@ -115,9 +115,19 @@ def retry(policy: RetryPolicy | None, field: str) -> None:
         raise InvalidArgument(f"{field}.backoff_coefficient is not a finite number.", field=field)
     within(policy.backoff_coefficient, 0, 1_000_000, f"{field}.backoff_coefficient")
     within(policy.jitter, 0, 1, f"{field}.jitter")
-    within(len(policy.non_retryable_errors), 0, limits.METADATA_ENTRIES, f"{field}.non_retryable_errors count")
-    for error in policy.non_retryable_errors:
-        name(error, f"{field}.non_retryable_errors")
+    for listed, errors in (
+        (f"{field}.non_retryable_errors", policy.non_retryable_errors),
+        (f"{field}.retry_on_errors", policy.retry_on_errors),
+    ):
+        within(len(errors), 0, limits.METADATA_ENTRIES, f"{listed} count")
+        for error in errors:
+            name(error, listed)
+    for error in policy.retry_on_errors:
+        if error in policy.non_retryable_errors:
+            raise InvalidArgument(
+                f"{field}: {error!r} is both in retry_on_errors and in non_retryable_errors. Remove it from one of them.",
+                field=field,
+            )
 
 
 timestamp = check_time

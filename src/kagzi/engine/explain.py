@@ -14,6 +14,7 @@ from ..core.times import LAST_TIME, Timestamp, to_datetime
 from ..core.versions import best_first
 from ..store.protocol import Store
 from . import checks
+from .failed_words import not_retried
 from .held_words import held_back_by
 from .presence import Presence
 
@@ -56,7 +57,7 @@ class Explanations:
             case RunStatus.PAUSED:
                 return _paused(run)
             case _:
-                return _ended(run)
+                return _ended(run, await not_retried(self._store, run))
 
     # --- waiting for a worker -------------------------------------------------------------------------------------------
 
@@ -307,7 +308,7 @@ def _paused(run: RunRecord) -> Explanation:
     )
 
 
-def _ended(run: RunRecord) -> Explanation:
+def _ended(run: RunRecord, not_retried: str) -> Explanation:
     at = f" at {_time(run.finished_at)}"
     if run.status is RunStatus.COMPLETED:
         if run.continued_as is not None:
@@ -327,9 +328,10 @@ def _ended(run: RunRecord) -> Explanation:
             reason="terminated" if terminated else "cancelled",
         )
     facts = {"step": error.subject_id} if error is not None and error.subject == "step" else {}
+    facts["not_retried"] = not_retried
     step = f" in step {error.subject_id}" if error is not None and error.subject == "step" else ""
     return Explanation(
-        sentence=f"It failed{at}{step}{told}.",
+        sentence=f"It failed{at}{step}{told}{f' ({not_retried})' if not_retried else ''}.",
         reason="timed_out" if error is not None and error.kind is ErrorKind.TIMEOUT and not step else "failed",
         facts=facts,
         remedy=f"When the cause is gone, go on from there: kagzi retry {run.run.run_id}",

@@ -64,7 +64,7 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
                     return value
                 detail = _final_detail(value)
             else:
-                detail = describe(error, retry=retry)
+                detail = describe(error)
             attempt, remaining_us = await _fail(run, body, attempt, detail)
             await run.waits.retry(step_id, attempt, remaining_us)
     finally:

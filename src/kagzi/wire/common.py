@@ -61,6 +61,7 @@ def read_error(letter: pb.ErrorDetail) -> ErrorDetail:
         subject_id=letter.subject_id,
         metadata=dict(letter.metadata),
         cause=read_error(letter.cause) if letter.HasField("cause") else None,
+        exhausted=letter.exhausted,
     )
 
 
@@ -78,6 +79,7 @@ def write_error(error: ErrorDetail) -> pb.ErrorDetail:
         subject_id=error.subject_id,
         metadata=error.metadata,
         cause=None if error.cause is None else write_error(error.cause),
+        exhausted=error.exhausted,
     )
 
 
@@ -109,6 +111,7 @@ def _read_retry(data: bytes) -> RetryPolicy:
         maximum_interval_ms=letter.maximum_interval_ms or SERVER_DEFAULT.maximum_interval_ms,
         non_retryable_errors=tuple(letter.non_retryable_errors),
         jitter=letter.jitter if letter.HasField("jitter") else SERVER_DEFAULT.jitter,
+        retry_on_errors=tuple(letter.retry_on_errors),
     )
 
 
@@ -120,6 +123,7 @@ def write_retry(policy: RetryPolicy) -> pb.RetryPolicy:
         maximum_interval_ms=max(policy.maximum_interval_ms, 1),  # 0 would read as the default
         non_retryable_errors=policy.non_retryable_errors,
         jitter=policy.jitter,
+        retry_on_errors=policy.retry_on_errors,
     )
 
 

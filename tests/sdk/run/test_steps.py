@@ -98,13 +98,13 @@ async def test_a_failing_step_is_tried_again_and_then_raises_step_error() -> Non
         try:
             await ctx.step("fails").run(fails)
         except StepError as error:
-            return [error.step, error.attempts, error.matches(OSError), str(error.kind), str(error)]
+            return [error.step, error.attempts, error.matches(OSError), str(error.kind), error.exhausted, str(error)]
         return []
 
     async with fake_server(failing) as server:
         run = await server.run(failing)
         text = "step 'fails' failed after 3 attempts: ConnectionError: no route"
-        assert run.result == ["fails", 3, True, "exhausted", text]
+        assert run.result == ["fails", 3, True, "transient", True, text]
         assert tries == [1, 2, 3]
         detail = run.steps["fails"].error
         assert detail is not None

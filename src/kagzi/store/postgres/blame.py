@@ -126,7 +126,7 @@ def _documents(command: Command) -> Iterator[tuple[str, str]]:
         yield from _metadata("output", command.output)
     if isinstance(command, (BeginStep, StartRun)):
         yield from _metadata("input", command.input)
-        for name in command.retry.non_retryable_errors if command.retry else ():
+        for name in (*command.retry.non_retryable_errors, *command.retry.retry_on_errors) if command.retry else ():
             yield "retry", name
     if isinstance(command, StartRun):
         yield from _metadata("context", command.context)
