@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .sdk.lint import KagziWarning
     from .sdk.namespaces import NamespaceInfo
     from .sdk.retry import Retry
-    from .sdk.run import Run
+    from .sdk.run import Run, RunQuery
     from .sdk.run_info import RunInfo
     from .sdk.schedule_options import DeclaredSchedule, schedule
     from .sdk.schedule_records import Schedule, ScheduleFire
@@ -99,6 +99,7 @@ __all__ = [
     "Run",
     "RunError",
     "RunInfo",
+    "RunQuery",
     "RunStatus",
     "Schedule",
     "ScheduleBuilder",
@@ -171,7 +172,7 @@ _HOMES = {
     "sdk.lint": ("KagziWarning",),
     "sdk.namespaces": ("NamespaceInfo",),
     "sdk.retry": ("Retry",),
-    "sdk.run": ("Run",),
+    "sdk.run": ("Run", "RunQuery"),
     "sdk.run_info": ("RunInfo",),
     "sdk.schedule_options": ("DeclaredSchedule", "schedule"),
     "sdk.schedule_records": ("Schedule", "ScheduleFire"),

@@ -98,7 +98,7 @@ async def test_p11_failures_and_none_are_results_that_replay_gives_again(site: S
         await site.until(lambda entries: any(entry.step_id == "hold" for entry in entries), "the run past its failures")
         first.kill()
         await site.worker()
-        assert await run.result(timeout="30s") == "ValueError: no funds after 2, None"
+        assert await run.result(timeout="30s") == "ConnectionError: no funds after 2, None"
     counts = {step: n for (_, step), n in site.ledger.executions().items()}
     assert counts == {"charge": 2, "none": 1, "hold": 2}, "what was recorded ran again"
 

@@ -177,6 +177,7 @@ def test_a_start_is_refused_for_what_nobody_would_honour(letter: Any, field: str
             "workflow_type_concurrency",
         ),
         (worker_pb2.RegisterRequest(workflow_types=["a"], task_queue="b"), "task_queue"),
+        (worker_pb2.RegisterRequest(workflow_types=["a", "b"], task_queue="b"), "task_queue"),
         (
             worker_pb2.RegisterRequest(
                 workflow_types=["a"], served=[worker_pb2.WorkflowTypeVersion(workflow_type="b", version="2")]
@@ -192,7 +193,7 @@ def test_a_registration_is_refused_for_what_nobody_would_honour(letter: Any, fie
 
 
 def test_types_without_versions_are_served_at_version_1() -> None:
-    worker = read_register(worker_pb2.RegisterRequest(workflow_types=["a", "b"], task_queue="b"))
+    worker = read_register(worker_pb2.RegisterRequest(workflow_types=["a", "b"]))
     assert [(pair.workflow_type, pair.version) for pair in worker.served] == [("a", "1"), ("b", "1")]
     assert (worker.namespace, worker.max_concurrent) == ("default", 100)
 

@@ -123,6 +123,8 @@ def _from_plain(wanted: type, plain: Any) -> Any:
 def _to_plain(value: Any) -> Any:
     if models.is_pydantic(type(value)):
         return models.dump(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # msgspec takes texts of the class str only
     raise TypeError(
         f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model"
     )

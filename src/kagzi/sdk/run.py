@@ -1,9 +1,9 @@
 """A handle to one run."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from ..core.commands import SignalGiven, SignalReplacement
 from ..core.duration import Duration, parse_duration
@@ -16,6 +16,7 @@ from .calls import RunCalls
 from .codec import ANY, Codec, read_payload, write_payload
 from .explanation import Explanation
 from .run_info import RunInfo, run_info
+from .run_namespace import RunNamespace
 from .signals import Signal
 from .signals_sent import signal_given, signal_name
 from .step_records import StepRecord, step_record
@@ -72,8 +73,18 @@ class Run(Generic[O_co]):
         return self._workflow_id or self._unknown("workflow_id")
 
     @property
-    def namespace(self) -> str:
-        return self._namespace
+    def namespace(self) -> "RunNamespace[RunQuery[O_co]]":
+        """Where it is, as text. Of a handle by id it says where to look, too: `client.get(id).namespace("production")`."""
+        return RunNamespace.of(self._namespace, self._in_namespace)
+
+    def _in_namespace(self, namespace: str) -> "RunQuery[O_co]":
+        if self._run_id or not self._asked_for:
+            raise PreconditionFailed(
+                f"{self!r} is in namespace {self._namespace!r}. Look elsewhere with client.get(id).namespace({namespace!r})."
+            )
+        if not (isinstance(cast("object", namespace), str) and namespace):
+            raise InvalidArgument(f"namespace={namespace!r} must be the name of a namespace.", field="namespace")
+        return RunQuery(self._calls, namespace, output=self._output, draw_id=self._draw_id, asked_for=self._asked_for)
 
     @property
     def url(self) -> str:
@@ -294,3 +305,11 @@ class Run(Generic[O_co]):
 
     def _unknown(self, what: str) -> str:
         raise PreconditionFailed(f"{what} of {self!r} is not known yet. Ask the server first: await run.status()")
+
+
+class RunQuery(Run[O_co]):
+    """A run as `client.get(id)` looks for it. Awaited, it tells what there is: `status = (await client.get(id)).status`."""
+
+    def __await__(self) -> Generator[Any, None, RunInfo]:
+        """See `info()`. To wait for the end of the run, `await run.result()`."""
+        return self.info().__await__()

@@ -9,11 +9,12 @@ from ..core.errors import InvalidArgument
 from ..core.states import RunStatus
 from ..system import SystemIds
 from .calls import RunCalls
+from .cancel import Cancel
 from .codec import ANY
 from .connection import Connection
 from .explanation import Explanation
 from .filters import run_filter
-from .run import Run
+from .run import Run, RunQuery
 from .signals import Signal
 from .waits import Waits
 from .workflow import Workflow
@@ -35,16 +36,18 @@ class RunVerbs:
     # --- asking --------------------------------------------------------------------------------------------------------
 
     @overload
-    def get(self, id: str) -> Run[Any]: ...
+    def get(self, id: str, *, namespace: str | None = None) -> RunQuery[Any]: ...
     @overload
-    def get(self, id: str, workflow: Workflow[Any, O]) -> Run[O]: ...
-    def get(self, id: str, workflow: Workflow[Any, Any] | None = None) -> Run[Any]:
-        """A handle to the run with this id, or to the latest with this workflow_id. No call is made yet."""
+    def get(self, id: str, workflow: Workflow[Any, O], *, namespace: str | None = None) -> Run[O]: ...
+    def get(self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None) -> RunQuery[Any]:
+        """A handle to the run with this id, or to the latest with this workflow_id. No call is made until you ask it something, or
+        await it for a `RunInfo`. `get(id).namespace("production")` and `get(id, namespace="production")` look in another namespace
+        than the client's own."""
         if not (isinstance(cast("object", id), str) and id):
             raise InvalidArgument(f"id={id!r} must be a run id or a workflow id.", field="id")
-        return Run(
+        return RunQuery(
             self._calls,
-            self._namespace,
+            namespace or self._namespace,
             output=ANY if workflow is None else workflow.output_codec,
             draw_id=self._ids.token,
             asked_for=id,
@@ -140,9 +143,12 @@ class RunVerbs:
         """See Run.drop_signal."""
         await self.get(id).drop_signal(signal)
 
-    async def cancel(self, id: str, reason: str = "") -> None:
-        """See Run.cancel."""
-        await self.get(id).cancel(reason)
+    def cancel(self, id: str, reason: str = "", *, namespace: str | None = None) -> Cancel:
+        """See Run.cancel. Await it, or say first where: `await client.cancel(id).namespace("production")`."""
+        return Cancel(self._cancel, id, reason, namespace)
+
+    async def _cancel(self, id: str, reason: str, namespace: str | None) -> None:
+        await self.get(id, namespace=namespace).cancel(reason)
 
     async def terminate(self, id: str, reason: str = "") -> None:
         """See Run.terminate."""

@@ -97,9 +97,9 @@ class WorkerService:
 
     async def PollTask(self, request: pb.PollTaskRequest, context: Context) -> pb.PollTaskResponse:
         namespace, workflow_types = read_namespace(request.namespace_id), list(request.workflow_types)
-        if request.task_queue and not workflow_types:
+        if request.task_queue:  # a queue is a type by another name: of the types, this one only
+            refuse_foreign_queue(request.task_queue, workflow_types or [request.task_queue])
             workflow_types = [request.task_queue]
-        refuse_foreign_queue(request.task_queue, workflow_types)
         claimed = await self._patience.poll(
             lambda wait_ms: self._tasks.poll(
                 namespace, request.worker_id, workflow_types, max_tasks=request.max_tasks or 1, wait_ms=wait_ms

@@ -26,7 +26,13 @@ def read_register(letter: pb.RegisterRequest) -> WorkerRecord:
                 f"{field} is not taken from workers. Leave it out; max_concurrent limits this worker.", field=field
             )
     served = _read_served(letter)
-    refuse_foreign_queue(letter.task_queue, (pair.workflow_type for pair in served))
+    types = {pair.workflow_type for pair in served}
+    refuse_foreign_queue(letter.task_queue, types)
+    if letter.task_queue and len(types) > 1:
+        raise InvalidArgument(
+            f"task_queue={letter.task_queue!r} is one of {len(types)} workflow types. Leave it empty: a worker serves all its types.",
+            field="task_queue",
+        )
     return WorkerRecord(
         worker_id=letter.worker_id,
         namespace=read_namespace(letter.namespace_id),

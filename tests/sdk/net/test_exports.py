@@ -43,6 +43,7 @@ PUBLIC = [
     "Run",
     "RunError",
     "RunInfo",
+    "RunQuery",
     "RunStatus",
     "Schedule",
     "ScheduleBuilder",

@@ -21,3 +21,10 @@ async def client_side(client: Kagzi, expense: Expense) -> None:
     await run.resume()
     await run.retry(from_step="ask")
     await run.terminate("enough")
+    assert_type(await client.get("x", hello).namespace("p").result(), str)
+    assert_type(await client.get("x", hello).namespace("p"), RunInfo)
+    assert_type(await client.get("x"), RunInfo)
+    assert_type(await client.get("x", hello, namespace="p").result(), str)
+    assert_type(await client.cancel("x").namespace("p"), None)
+    place: str = run.namespace
+    await client.cancel(place, "enough", namespace=place)
