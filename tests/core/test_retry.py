@@ -129,7 +129,9 @@ def test_out_of_retries_is_told_as_exhausted() -> None:
 @pytest.mark.parametrize("kind", sorted(set(ErrorKind) - {ErrorKind.PERMANENT}))
 def test_the_kind_of_the_last_error_outlives_the_last_attempt(kind: ErrorKind) -> None:
     error = msgspec.structs.replace(BOOM, kind=kind)
-    assert decide(RetryPolicy(maximum_attempts=3), 3, error) == Exhausted(msgspec.structs.replace(error, exhausted=True))
+    assert decide(RetryPolicy(maximum_attempts=3), 3, error) == Exhausted(
+        msgspec.structs.replace(error, exhausted=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["shop.PaymentError", "PaymentError", "shop.ShopError", "ShopError", "Exception"])

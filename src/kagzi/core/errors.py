@@ -101,7 +101,7 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         """`exhausted` says that the last allowed attempt failed; `kind` is that of its error. Records of older versions said it in
         the kind, and the original one is lost."""
         if self.kind is ErrorKind.EXHAUSTED and not self.exhausted:
-            msgspec.structs.force_setattr(self, "exhausted", True)  # noqa: FBT003  the value of a field
+            msgspec.structs.force_setattr(self, "exhausted", True)
 
     @property
     def text(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.bulk import Batch, BulkAction, BulkOperation, BulkProgress, meant
+from ..core.counting import Counted
 from ..core.cursor import Cursor
 from ..core.errors import InternalError, InvalidArgument, KagziError, NotFound, Unavailable, incident_error, not_found
 from ..core.ids import is_uuid
@@ -22,7 +23,7 @@ from ..store.protocol import Store
 from . import checks
 from .control import Control
 from .outages import backoff_s
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -85,11 +86,8 @@ class Bulk:
         bound_to = msgspec.json.encode(("bulk", namespace)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_bulk(namespace, cursor, page_size(page))
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for bulk operations. Leave it out.", field="include_total_count"
-            )
-        return page_of(rows, cursor, bound_to, lambda one: Cursor(one.created_at, one.operation_id))
+        found = page_of(rows, cursor, bound_to, lambda one: Cursor(one.created_at, one.operation_id))
+        return await with_total(found, page, self._store, Counted(rows="bulk_operations", namespace=namespace))
 
     async def stop(self, namespace: str, operation_id: str) -> BulkOperation:
         """What is done stays done. Raises NotFound."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..core import limits
+from ..core.counting import Counted
 from ..core.cursor import Cursor
 from ..core.errors import InvalidArgument, ServerUnavailable, Unavailable, not_found
 from ..core.records import Rows, Served
@@ -24,7 +25,7 @@ from ..store.protocol import Store, TypeKey
 from . import checks
 from .journal import OUTAGE_LIMIT_S
 from .outages import Outages, backoff_s
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 REMEMBERED_S = 1.0  # how long another server may be behind if nobody can tell it
 ALONE_REMEMBERED_S = 60.0  # no other server can change anything
@@ -179,10 +180,6 @@ class Versions:
         """Latest first seen first; of one type, or of all."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for versions. Leave it out.", field="include_total_count"
-            )
         bound_to = msgspec.json.encode(("versions", namespace, workflow_type)).decode()
         cursor = page_cursor(page, bound_to)
         if cursor is not None:
@@ -197,7 +194,9 @@ class Versions:
             count_cap=limits.VERSION_OPEN_RUNS,
         )
         records = await self._with_defaults(namespace, rows.rows)
-        return page_of(Rows(records, rows.has_more), cursor, bound_to, _place)
+        found = page_of(Rows(records, rows.has_more), cursor, bound_to, _place)
+        what = Counted(rows="versions", namespace=namespace, key=workflow_type)
+        return await with_total(found, page, self._store, what)
 
     async def _get(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
         rows = await self._store.list_versions(

@@ -12,7 +12,10 @@ from typing import Any, cast
 from ..core.errors import ErrorKind, InternalError, KagziError
 from ..core.retry_words import PROGRAMMING_ERRORS
 
-_OF_DATA = (json.JSONDecodeError, UnicodeDecodeError)  # ValueErrors about what was received: it may come whole the next time
+_OF_DATA = (
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+)  # ValueErrors about what was received: it may come whole the next time
 _OF_FILES = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
 
 _DB_API = {

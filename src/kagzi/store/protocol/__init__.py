@@ -12,6 +12,7 @@ from typing import Protocol
 
 from .bulk import BulkVerbs
 from .bus import LOOK_AGAIN, Bus, EndedRun, NullBus, Poke, Wake
+from .counts import CountVerbs
 from .events import EventVerbs
 from .hot import Claimed, Fired, Horizon, HotVerbs, LeaseTerms, Overdue, Renewal, TypeKey, Want, WorkerBeat
 from .namespaces import NamespaceVerbs
@@ -69,6 +70,7 @@ class Store(
     RetentionVerbs,
     TransferVerbs,
     StatsVerbs,
+    CountVerbs,
     EventVerbs,
     Protocol,
 ):

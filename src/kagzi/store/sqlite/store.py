@@ -38,6 +38,7 @@ from ..protocol import (
 from . import children, claims, control, leases, replacements, rewind, signals, steps, timers
 from . import runs as run_rows
 from .bulk import BulkDesk
+from .counts import CountDesk
 from .lanes import Lanes
 from .namespace_desk import NamespaceDesk
 from .queue_desk import QueueDesk
@@ -54,6 +55,7 @@ from .write import write
 class SqliteStore(
     TransferDesk,
     BulkDesk,
+    CountDesk,
     NamespaceDesk,
     StatsDesk,
     ScheduleDesk,
