@@ -75,7 +75,7 @@ class Run(Generic[O_co]):
     @property
     def namespace(self) -> "RunNamespace[RunQuery[O_co]]":
         """Where it is, as text. Of a handle by id it says where to look, too: `client.get(id).namespace("production")`."""
-        return RunNamespace.of(self._namespace, self._in_namespace)
+        return RunNamespace(self._namespace, self._in_namespace)
 
     def _in_namespace(self, namespace: str) -> "RunQuery[O_co]":
         if self._run_id or not self._asked_for:

@@ -1,7 +1,7 @@
 """The namespace of a run, which a handle by id can still change."""
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 H_co = TypeVar("H_co", covariant=True)
 
@@ -13,11 +13,14 @@ class RunNamespace(str, Generic[H_co]):
 
     _move: Callable[[str], H_co]
 
-    @classmethod
-    def of(cls, namespace: str, move: Callable[[str], H_co]) -> "RunNamespace[H_co]":
-        made = cls(namespace)
+    def __new__(cls, namespace: str, move: Callable[[str], H_co]) -> Self:
+        made = super().__new__(cls, namespace)
         made._move = move
         return made
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Elsewhere it is a plain text."""
+        return (str, (str.__str__(self),))
 
     def __call__(self, namespace: str) -> H_co:
         """The same handle, looked for in another namespace."""

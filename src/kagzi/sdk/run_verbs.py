@@ -39,9 +39,7 @@ class RunVerbs:
     def get(self, id: str, *, namespace: str | None = None) -> RunQuery[Any]: ...
     @overload
     def get(self, id: str, workflow: Workflow[Any, O], *, namespace: str | None = None) -> Run[O]: ...
-    def get(
-        self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None
-    ) -> RunQuery[Any]:
+    def get(self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None) -> Run[Any]:
         """A handle to the run with this id, or to the latest with this workflow_id. No call is made until you ask it something, or
         await it for a `RunInfo`. `get(id).namespace("production")` and `get(id, namespace="production")` look in another namespace
         than the client's own."""
