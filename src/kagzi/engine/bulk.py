@@ -86,8 +86,8 @@ class Bulk:
         bound_to = msgspec.json.encode(("bulk", namespace)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_bulk(namespace, cursor, page_size(page))
-        found = page_of(rows, cursor, bound_to, lambda one: Cursor(one.created_at, one.operation_id))
-        return await with_total(found, page, self._store, Counted(rows="bulk_operations", namespace=namespace))
+        result = page_of(rows, cursor, bound_to, lambda one: Cursor(one.created_at, one.operation_id))
+        return await with_total(result, page, self._store, Counted(rows="bulk_operations", namespace=namespace))
 
     async def stop(self, namespace: str, operation_id: str) -> BulkOperation:
         """What is done stays done. Raises NotFound."""

@@ -118,8 +118,8 @@ class Namespaces:
         """By name."""
         cursor = page_cursor(page, _BOUND_TO)
         rows = await self._store.list_namespaces(cursor, page_size(page))
-        found = page_of(rows, cursor, _BOUND_TO, lambda record: Cursor(0, record.namespace))
-        return await with_total(found, page, self._store, Counted(rows="namespaces"))
+        result = page_of(rows, cursor, _BOUND_TO, lambda record: Cursor(0, record.namespace))
+        return await with_total(result, page, self._store, Counted(rows="namespaces"))
 
     async def update(self, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord:
         """Change these fields, and no others. One that was never used comes into being. Raises InvalidArgument, NotFound."""

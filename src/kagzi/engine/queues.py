@@ -59,9 +59,9 @@ class Queues:
             count_cap=limits.VERSION_OPEN_RUNS,
         )
         records = await self._with_versions(namespace, rows.rows)
-        found = page_of(Rows(records, rows.has_more), cursor, bound_to, lambda record: Cursor(0, record.workflow_type))
+        result = page_of(Rows(records, rows.has_more), cursor, bound_to, lambda record: Cursor(0, record.workflow_type))
         what = Counted(rows="workflow_types", namespace=namespace, key=workflow_type)
-        return await with_total(found, page, self._store, what)
+        return await with_total(result, page, self._store, what)
 
     async def get(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
         """Raises NotFound for a type that no worker has brought and nobody has said anything about."""

@@ -176,9 +176,9 @@ class Schedules:
         rows = await self._store.list_schedules(
             namespace, workflow_type=workflow_type or None, cursor=cursor, limit=page_size(page)
         )
-        found = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.schedule_id))
+        result = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.schedule_id))
         what = Counted(rows="schedules", namespace=namespace, key=workflow_type or "")
-        return await with_total(found, page, self._store, what)
+        return await with_total(result, page, self._store, what)
 
     async def fires(self, namespace: str, schedule_id: str, page: PageAsk) -> Page[Fire]:
         """What became of its times, newest first."""
@@ -186,9 +186,9 @@ class Schedules:
         bound_to = msgspec.json.encode(("fires", namespace, schedule_id)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_fires(namespace, schedule_id, cursor, page_size(page))
-        found = page_of(rows, cursor, bound_to, lambda fire: Cursor(fire.nominal_at, "1" if fire.skipped else "0"))
+        result = page_of(rows, cursor, bound_to, lambda fire: Cursor(fire.nominal_at, "1" if fire.skipped else "0"))
         what = Counted(rows="schedule_fires", namespace=namespace, key=schedule_id)
-        return await with_total(found, page, self._store, what)
+        return await with_total(result, page, self._store, what)
 
     async def preview(
         self, namespace: str, schedule_id: str, spec: ScheduleSpec | None, *, count: int, after: Timestamp | None

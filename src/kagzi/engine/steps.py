@@ -32,10 +32,10 @@ class Steps:
         )
         if rows is None:
             raise checks.no_run(run_id)
-        found = page_of(rows, cursor, bound_to, lambda step: Cursor(step.begun_seq, step.step_id))
-        found = msgspec.structs.replace(found, prev_token="")  # steps are read forwards only
+        result = page_of(rows, cursor, bound_to, lambda step: Cursor(step.begun_seq, step.step_id))
+        result = msgspec.structs.replace(result, prev_token="")  # steps are read forwards only
         what = Counted(rows="steps", namespace=namespace, key=run_id, step_name=name or "")
-        return await with_total(found, page, self._store, what)
+        return await with_total(result, page, self._store, what)
 
     async def get(self, namespace: str, run_id: str, step_id: str) -> StepRecord:
         run = checks.key(namespace, run_id)

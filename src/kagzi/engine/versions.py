@@ -194,9 +194,9 @@ class Versions:
             count_cap=limits.VERSION_OPEN_RUNS,
         )
         records = await self._with_defaults(namespace, rows.rows)
-        found = page_of(Rows(records, rows.has_more), cursor, bound_to, _place)
+        result = page_of(Rows(records, rows.has_more), cursor, bound_to, _place)
         what = Counted(rows="versions", namespace=namespace, key=workflow_type)
-        return await with_total(found, page, self._store, what)
+        return await with_total(result, page, self._store, what)
 
     async def _get(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
         rows = await self._store.list_versions(

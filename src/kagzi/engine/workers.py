@@ -238,8 +238,8 @@ class Workers:
         what = Counted(
             rows="workers", namespace=namespace, key=workflow_type or "", status=status, alive_since=alive_since
         )
-        found = page_of(rows, cursor, bound_to, lambda worker: Cursor(worker.registered_at, worker.worker_id))
-        return await with_total(found, page, self._store, what)
+        result = page_of(rows, cursor, bound_to, lambda worker: Cursor(worker.registered_at, worker.worker_id))
+        return await with_total(result, page, self._store, what)
 
     async def events(self, namespace: str, worker_id: str, page: PageAsk) -> Page[WorkerEvent]:
         """What happened to a worker, or (empty) to all of the namespace; latest first."""
@@ -254,9 +254,9 @@ class Workers:
         )
         if worker_id and cursor is None and not rows.rows:
             raise not_found("worker", worker_id)
-        found = page_of(rows, cursor, bound_to, lambda event: Cursor(event.at, str(event.number)))
+        result = page_of(rows, cursor, bound_to, lambda event: Cursor(event.at, str(event.number)))
         what = Counted(rows="worker_events", namespace=namespace, key=worker_id)
-        return await with_total(found, page, self._store, what)
+        return await with_total(result, page, self._store, what)
 
     def _remember(self, worker: WorkerRecord) -> None:
         if len(self._known) >= _REMEMBERED:

@@ -6,19 +6,19 @@ from .links import Links
 from .rows import CODE_OF_WORKER_STATUS
 
 
-class CountDesk(Links):
+class ListCounts(Links):
     """Keeps `store.protocol.CountVerbs`."""
 
     async def count_rows(self, what: Counted, cap: int) -> int:
         if what.rows == "steps" and not is_uuid(what.key):
             return 0
         async with self._scan(what.namespace) as session:
-            [row] = await session.read(f"total_{what.rows}", *_given(what), cap)
+            [row] = await session.read(f"total_{what.rows}", *_parameters(what), cap)
         total: int = row["total"]
         return total
 
 
-def _given(what: Counted) -> tuple[object, ...]:
+def _parameters(what: Counted) -> tuple[object, ...]:
     match what.rows:
         case "namespaces":
             return ()

@@ -40,7 +40,7 @@ from ..protocol import (
 from . import claims, controls, leases, replacements, revivals, signals, steps, timers
 from . import runs as run_questions
 from .bulk import BulkDesk
-from .counts import CountDesk
+from .counts import ListCounts
 from .links import Links
 from .migrate import PostgresMigrator
 from .namespace_desk import NamespaceDesk
@@ -60,7 +60,7 @@ OLDEST_VERSION = 15
 class PostgresStore(
     TransferDesk,
     BulkDesk,
-    CountDesk,
+    ListCounts,
     NamespaceDesk,
     StatsDesk,
     ScheduleDesk,

@@ -5,7 +5,7 @@ from .connection import Database
 from .lanes import Lanes
 
 
-class CountDesk(Lanes):
+class ListCounts(Lanes):
     """Keeps `store.protocol.CountVerbs`."""
 
     async def count_rows(self, what: Counted, cap: int) -> int:
@@ -13,7 +13,7 @@ class CountDesk(Lanes):
 
 
 def _count_rows(database: Database, what: Counted, cap: int) -> int:
-    given = {
+    parameters = {
         "namespace": what.namespace,
         "key": what.key or None,
         "step_name": what.step_name or None,
@@ -21,5 +21,5 @@ def _count_rows(database: Database, what: Counted, cap: int) -> int:
         "alive_since": what.alive_since,
         "cap": cap,
     }
-    row = database.row(f"total_{what.rows}", given)
+    row = database.row(f"total_{what.rows}", parameters)
     return 0 if row is None else row[0]
