@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from kagzi.core.commands import (
@@ -240,6 +241,17 @@ async def test_completed(scene: Scene) -> None:
     await scene.do(complete(scene.run))
     explained = await scene.explain()
     assert (explained.reason, explained.sentence[:17]) == ("completed", "It completed at 2")
+
+
+async def test_a_step_that_was_not_retried_says_why_and_what_would(scene: Scene) -> None:
+    error = ErrorDetail(type="ValueError", message="no amount", kind=ErrorKind.PERMANENT)
+    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge", attempt=1))
+    await scene.engine.tasks.submit(FailStep(**scene.held, step_id="charge", attempt=1, error=error))
+    await scene.do(FailRun(**scene.held, error=msgspec.structs.replace(error, subject="step", subject_id="charge")))
+    explained = await scene.explain()
+    why = "not retried: ValueError is a programming error; retry_on=[ValueError] retries it"
+    assert explained.sentence.endswith(f" in step charge: ValueError: no amount ({why}).")
+    assert explained.facts["not_retried"] == why
 
 
 async def test_failed_in_a_step(scene: Scene) -> None:

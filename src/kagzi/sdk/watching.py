@@ -129,7 +129,13 @@ def _as_dict(event: RunEvent, letter: pb.RunEvent, run_id: str) -> Event:
         told["output"] = read_payload(ANY, event.output, what=f"output in event {event.seq}", hook=None)
     if event.error is not None:
         error = read_error(letter.error)
-        told["error"] = {"type": error.type, "message": error.message, "kind": str(error.kind), "text": error.text}
+        told["error"] = {
+            "type": error.type,
+            "message": error.message,
+            "kind": str(error.kind),
+            "exhausted": error.exhausted,
+            "text": error.text,
+        }
     if event.until is not None:
         told["until"] = _moment(event.until)
     if event.child_run_id is not None:
