@@ -50,6 +50,7 @@ errors = st.recursive(
         subject_id=texts,
         metadata=labels,
         cause=cause,
+        exhausted=st.booleans(),
     ),
     max_leaves=3,
 ).filter(lambda error: error is not None)
@@ -63,6 +64,7 @@ retries = st.builds(
     maximum_interval_ms=st.integers(1, 10**9),
     non_retryable_errors=st.lists(names, max_size=3).map(tuple),
     jitter=st.floats(0, 1),
+    retry_on_errors=st.lists(names, max_size=3).map(tuple),
 )
 maybe_retries = st.none() | retries
 
