@@ -183,6 +183,14 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     details: Payload | None = None  # of its last heartbeat
 
 
+def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
+    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is written, so
+    that a run that is tried again finds its steps as they were."""
+    if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
+        return step
+    return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)
+
+
 class Served(msgspec.Struct, frozen=True, gc=False):
     """A workflow type at a version: what a worker can execute."""
 

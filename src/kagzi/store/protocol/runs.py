@@ -105,7 +105,7 @@ class RunVerbs(Protocol):
     ) -> Signalled | Refused | None:
         """Give a run a signal, under its row lock: bound to the oldest step that waits for that name (recorded with a seq; a
         SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. None: no such
-        run. By workflow_id: the run that has not ended."""
+        run. By workflow_id: the run that has not ended, else the latest."""
         ...
 
     async def replace_signal(

@@ -6,7 +6,7 @@ SELECT r.run_id::text AS run_id, s.step_id, s.name, s.kind, s.status, s.attempt,
     CASE WHEN $6::bool THEN s.input END AS input, CASE WHEN $6 THEN s.input_meta END AS input_meta,
     CASE WHEN $6 THEN s.output END AS output, CASE WHEN $6 THEN s.output_meta END AS output_meta,
     CASE WHEN $6 THEN s.details END AS details, CASE WHEN $6 THEN s.details_meta END AS details_meta,
-    r.retry_request_id IS NOT NULL AS reopened
+    r.retry_request_id IS NOT NULL AS reopened, r.finished_at AS run_finished_at
 FROM runs AS r
 LEFT JOIN LATERAL (
     SELECT * FROM steps
@@ -20,7 +20,7 @@ ORDER BY s.begun_seq;
 -- name: get_step
 -- One step with everything.
 SELECT s.*, s.run_id::text AS run_id, s.child_run_id::text AS child_run_id,
-    r.retry_request_id IS NOT NULL AS reopened
+    r.retry_request_id IS NOT NULL AS reopened, r.finished_at AS run_finished_at
 FROM runs AS r
 JOIN steps AS s ON s.run_id = r.run_id
 WHERE r.run_id = $2::uuid AND r.namespace = $1::text AND s.step_id = $3::text AND s.kind < 100;
