@@ -167,7 +167,7 @@ def test_list_filters_and_counts(installation: Installation) -> None:
 def test_an_unknown_workflow_type_waits_and_says_why(installation: Installation) -> None:
     done = installation.run("start", "hullo", "world", "--wait", "--timeout", "4s")
     assert done.returncode == 124
-    assert "no worker serves 'hullo' in namespace 'default'" in done.stderr
+    assert "No worker serves 'hullo'." in done.stderr
     assert "echo" in done.stderr  # what is served
     assert "kagzi worker" in done.stderr
 

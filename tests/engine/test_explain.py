@@ -90,6 +90,30 @@ async def test_every_slot_is_taken(engine: Engine, scene: Scene) -> None:
     assert "of 1 slots" in explained.sentence
 
 
+async def test_a_slot_in_use_counts_at_once(engine: Engine, scene: Scene) -> None:
+    """What a worker said with its last sign of life is seconds old; what it holds is known here."""
+    await engine.runs.start(start(workflow_id="second"))
+    explained = await engine.explanations.explain("default", workflow_id="second")
+    assert "1 of 1 slots in use" in explained.sentence
+
+
+async def test_nobody_waits_for_a_slot_while_there_is_one(engine: Engine, store: TroubledStore) -> None:
+    """A worker that was heard of lately, but is not here to take it."""
+    await engine.workers.register(worker("hello", slots=100))
+    started = await engine.runs.start(start())
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.reason == "about_to_be_taken"
+    assert explained.sentence == "It is about to be taken: 1 worker serving hello version 1 has 100 of 100 slots free."
+    assert explained.facts["last_heartbeat_at"] in explained.remedy
+
+
+async def test_a_name_like_one_that_is_served(engine: Engine, scene: Scene) -> None:
+    started = await engine.runs.start(start("helo"))
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.sentence.endswith("none is connected that serves helo. Did you mean 'hello'?")
+    assert explained.facts["similar_workflow"] == "hello"
+
+
 async def test_a_delayed_start(engine: Engine) -> None:
     started = await engine.runs.start(start(delay_us=60_000_000))
     explained = await engine.explanations.explain("default", run_id=started.run_id)
@@ -107,6 +131,17 @@ async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
     assert scene.session.worker_id in explained.sentence
     assert "in step charge (attempt 1)" in explained.sentence
     assert explained.facts["steps"] == "charge"
+
+
+async def test_a_worker_that_took_over_is_not_said_to_have_begun_it(scene: Scene, clock: MovableClock) -> None:
+    run_id = scene.run.run.run_id
+    began = (await scene.explain()).facts["started_at"]
+    await scene.engine.workers.leave("default", scene.session.worker_id)
+    clock.ahead_us += 5_000_000
+    second = await scene.engine.sessions.open(worker("hello", slots=1), (), outlet := RecordingOutlet())
+    await outlet.tasks_given(1)
+    explained = await scene.engine.explanations.explain("default", run_id=run_id)
+    assert explained.sentence == f"It runs on worker {second.worker_id}; it began at {began}."
 
 
 async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
@@ -162,6 +197,7 @@ async def test_a_child(scene: Scene) -> None:
     assert explained.reason == "waiting_for_child"
     assert explained.facts["child_run_id"] in explained.sentence
     assert explained.facts["child_run_id"] in explained.remedy
+    assert explained.sentence.endswith("The child waits for a worker: none is connected that serves bill.")
 
 
 async def test_a_retry_of_a_step_with_its_last_failure(scene: Scene) -> None:

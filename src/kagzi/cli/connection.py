@@ -14,10 +14,12 @@ from ..core.times import US_PER_MS, US_PER_S
 from ..sdk.address import parse_address
 from ..sdk.connection import Connection
 from ..sdk.credentials import KEY_VARIABLE, tls_of
+from ..sdk.unserved import UNSERVED
 from ..server.database import PostgresDatabase, mask, parse_database
 from ..system import SystemClock, SystemDice
 from ..v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from ..wire.common import write_duration, write_time
+from .console import warn
 from .exits import Exit, Stop
 
 WAIT_POLL_S = 20
@@ -53,6 +55,7 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
             error.message,
             "kagzi dev, which starts a server; or name another one with --address HOST:PORT or KAGZI_ADDRESS",
         ) from error
+    UNSERVED.show = warn
     try:
         yield ServerConnection(connection, namespace or DEFAULT_NAMESPACE)
     finally:

@@ -127,6 +127,8 @@ async def _start(
         started = await server.start(letter)
         if started.already_exists:
             say(f"{started.run_id} was there already, with id {started.workflow_id!r}")
+        if started.warning:
+            warn(f"{started.warning}\n         Start a worker that has it: kagzi worker FILE")
         if not wait:
             view = {
                 "run_id": started.run_id,
@@ -137,11 +139,14 @@ async def _start(
             }
             put_json(view) if as_json else put(started.run_id)
             return Exit.OK
-        notice = asyncio.create_task(_notice_missing_worker(server, letter.workflow_type, started.run_id))
+        notice = None
+        if not started.warning:
+            notice = asyncio.create_task(_notice_missing_worker(server, letter.workflow_type, started.run_id))
         try:
             outcome = await _wait(server, started.run_id, patience)
         finally:
-            notice.cancel()
+            if notice is not None:
+                notice.cancel()
         return _put_outcome(outcome, as_json=as_json, run_id=started.run_id, workflow_id=started.workflow_id)
 
 

@@ -18,6 +18,7 @@ from ..core.errors import (
 from ..core.ids import is_of, made_of
 from ..core.limits import Settings
 from ..core.lines import LineBuffer
+from ..core.names import canonical_type
 from ..core.outcomes import Refused
 from ..core.records import RunFilter, RunKey
 from ..core.renaming import Rename, renamed, runs_named
@@ -282,6 +283,7 @@ class _Incoming:
             )
         with on_line(self.number):
             self._checker.run(item)
+        item = msgspec.structs.replace(item, workflow_type=canonical_type(item.workflow_type))
         item = await self._renaming.run(item)
         self.digest.add(item)
         return item

@@ -23,6 +23,7 @@ from .signals_sent import signal_given
 from .start import ABSENT, Start, StartOptions, refuse_oversized, start_request
 from .start_many import start_many
 from .starts import Starter
+from .unserved import UNSERVED
 from .workflow import Workflow
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
@@ -154,6 +155,7 @@ class Kagzi(RunVerbs, OperationVerbs):
         return request
 
     def _started(self, said: StartOptions, request: StartRequest, answer: pb.StartWorkflowResponse) -> Run[Any]:
+        UNSERVED.tell(request.namespace, request.workflow_type, answer.warning)
         return Run(
             self._calls,
             request.namespace,

@@ -119,6 +119,9 @@ class HeldRuns:
                 self.abandon(port, "its lease was lost")
 
     def notice(self, notice: pb.RunNotice) -> None:
+        if notice.kind == pb.RUN_NOTICE_KIND_WARNING:
+            logger.warning("run %s: %s", notice.run_id, notice.reason)
+            return
         port = self._find(notice.run_id, notice.lease)
         if port is None or port.execution is None:
             return

@@ -33,6 +33,7 @@ from .schedule_options import (
 )
 from .schedule_records import Schedule, ScheduleFire, fire_of, schedule_of
 from .start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
+from .unserved import UNSERVED
 from .workflow import Workflow
 
 
@@ -193,6 +194,7 @@ class Schedules:
             payload = input_payload(workflow if workflow is not None else (await self.get(id)).workflow, input)
             request.input.CopyFrom(common_pb2.Payload() if payload is None else write_payload(payload))
         response = await self._connection.call(lambda link: link.schedules.UpdateWorkflowSchedule, request)
+        UNSERVED.tell(self._namespace, response.schedule.workflow_type, response.warning)
         return schedule_of(read_schedule(response.schedule))
 
     async def delete(self, id: str) -> bool:
@@ -209,6 +211,7 @@ class Schedules:
         """Raises AlreadyExists, unless the same request has made it."""
         asked = asked_schedule(options, namespace=self._namespace, request_id=request_id)
         response = await self._connection.call(lambda link: link.schedules.CreateWorkflowSchedule, write_asked(asked))
+        UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
         return schedule_of(read_schedule(response.schedule))
 
     async def upsert(self, options: ScheduleOptions, request_id: str) -> Schedule:
@@ -225,6 +228,7 @@ async def _upsert(connection: Connection, namespace: str, options: ScheduleOptio
     asked = asked_schedule(options, namespace=namespace, request_id=request_id)
     request = pb.UpsertWorkflowScheduleRequest(schedule=write_asked(asked), namespace_id=asked.namespace)
     response = await connection.call(lambda link: link.schedules.UpsertWorkflowSchedule, request)
+    UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
     workflow = options.workflow
     typed = isinstance(workflow, Workflow) and workflow.has_input
     codec = cast("Workflow[Any, Any]", workflow).input_codec if typed else ANY

@@ -11,6 +11,7 @@ from .connection import Connection
 from .ports import Executor
 from .session import Session
 from .troubles import Troubles
+from .unserved import UNSERVED
 from .watchdog import Watchdog
 
 logger = logging.getLogger("kagzi.worker")
@@ -49,6 +50,7 @@ class Serving:
 
     async def start(self) -> None:
         """Returns when a server has welcomed the worker. Raises Unavailable and what the server says against it."""
+        UNSERVED.served(served.workflow_type for served in self._register.served)
         await self._connection.open()
         try:
             await self._session.start()
@@ -117,6 +119,7 @@ class Serving:
                 await drained
 
     async def _end(self) -> None:
+        UNSERVED.served_no_longer(served.workflow_type for served in self._register.served)
         if self._watchdog is not None:
             self._watchdog.stop()
         await self._session.close()

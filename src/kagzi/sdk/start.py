@@ -11,6 +11,7 @@ from ..core import limits
 from ..core.commands import OnConflict, StartRequest
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument, ResourceExhausted, limit_reached
+from ..core.names import canonical_type
 from ..core.records import NO_LABELS, Payload
 from ..core.times import Timestamp, from_datetime, us_from_timedelta
 from .codec import ANY, write_payload
@@ -175,7 +176,7 @@ def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
     if isinstance(workflow, Workflow):
         return workflow.name
     if _is_text(workflow):
-        return workflow
+        return canonical_type(workflow)
     raise InvalidArgument(
         f"workflow={workflow!r} is neither a workflow nor its name. Decorate the function with @workflow.",
         field="workflow",

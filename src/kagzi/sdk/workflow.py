@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overloa
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import NAME_BYTES
+from ..core.names import canonical_type
 from .codec import NONE, Codec, codec_for
 from .retry import Retry
 from .signatures import check_name, default_name, is_async, type_hints
@@ -39,7 +40,8 @@ class Workflow(Generic[I_contra, O_co]):
         timeout: Duration | None = None,
     ) -> None:
         self.fn = fn
-        self.name = check_name(default_name(fn, what="workflow") if name is None else name, what="workflow name")
+        given = default_name(fn, what="workflow") if name is None else name
+        self.name = canonical_type(check_name(given, what="workflow name"))
         self.version = _version_text(version, self.name)
         self.retry = _checked_retry(retry)
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
@@ -112,7 +114,8 @@ def workflow(
 ) -> Any:
     """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
 
-    The name defaults to that of the function, in kebab-case. `retry` is the default of its steps.
+    The name defaults to that of the function, in kebab-case: `sync_customer` is `sync-customer`. In names of workflows `_` and
+    `-` are the same, wherever they are written. `retry` is the default of its steps.
     """
     name = fn if isinstance(fn, str) else None
 

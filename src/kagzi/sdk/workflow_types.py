@@ -13,6 +13,7 @@ from ..v1.common_pb2 import PageRequest
 from ..wire.queues import read_standing, read_type, write_limits
 from .connection import Connection
 from .paging import all_rows
+from .unserved import UNSERVED
 from .workflow import Workflow
 
 
@@ -105,6 +106,7 @@ class WorkflowTypes:
             raise InvalidArgument(f"a limit is no number that fits: {error}", field=next(iter(changes))) from None
         request = pb.UpdateWorkflowTypeRequest(namespace_id=self._namespace, type=letter, fields=list(changes))
         response = await self._connection.call(lambda link: link.admin.UpdateWorkflowType, request)
+        UNSERVED.tell(self._namespace, response.type.workflow_type, response.warning)
         return _info(read_type(response.type, self._namespace))
 
     async def pause(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:

@@ -158,7 +158,7 @@ class Server:
                 answers=gate.answers,
                 version=__version__,
             ),
-            "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules),
+            "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules, engine.served),
             "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),
             "kagzi.v1.NamespaceService": NamespaceService(engine),
             "grpc.health.v1.Health": HealthService(health, patience),

@@ -312,10 +312,12 @@ class UpdateWorkflowTypeRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., type: _Optional[_Union[WorkflowType, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UpdateWorkflowTypeResponse(_message.Message):
-    __slots__ = ("type",)
+    __slots__ = ("type", "warning")
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     type: WorkflowType
-    def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
+    warning: str
+    def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class PauseWorkflowTypeRequest(_message.Message):
     __slots__ = ("namespace_id", "workflow_type")

@@ -53,6 +53,7 @@ class RunNoticeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RUN_NOTICE_KIND_CANCEL_REQUESTED: _ClassVar[RunNoticeKind]
     RUN_NOTICE_KIND_PAUSE_REQUESTED: _ClassVar[RunNoticeKind]
     RUN_NOTICE_KIND_RESULT: _ClassVar[RunNoticeKind]
+    RUN_NOTICE_KIND_WARNING: _ClassVar[RunNoticeKind]
 WORKER_STATUS_UNSPECIFIED: WorkerStatus
 WORKER_STATUS_ONLINE: WorkerStatus
 WORKER_STATUS_DRAINING: WorkerStatus
@@ -78,6 +79,7 @@ RUN_NOTICE_KIND_LEASE_LOST: RunNoticeKind
 RUN_NOTICE_KIND_CANCEL_REQUESTED: RunNoticeKind
 RUN_NOTICE_KIND_PAUSE_REQUESTED: RunNoticeKind
 RUN_NOTICE_KIND_RESULT: RunNoticeKind
+RUN_NOTICE_KIND_WARNING: RunNoticeKind
 
 class Worker(_message.Message):
     __slots__ = ("worker_id", "namespace_id", "task_queue", "status", "hostname", "pid", "version", "workflow_types", "max_concurrent", "active_count", "total_completed", "total_failed", "registered_at", "last_heartbeat_at", "labels", "queue_concurrency_limit", "workflow_type_concurrency", "served", "build_id")

@@ -205,18 +205,20 @@ class StartWorkflowRequest(_message.Message):
     def __init__(self, workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., request_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., concurrency_key: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class StartWorkflowResponse(_message.Message):
-    __slots__ = ("run_id", "already_exists", "workflow_id", "status", "url")
+    __slots__ = ("run_id", "already_exists", "workflow_id", "status", "url", "warning")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     ALREADY_EXISTS_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     already_exists: bool
     workflow_id: str
     status: WorkflowStatus
     url: str
-    def __init__(self, run_id: _Optional[str] = ..., already_exists: bool = ..., workflow_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., url: _Optional[str] = ...) -> None: ...
+    warning: str
+    def __init__(self, run_id: _Optional[str] = ..., already_exists: bool = ..., workflow_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., url: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class StartBatchRequest(_message.Message):
     __slots__ = ("namespace_id", "starts")

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
 
 from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ..core.names import canonical_type
 from ..core.records import DEFAULT_NAMESPACE, Held, Lease, Payload, RunKey
 from ..core.retry import SERVER_DEFAULT, RetryPolicy
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
@@ -22,6 +23,11 @@ NULL = Payload(b"null")
 _NONCE_MAX = (1 << 63) - 1
 _NO_NONCE = 0  # no claim draws it, so it fits no run
 _NS_PER_US = 1_000
+
+
+def read_type(name: str) -> str:
+    """The name of a workflow, as it is registered, stored and matched, in whichever spelling it came."""
+    return canonical_type(name)
 
 
 def read_namespace(namespace_id: str) -> str:

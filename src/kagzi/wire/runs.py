@@ -22,6 +22,7 @@ from .common import (
     read_retry,
     read_time,
     read_time_if,
+    read_type,
     write_duration,
     write_error_if,
     write_payload_if,
@@ -52,10 +53,10 @@ def read_start(letter: pb.StartWorkflowRequest, *, batch_namespace: str = "") ->
         raise InvalidArgument(f"on_conflict={letter.on_conflict} is none of the known ones.", field="on_conflict")
     return StartRequest(
         namespace=read_namespace(namespace),
-        workflow_type=letter.workflow_type,
+        workflow_type=read_type(letter.workflow_type),
         workflow_id=letter.workflow_id,
         request_id=letter.request_id,
-        task_queue=letter.task_queue,
+        task_queue=read_type(letter.task_queue),
         input=read_payload(letter.input) if letter.HasField("input") else None,
         context=read_payload(letter.context) if letter.HasField("context") else None,
         version=letter.version,
@@ -292,7 +293,7 @@ def read_filter(letter: pb.ListWorkflowsRequest) -> RunFilter:
 def read_where(where: pb.WorkflowFilter) -> RunFilter:
     return RunFilter(
         statuses=tuple(read_run_status(status) for status in where.statuses),
-        workflow_types=tuple(where.workflow_types),
+        workflow_types=tuple(map(read_type, where.workflow_types)),
         labels=dict(where.labels) if where.labels else NO_LABELS,
         created_after=read_time_if(where, "created_after"),
         created_before=read_time_if(where, "created_before"),
