@@ -41,8 +41,9 @@ async def test_names_that_nobody_serves_cost_few_reads(engine: Engine, store: Tr
     said = await engine.served.warnings([Named("default", f"none-{n}") for n in range(100)], WAITS)
     assert all(said)
     assert store.calls["list_workers"] - before == 1
-    assert await warned(engine, "none-101") == ""  # not known: a worker may have come since
-    assert store.calls["list_workers"] - before == 1
+    for n in range(100):
+        await warned(engine, f"other-{n}")
+    assert store.calls["list_workers"] - before <= 20  # then it is not known: a worker may have come since
 
 
 async def test_a_store_that_is_away_warns_of_nothing(engine: Engine, store: TroubledStore) -> None:
@@ -103,7 +104,6 @@ async def test_what_a_worker_of_another_server_serves_is_not_said_to_be_unserved
     here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
-    here.served.read_every_s = 0.0
     assert await warned(here, "order") == "No worker serves 'order': none is connected. It waits."
     await there.sessions.open(worker("order"), (), RecordingOutlet())
     assert await warned(here, "order") == ""  # at once, whatever was seen a moment ago

@@ -29,6 +29,8 @@ CHILD_WAITS = "The child run waits until one does."
 LIMITS_WAIT = "What was set holds from when one does."
 _LOGGED_AGAIN_S = 600.0
 _READ_TIMEOUT_S = 2.0
+_READS_IN_A_ROW = 10.0  # of one namespace
+_REFILL_S = 0.5
 _SERVED_REMEMBERED_S = 5.0
 _WORKERS_READ = 1_000
 _NAMESPACES = 1_000
@@ -54,12 +56,10 @@ class _Seen(NamedTuple):
 
 
 class ServedTypes:
-    """`logged_after_s`: how long runs of a type have to wait before the log says that nobody serves it. `read_every_s`: how
-    close two reads of a namespace may be."""
+    """`logged_after_s`: how long runs of a type have to wait before the log says that nobody serves it."""
 
     def __init__(self, store: Store, *, clock: Clock, presence: Presence, matcher: Matcher, versions: Versions) -> None:
         self.logged_after_s = 10.0
-        self.read_every_s = 0.5
         self._store = store
         self._clock = clock
         self._presence = presence
@@ -67,6 +67,7 @@ class ServedTypes:
         self._versions = versions
         self._seen: dict[str, _Seen] = {}
         self._compared: dict[str, int] = {}
+        self._allowance: dict[str, tuple[float, float]] = {}
         self._waiting_since: dict[TypeKey, float] = {}
         self._logged_at: dict[TypeKey, float] = {}
         self._children: list[tuple[TypeKey, str, Holding]] = []
@@ -102,8 +103,8 @@ class ServedTypes:
         if seen is not None and now - seen.begun_at < _SERVED_REMEMBERED_S and _serves(seen, key, version):
             return ""
         if seen is None or seen.begun_at < asked_at:
-            if seen is not None and now - seen.begun_at < self.read_every_s:
-                return ""  # somebody may have come since
+            if not self._may_read(key.namespace, now):
+                return ""  # somebody may have come since the last one
             try:
                 seen = await self._read(key.namespace, now)
             except (KagziError, TimeoutError):
@@ -116,17 +117,25 @@ class ServedTypes:
         """A name that workers serve and that looks like this one, which none does."""
         now = asyncio.get_running_loop().time()
         seen = self._seen.get(key.namespace)
-        if seen is None or not seen.whole or now - seen.begun_at >= self.read_every_s:
+        if seen is None or not seen.whole or now - seen.begun_at >= _REFILL_S:
             try:
                 seen = await self._read(key.namespace, now)
             except (KagziError, TimeoutError):
                 return None
         return self._similar(key, seen)
 
+    def _may_read(self, namespace: str, now: float) -> bool:
+        """A few reads in a row, and then one each time that the allowance is filled up by one."""
+        left, at = self._allowance.get(namespace, (_READS_IN_A_ROW, now))
+        left = min(_READS_IN_A_ROW, left + (now - at) / _REFILL_S)
+        self._allowance[namespace] = (left - 1 if left >= 1 else left, now)
+        return left >= 1
+
     async def _read(self, namespace: str, begun_at: float) -> _Seen:
         if len(self._seen) >= _NAMESPACES:
             self._seen.clear()
             self._compared.clear()
+            self._allowance.clear()
         # Noted before: whoever asks meanwhile neither reads as well nor learns anything from a read begun before it asked.
         self._seen[namespace] = _Seen(begun_at, {}, whole=False)
         async with asyncio.timeout(_READ_TIMEOUT_S):
