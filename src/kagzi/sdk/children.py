@@ -9,7 +9,7 @@ from ..core.times import us_from_timedelta
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error
-from .codec import read_payload, write_payload
+from .codec import read_payload
 from .failures import STEP_ATTRIBUTE
 from .interruption import in_cleanup
 from .ledger import ABANDONED, CHILD
@@ -85,8 +85,7 @@ class ChildHandle(Generic[O_co]):
 def child_input(run: Run, workflow: Workflow[Any, Any], value: Any) -> Payload | None:
     if value is ...:
         return None
-    what = f"input of workflow {workflow.name!r}"
-    return write_payload(workflow.input_codec, value, what=what, hook=run.services.hook)
+    return workflow.write_input(value, hook=run.services.hook)
 
 
 async def execute_child(run: Run, step_id: str, options: ChildOptions) -> Any:

@@ -14,7 +14,6 @@ from ..core.times import from_datetime, to_datetime, us_from_timedelta
 from . import unwinding
 from .branching import ContextBranches
 from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
-from .codec import write_payload
 from .interruption import Cleanup
 from .patches import ContinuedAsNew, changed
 from .retry import Retry
@@ -275,9 +274,7 @@ class Context(ContextBranches):
     def continue_as_new(self, input: Any = None, *, version: int | str | None = None) -> NoReturn:
         """End this run and go on as a new one of the same workflow, with this input and an empty history. Never returns."""
         here(self._run, "ctx.continue_as_new()")
-        workflow = self._run.workflow
-        what = f"input of workflow {workflow.name!r}"
-        payload = write_payload(workflow.input_codec, input, what=what, hook=self._run.services.hook)
+        payload = self._run.workflow.write_input(input, hook=self._run.services.hook)
         raise ContinuedAsNew(payload, "" if version is None else str(version))
 
     def _allot(self, call: str, name: str) -> str:

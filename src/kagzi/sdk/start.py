@@ -186,7 +186,6 @@ def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
 def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | None:
     if isinstance(workflow, str):
         return None if input is ABSENT else write_payload(ANY, input, what=f"input of {workflow!r}", hook=None)
-    what = f"input of workflow {workflow.name!r}"
     if not workflow.has_input:
         if input is ABSENT or input is None:
             return None
@@ -197,7 +196,7 @@ def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload 
         if workflow.input_is_optional:
             return None
         raise InvalidArgument(f"workflow {workflow.name!r} wants an input. Give one: .input(...).", field="input")
-    return write_payload(workflow.input_codec, input, what=what, hook=None)
+    return workflow.write_input(input)
 
 
 def as_moment(moment: object, what: str) -> Timestamp | None:

@@ -14,7 +14,7 @@ from ..core.records import Payload
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error, write_error, write_retry
-from .codec import ANY, Codec, read_payload, write_payload
+from .codec import ANY, Codec, read_payload
 from .current import place
 from .failures import describe
 from .ledger import FUNCTION, error_of
@@ -195,8 +195,8 @@ async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple
         await run.may_act()
     try:
         what = f"output of step {body.step_id!r}"
-        payload = write_payload(body.codec, value, what=what, hook=None)
-        decoded = body.codec.decode(payload.data, what=what)
+        payload = Payload(body.codec.encode(value, what=what))
+        decoded = body.codec.read_back(value, payload.data, what=what)
         if run.services.hook is not None:
             payload = run.services.hook.encode_payload(payload)
     except RequestError as error:

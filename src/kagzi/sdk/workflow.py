@@ -10,7 +10,8 @@ from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import NAME_BYTES
 from ..core.names import canonical_type
-from .codec import NONE, Codec, codec_for
+from ..core.records import Payload
+from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
 from .retry import Retry
 from .signatures import check_name, default_name, is_async, type_hints
 
@@ -72,6 +73,11 @@ class Workflow(Generic[I_contra, O_co]):
     @cached_property
     def output_codec(self) -> Codec[Any]:
         return codec_for(self.output_type)
+
+    def write_input(self, value: Any, *, hook: PayloadHook | None = None) -> Payload:
+        """None for an input with a default means the default. Raises InvalidArgument, ResourceExhausted."""
+        codec = ANY if value is None and self.input_is_optional else self.input_codec
+        return write_payload(codec, value, what=f"input of workflow {self.name!r}", hook=hook)
 
     def check(self) -> None:
         """Raises InvalidArgument if input or output cannot travel as JSON. Called when a worker takes the workflow up."""
