@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, overload
 
 from ..core.commands import OnConflict, StartRequest
 from ..core.duration import Duration, parse_duration
@@ -40,6 +40,12 @@ class Connecting:
 
     def __await__(self) -> Generator[Any, None, "Kagzi"]:
         return self._connect().__await__()
+
+    if not TYPE_CHECKING:  # a checker is to see that it is no client
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = "" if name.startswith("_") else " Write: client = await Kagzi.connect(...), or async with it."
+            raise AttributeError(f"Kagzi.connect(...) has no {name!r} before it is awaited.{hint}", name=name, obj=self)
 
     async def __aenter__(self) -> "Kagzi":
         self._client = await self._connect()

@@ -13,6 +13,7 @@ from ..core.errors import InvalidArgument
 from ..core.times import from_datetime, to_datetime, us_from_timedelta
 from . import unwinding
 from .branching import ContextBranches
+from .call_sites import called
 from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
 from .interruption import Cleanup
 from .patches import ContinuedAsNew, changed
@@ -113,7 +114,7 @@ class Context(ContextBranches):
         """Sleep for a time that survives crashes and costs no worker."""
         duration_us = us_from_timedelta(parse_duration(duration, what="duration"))
         step_id = self._allot("sleep", name)
-        return execute_sleep(self._run, step_id, name, duration_us=duration_us)
+        return called(execute_sleep(self._run, step_id, name, duration_us=duration_us), f"ctx.sleep({name!r})")
 
     def sleep_until(self, name: str, until: datetime) -> Coroutine[Any, Any, None]:
         """Sleep until a point in time (with a time zone). One that has passed is recorded and returns."""
@@ -121,7 +122,8 @@ class Context(ContextBranches):
             raise InvalidArgument(f"until={until!r} is no datetime. Write datetime(..., tzinfo=UTC).", field="until")
         until_us = from_datetime(until, what="until")
         step_id = self._allot("sleep_until", name)
-        return execute_sleep(self._run, step_id, name, until_us=max(until_us, 1))
+        sleeping = execute_sleep(self._run, step_id, name, until_us=max(until_us, 1))
+        return called(sleeping, f"ctx.sleep_until({name!r})")
 
     @overload
     def wait_for(self, signal: Signal[T], *, timeout: Duration | None = None) -> Coroutine[Any, Any, T]: ...
@@ -143,7 +145,8 @@ class Context(ContextBranches):
         if timeout is None and default is not NO_DEFAULT:
             raise InvalidArgument("default= needs a timeout=: without one the wait does not end.", field="default")
         step_id = self._allot("wait_for", signal.name)
-        return execute_wait_for(self._run, step_id, signal, timeout_us, default)
+        waiting = execute_wait_for(self._run, step_id, signal, timeout_us, default)
+        return called(waiting, f"ctx.wait_for({signal.name!r})")
 
     @overload
     def child(
@@ -185,7 +188,8 @@ class Context(ContextBranches):
         When this run ends the child is cancelled, or with on_close="abandon" left alone.
         """
         options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        return execute_child(self._run, self._allot("child", workflow.name), options)
+        child = execute_child(self._run, self._allot("child", workflow.name), options)
+        return called(child, f"ctx.child({workflow.name!r})")
 
     @overload
     def start_child(
@@ -223,7 +227,8 @@ class Context(ContextBranches):
     ) -> Coroutine[Any, Any, ChildHandle[Any]]:
         """Start a child and go on: `handle = await ctx.start_child(...)`, then `handle.run_id`, `await handle.result()`."""
         options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        return execute_start_child(self._run, self._allot("start_child", workflow.name), options)
+        child = execute_start_child(self._run, self._allot("start_child", workflow.name), options)
+        return called(child, f"ctx.start_child({workflow.name!r})")
 
     def _child(  # noqa: PLR0917  the arguments of the two calls above
         self,

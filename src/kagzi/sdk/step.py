@@ -3,10 +3,11 @@
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument, PreconditionFailed
+from .call_sites import called
 from .current import StepInfo, place
 from .retry import Retry
 from .runner import Run
@@ -14,6 +15,7 @@ from .scopes import Scope
 from .signatures import check_name, default_name
 from .step_bodies import StepOptions
 from .step_calls import execute_step
+from .workflow import Workflow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,12 +99,26 @@ class StepCall:
         if isinstance(fn, Step):
             own = cast("Step[..., Any]", fn)
             options, fn = merged(options, own.step_options), own.fn
+        elif isinstance(fn, Workflow):
+            raise InvalidArgument(
+                f"step {options.name!r}: {fn!r} is a workflow. Run it as a child: await ctx.child({fn.fn.__name__}, ...).",
+                field="fn",
+            )
         elif not callable(fn):
             raise InvalidArgument(
                 f"step {options.name!r}: {fn!r} is no function. Write .run(function, argument, ...).", field="fn"
             )
-        step_id = here(self._run, f"ctx.step({options.name!r})").allot(options.name, self._key)
-        return execute_step(self._run, step_id, options, fn, args, kwargs)
+        what = f"ctx.step({options.name!r})"
+        step_id = here(self._run, what).allot(options.name, self._key)
+        return called(execute_step(self._run, step_id, options, fn, args, kwargs), what)
+
+    if not TYPE_CHECKING:  # a checker is to see that it cannot be awaited
+
+        def __await__(self) -> NoReturn:
+            name = self._options.name
+            raise TypeError(
+                f"ctx.step({name!r}) does nothing without a function. Write: await ctx.step({name!r}).run(function, argument, ...)"
+            )
 
 
 class Step(Generic[P, R]):
@@ -125,7 +141,8 @@ class Step(Generic[P, R]):
         if type(scope) is Scope:
             options = self.step_options
             run = cast("Run", scope.run)
-            return execute_step(run, scope.allot(options.name), options, self.fn, args, kwargs)
+            step_id = scope.allot(options.name)
+            return called(execute_step(run, step_id, options, self.fn, args, kwargs), f"step {options.name!r}")
         return _call_plainly(self.fn, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

@@ -20,6 +20,7 @@ import grpc
 from ..v1 import worker_pb2 as pb
 from ..v1.worker_pb2_grpc import WorkerServiceStub
 from ..wire.workers import write_troubles
+from .blocked_by import blocked_by
 from .connection import Metadata
 from .interpreter import InterpreterWatch
 from .threads import Crowd, StepThreads
@@ -175,8 +176,7 @@ class Watchdog:
         self._troubles.report(
             "loop_blocked",
             f"The event loop has been blocked for {seconds:.1f} s, so no run of this worker makes progress. Their leases are "
-            f"kept for up to {self._limit_s:.0f} s. Make the step a plain `def` (it then runs in a thread), or await "
-            f"asyncio.to_thread(...) for the part that blocks. It is blocked here:\n{stack}",
+            f"kept for up to {self._limit_s:.0f} s. {blocked_by(frame)} It is blocked here:\n{stack}",
         )
 
     def _give_up(self, blocked_since: float) -> None:

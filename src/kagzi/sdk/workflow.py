@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, cast, overload
 
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
@@ -56,6 +56,15 @@ class Workflow(Generic[I_contra, O_co]):
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name!r} version {self.version}>"
+
+    if not TYPE_CHECKING:  # a checker is to see that it cannot be called
+
+        def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+            name = getattr(self.fn, "__name__", self.name)
+            raise TypeError(
+                f"workflow {self.name!r} is not called like a function. Start it with client.start({name}, ...), run it as a child "
+                f"with ctx.child({name}, ...), or call {name}.fn(...) in a unit test."
+            )
 
     @cached_property
     def input_type(self) -> Any:

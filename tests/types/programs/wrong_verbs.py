@@ -1,5 +1,5 @@
 # every line marked E must be an error
-from kagzi import Kagzi
+from kagzi import Context, Kagzi, workflow
 from examples.e01_hello import hello
 from examples.e05_approval import Decision, Expense, approve_expense, decision
 
@@ -12,3 +12,10 @@ async def client_side(client: Kagzi, expense: Expense) -> None:
     await client.start_many([hello])  # E5 no start
     await client.get("x", hello).fork()  # E6 from where?
     client.pause("x")  # E7 not awaited
+
+
+@workflow
+async def misuses(ctx: Context) -> None:
+    await ctx.step("charge")  # E8 no function
+    hello("ada")  # E9 a workflow is not called
+    Kagzi.connect().start(hello, "ada")  # E10 not awaited: no client
