@@ -172,6 +172,17 @@ def test_an_unknown_workflow_type_waits_and_says_why(installation: Installation)
     assert "kagzi worker" in done.stderr
 
 
+def test_names_that_nobody_serves_are_said_wherever_they_are_typed(installation: Installation) -> None:
+    for command, consequence in (
+        (("start", "retris"), "The run waits until one does."),
+        (("schedule", "create", "typo", "retris", "--cron", "0 6 * * *"), "Its runs will wait until one does."),
+        (("workflows", "limit", "retris", "--max-running", "5"), "What was set holds from when one does."),
+    ):
+        done = installation.run(*command)
+        assert done.returncode == 0
+        assert f"warning: No worker serves 'retris'. Did you mean 'retries'? {consequence}" in done.stderr
+
+
 def test_namespaces_are_apart(installation: Installation) -> None:
     start(installation, "nothing", "--id", "mine", "--namespace", "other")
     assert installation.run("get", "mine").returncode == 3
