@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from kagzi.core.commands import StartRequest
 from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.names import canonical_type
 from kagzi.core.records import (
     ClaimedRun,
     HistoryPage,
@@ -24,6 +25,7 @@ from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason, Worke
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)
+types = names.map(canonical_type)
 times = st.integers(1, 253_402_300_799_999_999)
 maybe_times = st.none() | times
 counts = st.integers(0, 2**31 - 1)
@@ -89,7 +91,7 @@ claimed_runs = st.builds(
     lease=leases,
     worker_id=st.just("w"),
     workflow_id=names,
-    workflow_type=names,
+    workflow_type=types,
     version=names,
     attempt=counts,
     input=maybe_payloads,
@@ -110,7 +112,7 @@ run_records = st.builds(
     RunRecord,
     run=run_keys,
     workflow_id=names,
-    workflow_type=names,
+    workflow_type=types,
     version=st.none() | names,
     status=st.sampled_from(RunStatus),
     wait_reason=st.none() | st.sampled_from(WaitReason),
@@ -191,7 +193,7 @@ worker_records = st.builds(
     WorkerRecord,
     worker_id=names,
     namespace=names,
-    served=st.lists(st.builds(Served, names, names), min_size=1, max_size=3).map(tuple),
+    served=st.lists(st.builds(Served, types, names), min_size=1, max_size=3).map(tuple),
     max_concurrent=st.integers(1, 10_000),
     hostname=texts,
     pid=counts,
@@ -209,10 +211,10 @@ worker_records = st.builds(
 start_requests = st.builds(
     StartRequest,
     namespace=names,
-    workflow_type=names,
+    workflow_type=types,
     workflow_id=texts,
     request_id=texts,
-    task_queue=texts,
+    task_queue=texts.map(canonical_type),
     input=maybe_payloads,
     context=maybe_payloads,
     version=texts,
@@ -229,7 +231,7 @@ start_requests = st.builds(
 run_filters = st.builds(
     RunFilter,
     statuses=st.lists(st.sampled_from(RunStatus), unique=True).map(tuple),
-    workflow_types=st.lists(names, max_size=2).map(tuple),
+    workflow_types=st.lists(types, max_size=2).map(tuple),
     labels=labels,
     created_after=maybe_times,
     created_before=maybe_times,

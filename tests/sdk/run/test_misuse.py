@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ approved = Signal("approved", bool)
 
 def line_of(call: str) -> int:
     """Of the one line of this file that makes the call."""
-    with open(__file__) as file:
+    with Path(__file__).open() as file:
         (number,) = [number for number, line in enumerate(file, 1) if line.strip() == call]
     return number
 
