@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import Descriptor
 
+from kagzi import Kagzi
 from kagzi.server.registration import SERVICES
 from kagzi.v1 import admin_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
@@ -108,3 +109,15 @@ async def test_a_schedule_and_limits_of_what_nobody_serves_are_taken_and_said(me
     limits = admin_pb2.WorkflowType(workflow_type="none", max_running=5)
     limited = await call("UpdateWorkflowType", type=limits, namespace_id="other")
     assert limited.warning == "No worker serves 'none': none is connected. What was set holds from when one does."
+
+
+async def test_an_imported_run_gets_the_spelling_that_workers_register(memory_stubs: Stubs) -> None:
+    started = await memory_stubs.start("my-flow", workflow_id="id")
+    here = Kagzi.connect(memory_stubs.address)
+    there = Kagzi.connect(memory_stubs.address, namespace="there")
+    async with here as client, there as other:
+        lines = [line async for line in client.export(started.run_id)]
+        older = [line.replace(b'"my-flow"', b'"my_flow"') for line in lines]
+        assert older != lines
+        (run,) = [run async for run in other.import_runs(older)]
+        assert (await other.get(run.id).info()).workflow == "my-flow"
