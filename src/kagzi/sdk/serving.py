@@ -29,13 +29,11 @@ class Serving:
         register: pb.RegisterRequest,
         executor: Executor,
         *,
-        grace_s: float,
         on_drain: Callable[[], None],
     ) -> None:
         self._connection = connection
         self._register = register
         self._executor = executor
-        self._grace_s = grace_s
         self._troubles = Troubles()
         self._session = Session(
             connection,
@@ -84,20 +82,20 @@ class Serving:
             )
             self._watchdog.start()
 
-    async def stop(self) -> None:
+    async def stop(self, grace_s: float) -> None:
         """Take no more work, finish what is held, hand the rest back before the grace time is over, say goodbye."""
         try:
             if not self._session.ended.done():
                 logger.info("worker %s stops; runs to finish: %d", self._register.worker_id, self._executor.active)
                 self._session.drain()
-                await self._finish_or_release()
+                await self._finish_or_release(grace_s)
                 await self._session.leave()
         finally:
             await self._end()
 
-    async def _finish_or_release(self) -> None:
-        handing_back_s = min(self._grace_s * _HANDING_BACK, _HANDING_BACK_S)
-        if await self._drained(self._grace_s - handing_back_s):
+    async def _finish_or_release(self, grace_s: float) -> None:
+        handing_back_s = min(grace_s * _HANDING_BACK, _HANDING_BACK_S)
+        if await self._drained(grace_s - handing_back_s):
             return
         logger.warning("%d runs did not finish in time: they are handed back", self._executor.active)
         self._session.refuse_tasks()
