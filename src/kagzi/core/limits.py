@@ -61,6 +61,7 @@ LEASES_AT_ONCE = 200  # renewed, cut or handed back in one transaction: others' 
 WORKER_TYPES = 1_000
 VERSIONS = 1_000  # of a workflow type that are looked at when one is chosen, the latest first seen first
 VERSION_OPEN_RUNS = 100_000  # of a namespace, the oldest ones, among which those of each version are counted
+TRIED_BUILDS = 100  # remembered of each run, the latest: builds whose code did not fit it
 WORKER_EVENTS = 1_000  # kept of each worker
 WORKER_EVENTS_AGE_US = 30 * 86_400 * 1_000_000
 TROUBLES = 16  # a worker may report in one message
