@@ -1,4 +1,4 @@
-"""`kagzi cancel|retry|terminate|delete --status ... --yes`, and `kagzi bulk` to look after what they began."""
+"""`kagzi cancel|retry|resume|terminate|delete --status ... --yes`, and `kagzi bulk` to look after what they began."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LISTS = {"status": "statuses", "workflow": "workflows"}
 _NAMES = {"id": "workflow_id", "concurrency-key": "concurrency_key"}
 _PLAIN = ("parent", "version", "schedule", "id", "concurrency-key")
-_DONE = {"cancel": "cancelled", "retry": "reopened", "terminate": "terminated", "delete": "deleted"}
+_DONE = {"cancel": "cancelled", "retry": "reopened", "resume": "resumed", "terminate": "terminated", "delete": "deleted"}
 _PAUSE_S = 0.2
 
 Answer = TypeVar("Answer")

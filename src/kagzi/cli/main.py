@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "cancel": ("cancel", "cancel", "Ask a run to stop, or all that match."),
     "terminate": ("terminate", "terminate", "End a run now, without cleanup, or all that match."),
     "pause": ("pause", "pause", "Let a run begin no more steps, until it is resumed."),
-    "resume": ("pause", "resume", "Let a paused run go on."),
+    "resume": ("pause", "resume", "Let a paused run go on, or all that match."),
     "retry": ("retry", "retry", "Reopen a failed run at the step that failed it, or all that match."),
     "delete": ("delete", "delete", "Forget runs that have ended, with their history."),
     "bulk": ("bulk", "bulk", "Look after operations on many runs: how far they are, and end them."),

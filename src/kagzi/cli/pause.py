@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from .bulk import bulk_options, refuse_filters, run_bulk
 from .console import put_json, say
 from .exits import Exit
 from .options import address_options, json_option
@@ -42,15 +43,20 @@ def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: 
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="[RUN]", default="", required=False)
+@bulk_options
 @json_option
 @address_options
-def resume(run: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a paused run go on.
+def resume(*, run: str, yes: bool, filters: Sequence[tuple[str, str]], as_json: bool, **where: Any) -> int:
+    """Let a paused run go on, or all that match.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run).
-    Also one that was paused because of a problem: see kagzi explain RUN.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
+    and --yes does it, to paused runs. Also those that were paused because of a problem (--problem): see kagzi explain RUN.
     """
+    if not run:
+        return run_bulk("resume", yes=yes, filters=filters, as_json=as_json, **where)
+    address, namespace = where.pop("address"), where.pop("namespace")
+    refuse_filters(run, yes, filters, where)
     run_id, status = asyncio.run(_change(run, address, namespace, lambda server, run_id: server.resume(run_id)))
     if as_json:
         put_json({"run_id": run_id, "status": status})

@@ -1,4 +1,4 @@
-"""Operations on everything a filter matches: cancel, retry, terminate or delete, in the background, with progress.
+"""Operations on everything a filter matches: cancel, retry, resume, terminate or delete, in the background, with progress.
 
 An operation is a row in the store, and so is what is being done for it: a server that dies leaves it to another one, which does
 the last batch again (every action can be repeated) and counts it once. Several operations are worked on in turn.
@@ -12,7 +12,16 @@ import msgspec
 
 from ..core.bulk import Batch, BulkAction, BulkOperation, BulkProgress, meant
 from ..core.cursor import Cursor
-from ..core.errors import InternalError, InvalidArgument, KagziError, NotFound, Unavailable, incident_error, not_found
+from ..core.errors import (
+    InternalError,
+    InvalidArgument,
+    KagziError,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+    incident_error,
+    not_found,
+)
 from ..core.ids import is_uuid
 from ..core.limits import BULK_RUNS
 from ..core.records import RunFilter
@@ -176,6 +185,10 @@ class Bulk:
                     await self._control.cancel(namespace, run_id=run_id, reason=operation.reason)
                 elif operation.action == "terminate":
                     await self._control.terminate(namespace, run_id=run_id, reason=operation.reason)
+                elif operation.action == "resume":
+                    status = await self._control.resume(namespace, run_id=run_id)
+                    if status.ended:
+                        return PreconditionFailed(f"it has {status.value}: only paused runs can be resumed")
                 else:
                     request_id = f"bulk/{operation.operation_id}"  # so that a repeat is known for one
                     await self._control.retry(namespace, run_id=run_id, request_id=request_id)

@@ -1,4 +1,4 @@
-"""client.bulk: cancel, retry, terminate or delete everything that a filter matches."""
+"""client.bulk: cancel, retry, resume, terminate or delete everything that a filter matches."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -104,7 +104,7 @@ class Bulk:
     """Everything here answers at once; the work goes on in the background, over those runs that were there when it was asked for.
 
     The keywords say which runs, as in `client.list`. Without `status`, cancel and terminate are about runs that have not ended,
-    retry about failed ones. Raises InvalidArgument if nothing is named.
+    retry about failed ones, resume about paused ones. Raises InvalidArgument if nothing is named.
     """
 
     def __init__(self, connection: Connection, namespace: str) -> None:
@@ -123,6 +123,10 @@ class Bulk:
     async def retry(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
         """See Run.retry."""
         return await self._start("retry", reason, matching)
+
+    async def resume(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
+        """See Run.resume. `problem=True` means those that the engine paused."""
+        return await self._start("resume", reason, matching)
 
     async def delete(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
         """Forget runs that have ended, with their history. Open ones are left alone and count as failed."""

@@ -46,6 +46,7 @@ class BulkAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BULK_ACTION_RETRY: _ClassVar[BulkAction]
     BULK_ACTION_DELETE: _ClassVar[BulkAction]
     BULK_ACTION_TERMINATE: _ClassVar[BulkAction]
+    BULK_ACTION_RESUME: _ClassVar[BulkAction]
 WORKFLOW_STATUS_UNSPECIFIED: WorkflowStatus
 WORKFLOW_STATUS_PENDING: WorkflowStatus
 WORKFLOW_STATUS_RUNNING: WorkflowStatus
@@ -69,6 +70,7 @@ BULK_ACTION_CANCEL: BulkAction
 BULK_ACTION_RETRY: BulkAction
 BULK_ACTION_DELETE: BulkAction
 BULK_ACTION_TERMINATE: BulkAction
+BULK_ACTION_RESUME: BulkAction
 
 class Workflow(_message.Message):
     __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits", "concurrency_key", "pause_reason", "blocked_by")
