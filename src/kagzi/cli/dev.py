@@ -20,7 +20,9 @@ DATABASE = "kagzi.db"
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=Path(".kagzi"), show_default=True)
 @click.option("--listen", metavar="HOST:PORT", help="gRPC; port 0 picks one.  [default: 127.0.0.1:50051]")
 @click.option("--http", metavar="HOST:PORT", help="HTTP; port 0 picks one, off is none.  [default: 127.0.0.1:8420]")
-@click.option("--namespace", "-n", envvar="KAGZI_NAMESPACE", default="default", show_default=True)
+@click.option(
+    "--namespace", "-n", envvar="KAGZI_NAMESPACE", help="Namespace.  [default: as the Worker object says, or default]"
+)
 @click.option("--retention", metavar="DURATION", help="How long runs are kept after they have ended.  [default: 30d]")
 @click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
 def dev(
@@ -29,13 +31,14 @@ def dev(
     data: Path,
     listen: str | None,
     http: str | None,
-    namespace: str,
+    namespace: str | None,
     retention: str | None,
     reload: bool,
 ) -> int:
     """Run a server and a worker for FILE, with reload: all you need while writing workflows.
 
-    State is kept in the directory --data: the next start goes on with what was there. Without FILE a sample workflow is served.
+    State is kept in the directory --data: the next start goes on with what was there. A Worker object in FILE is used as it is, schedules,
+    labels and all, except for its address. Without FILE a sample workflow is served. Ctrl-C lets the worker finish what it holds.
     """
     began = perf_counter()
     from .dev_supervisor import DevSetup, Supervisor

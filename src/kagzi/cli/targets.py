@@ -34,7 +34,7 @@ class Found(NamedTuple):
     workflows: tuple[Workflow[Any, Any], ...]
 
     def worker_at(self, address: str | None, namespace: str | None, max_concurrent: int | None) -> Worker:
-        """The worker to run. What is None stays as the module has it."""
+        """The worker to run, for `kagzi worker` and `kagzi dev` alike. What is None stays as the module has it."""
         worker = self.worker or Worker(workflows=self.workflows)
         if address is not None:
             worker = worker.at(address)
