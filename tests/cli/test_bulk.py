@@ -1,4 +1,4 @@
-"""cancel, retry, terminate and delete by filter; export and import: by people and by scripts."""
+"""cancel, retry, resume, terminate and delete by filter; export and import: by people and by scripts."""
 
 import json
 from pathlib import Path
@@ -63,11 +63,26 @@ def test_retry_by_filter(installation: Installation) -> None:
     assert "1 reopened" in done.stderr
 
 
+def test_resume_by_filter(installation: Installation) -> None:
+    ids = starts(installation, 2, "rest")
+    for run_id in ids:
+        assert installation.run("pause", run_id).returncode == 0
+    asked = installation.run("resume", "--workflow", "sleeps", "--label", "batch=rest", "--no-problem")
+    assert asked.returncode == 2
+    assert "2 runs match; nothing was done" in asked.stderr
+    done = installation.run("resume", "--label", "batch=rest", "--since", "1h", "--yes")
+    assert (done.returncode, "2 resumed" in done.stderr) == (0, True), done.stderr
+    assert all(get(installation, run_id)["status"] != "paused" for run_id in ids)
+    assert installation.run("terminate", "--label", "batch=rest", "--yes").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("cancel",), "say which ones"),
         (("cancel", "some-run", "--status", "failed"), "not both"),
+        (("resume",), "say which ones"),
+        (("resume", "some-run", "--problem"), "not both"),
         (("retry", "--status", "failed", "--from-step", "x"), "about one RUN"),
         (("delete", "--filter", "colour=red"), "is none of"),
         (("delete", "--filter", "status=tired"), "is none of"),

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePath
 from types import CodeType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -249,7 +249,7 @@ def _digest_of_code(code: CodeType) -> bytes:
         if isinstance(constant, CodeType):
             found.update(_digest_of_code(constant))
         elif isinstance(constant, frozenset):
-            found.update(repr(sorted(map(repr, constant))).encode())
+            found.update(repr(sorted(map(repr, cast("frozenset[object]", constant)))).encode())
         else:
             found.update(repr(constant).encode())
     return found.digest()

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeAlias
@@ -51,7 +51,7 @@ _stop_signals = _StopSignals()
 
 
 @contextmanager
-def on_stop_signal(act: Callable[[], None]) -> Iterator[None]:
+def on_stop_signal(act: Callable[[], None]) -> Generator[None]:
     """`act` is called in the running loop at the first SIGINT or SIGTERM; a second one ends the process at once. What handled them before
     does so again afterwards. Outside the main thread nothing is done: Python handles signals nowhere else."""
     if threading.current_thread() is not threading.main_thread():

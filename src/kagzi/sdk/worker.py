@@ -17,7 +17,6 @@ from ..core.errors import InvalidArgument, PreconditionFailed
 from ..core.records import NO_LABELS, WorkerRecord
 from ..system import SystemIds
 from ..wire.workers import write_register
-from .build_id import default_build_id
 from .connecting import checked_namespace, open_connection
 from .credentials import Tls
 from .executor import Executor
@@ -286,6 +285,13 @@ class Worker:
         self._stop_asked = asyncio.Event()
         self._grace_s = self._options.shutdown_grace_s
 
+    def _build_id(self) -> str:
+        if self._options.build_id is not None:
+            return self._options.build_id
+        from .build_id import default_build_id  # noqa: PLC0415  programs that only import Worker do not pay for it
+
+        return default_build_id(workflow.fn for workflow in self._registry)
+
     def _record(self) -> WorkerRecord:
         options = self._options
         return WorkerRecord(
@@ -296,7 +302,7 @@ class Worker:
             hostname=options.hostname,
             pid=os.getpid(),
             sdk_version=__version__,
-            build_id=default_build_id(each.fn for each in self._registry) if options.build_id is None else options.build_id,
+            build_id=self._build_id(),
             labels=options.labels,
         )
 
