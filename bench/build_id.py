@@ -8,7 +8,9 @@ from pathlib import Path
 
 from kagzi.sdk.build_id import default_build_id
 
-FUNCTIONS = "\n".join(f"def f{n}(x):\n    return x + {n}  # a line of ordinary length, as code has them" for n in range(60))
+FUNCTIONS = "\n".join(
+    f"def f{n}(x):\n    return x + {n}  # a line of ordinary length, as code has them" for n in range(60)
+)
 
 
 def main(modules: int) -> None:

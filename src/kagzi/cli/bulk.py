@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 _LISTS = {"status": "statuses", "workflow": "workflows"}
 _NAMES = {"id": "workflow_id", "concurrency-key": "concurrency_key"}
 _PLAIN = ("parent", "version", "schedule", "id", "concurrency-key")
-_DONE = {"cancel": "cancelled", "retry": "reopened", "resume": "resumed", "terminate": "terminated", "delete": "deleted"}
+_DONE = {
+    "cancel": "cancelled",
+    "retry": "reopened",
+    "resume": "resumed",
+    "terminate": "terminated",
+    "delete": "deleted",
+}
 _PAUSE_S = 0.2
 
 Answer = TypeVar("Answer")

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 RELOAD = b"reload\n"
-RELOAD_GRACE = timedelta(seconds=2)  # who saves a file wants to see what the new code does; what did not finish begins again with it
+RELOAD_GRACE = timedelta(seconds=2)  # whoever saves a file wants to see it run; what did not finish begins again
 INSIST_AFTER_S = 10.0  # beyond the time that the worker gives its runs
 Report = Callable[[dict[str, Any]], None]
 

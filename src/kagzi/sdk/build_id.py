@@ -27,7 +27,8 @@ _PYC_HEADER_BYTES = 16  # holds the time at which it was compiled
 
 _COMMENT = re.compile(rb"#[^\n]*")
 _IMPORT = re.compile(
-    rb"(?:^|[;:])[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n;]*)|import[ \t]+([\w., \t]+))", re.MULTILINE
+    rb"(?:^|[;:])[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n;]*)|import[ \t]+([\w., \t]+))",
+    re.MULTILINE,
 )
 
 
@@ -156,7 +157,7 @@ def _of_spec(spec: importlib.machinery.ModuleSpec, folders: tuple[str, ...], ide
 def _folders(path: Iterable[str] | None) -> tuple[str, ...]:
     try:
         return tuple(path or ())
-    except Exception:  # of a namespace package whose parent is not loaded
+    except Exception:  # noqa: BLE001  of a namespace package whose parent is not loaded
         return ()
 
 
@@ -166,7 +167,7 @@ def _spec_of(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpe
         find = getattr(finder, "find_spec", None)
         try:
             spec = None if find is None else find(name, path, None)
-        except Exception:  # other people's finders may raise anything
+        except Exception:  # noqa: BLE001  other people's finders may raise anything
             spec = None
         if isinstance(spec, importlib.machinery.ModuleSpec):
             return spec
@@ -204,7 +205,7 @@ def _contents(module: _Module) -> bytes | None:
     get_data = getattr(module.loader, "get_data", None)  # also out of an archive
     try:
         return Path(module.origin).read_bytes() if get_data is None else bytes(get_data(module.origin))
-    except Exception:  # other people's loaders may raise anything
+    except Exception:  # noqa: BLE001  other people's loaders may raise anything
         return None
 
 

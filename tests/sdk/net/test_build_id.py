@@ -126,7 +126,7 @@ def test_only_what_the_project_imports_counts(tmp_path: Path) -> None:
         assert changed == (name in HASHED), name
         (tmp_path / name).write_text(PROJECT[name])
     assert build_of(tmp_path) == first
-    assert not any(name.partition(".")[0] == "kagzi" for name in build_id._loaded)  # noqa: SLF001  nothing else tells
+    assert not any(name.partition(".")[0] == "kagzi" for name in build_id._loaded)
 
 
 def test_a_package_that_is_installed_counts_if_the_workflow_is_in_it(tmp_path: Path) -> None:
