@@ -1,5 +1,5 @@
 # every line marked E must be an error
-from kagzi import Kagzi
+from kagzi import Kagzi, Worker
 from examples.e01_hello import hello
 from examples.e05_approval import Decision, Expense, approve_expense, decision
 
@@ -12,3 +12,8 @@ async def client_side(client: Kagzi, expense: Expense) -> None:
     await client.start_many([hello])  # E5 no start
     await client.get("x", hello).fork()  # E6 from where?
     client.pause("x")  # E7 not awaited
+
+
+async def worker_side(worker: Worker) -> None:
+    worker.version(2)  # E8 a text
+    worker.build().run()  # E9 not awaited
