@@ -76,7 +76,7 @@ class Ended(NamedTuple):
     status: RunStatus | None
 
 
-CASES = [Case(mode, number) for mode in MODES for number in SIGNALS]
+CASES = [*(Case(mode, number) for mode in MODES for number in SIGNALS), Case("reload", signal.SIGINT)]
 
 
 def launch(stack: ExitStack, case: Case, folder: Path, address: str) -> RunningCommand:
@@ -84,8 +84,8 @@ def launch(stack: ExitStack, case: Case, folder: Path, address: str) -> RunningC
     if case.mode == "dev":
         arguments = ("dev", "program.py", *NO_PORTS, "--data", f"data-{case.name}", "--no-reload")
         return stack.enter_context(running(*arguments, cwd=folder, env=env))
-    if case.mode == "worker":
-        arguments = ("worker", "program.py", "--address", address)
+    if case.mode in ("worker", "reload"):
+        arguments = ("worker", "program.py", "--address", address, *(["--reload"] if case.mode == "reload" else []))
         return stack.enter_context(running(*arguments, cwd=folder, env=env))
     program = RunningCommand(
         "program.py",
@@ -137,7 +137,7 @@ async def status_of(run_id: str, address: str) -> RunStatus:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, Ended]]:
-    """All ten at once: each in the middle of a step when its signal comes, and let go on after it has said that it stops."""
+    """All at once: each in the middle of a step when its signal comes, and let go on after it has said that it stops."""
     folder = tmp_path_factory.mktemp("stopping")
     (folder / "program.py").write_text(PROGRAM)
     with ExitStack() as stack:

@@ -20,6 +20,7 @@ from ..sdk.worker import Worker, WorkerOptions
 from .dev_child import RELOAD, RELOAD_GRACE
 from .logs import show_logs
 from .samples import sample_argument
+from .supervised import serve_supervised
 from .targets import LoadError, load, parse_target
 
 
@@ -54,8 +55,6 @@ def main(arguments: list[str]) -> int:
 
 async def _serve(worker: Worker, life_line: int, reports: int) -> int:
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, worker.stop)
-    loop.add_signal_handler(signal.SIGINT, _ignore)
 
     def heard() -> None:
         loop.remove_reader(life_line)
@@ -64,9 +63,7 @@ async def _serve(worker: Worker, life_line: int, reports: int) -> int:
 
     loop.add_reader(life_line, heard)
     try:
-        async with worker:
-            _report(reports, event="ready")
-            await worker.run(handle_signals=False)
+        await serve_supervised(worker, on_ready=lambda: _report(reports, event="ready"))
     except KagziError as error:
         _report(reports, event="broken", message=str(error))
         return 1
@@ -95,10 +92,6 @@ def _read_line(fd: int) -> str:
             return ""
         data += piece
     return data.decode().strip()
-
-
-def _ignore() -> None:
-    """Ctrl-C, see above."""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`kagzi worker`."""
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from .exits import Exit, Stop
 from .options import address_options
 
 STOP_TIMEOUT_S = 60.0
+RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
 
 
 @click.command()
@@ -32,6 +34,8 @@ def worker(*, target: str, max_concurrent: int | None, reload: bool, address: st
         return asyncio.run(_reloading(path.resolve() if path.is_file() else None))
     from ..core.errors import InvalidArgument
     from .logs import show_logs
+    from .loops import fast_runner
+    from .supervised import serve_supervised
     from .targets import LoadError, load, parse_target
 
     try:
@@ -43,7 +47,11 @@ def worker(*, target: str, max_concurrent: int | None, reload: bool, address: st
     except InvalidArgument as error:
         raise click.UsageError(error.message) from error
     show_logs()
-    chosen.serve()
+    if os.environ.get(RELOADED):
+        with fast_runner() as runner:
+            runner.run(serve_supervised(chosen))
+    else:
+        chosen.serve()
     return Exit.OK
 
 
@@ -70,7 +78,8 @@ async def _reloading(source: Path | None) -> int:
 
 async def _spawn(arguments: list[str]) -> asyncio.subprocess.Process:
     # -B: bytecode is told apart by second and size only, and an edit may be as long as what it replaces.
-    return await asyncio.create_subprocess_exec(sys.executable, "-B", "-m", "kagzi", *arguments)
+    command = (sys.executable, "-B", "-m", "kagzi", *arguments)
+    return await asyncio.create_subprocess_exec(*command, env={**os.environ, RELOADED: "1"})
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:
