@@ -329,6 +329,12 @@ class StatementFailed(InternalError):
     """The store refused a statement in a way that nobody foresaw. Its words are for the log only."""
 
 
+DOWN = "down"
+"""In the metadata of an Unavailable: what is down, one of the next three."""
+DOWN_CONNECTION = "connection"  # nothing listens there, or the way there does not work
+DOWN_SERVER = "server"  # it is there, but does not answer, or cannot do it now
+DOWN_DATABASE = "database"  # the server answers, its database does not
+
 INCIDENT = "incident"
 """In the metadata of an InternalError whose cause is in the log: the number under which it is found there."""
 

@@ -317,6 +317,10 @@ class Engine:
             return "the engine is stopping"
         return self._outages.reason
 
+    def store_problem(self) -> str:
+        """Why those who wait for the store wait, in words for clients; empty if nothing is known to be wrong."""
+        return self._outages.problem()
+
     async def wait_failed(self) -> BaseException:
         """Returns when a background task has died beyond restarting: the server should stop."""
         return await self._supervisor.wait_failed()

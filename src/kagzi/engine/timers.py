@@ -137,10 +137,11 @@ class Timers:
         while self._heard and self._heard[0] <= now:
             heapq.heappop(self._heard)
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT_S):
-                fired = await self._store.fire(
-                    now, end_leases=end_leases, limit=FIRE_RUNS, claim_cap=self._settings.claim_cap
-                )
+            with self._outages.asking():
+                async with asyncio.timeout(_CALL_TIMEOUT_S):
+                    fired = await self._store.fire(
+                        now, end_leases=end_leases, limit=FIRE_RUNS, claim_cap=self._settings.claim_cap
+                    )
         except BaseException:
             self.hear(now)  # it is still to be done
             raise
@@ -170,8 +171,9 @@ class Timers:
         beats = self._beats.take()
         asked_at = self._clock.now()
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT_S):
-                horizon = await self._store.look(beats, asked_at, self._looked_to)
+            with self._outages.asking():
+                async with asyncio.timeout(_CALL_TIMEOUT_S):
+                    horizon = await self._store.look(beats, asked_at, self._looked_to)
         except BaseException:
             self._beats.put_back(beats)
             raise

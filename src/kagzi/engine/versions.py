@@ -9,6 +9,7 @@ import msgspec
 from ..core import limits
 from ..core.cursor import Cursor
 from ..core.errors import InvalidArgument, ServerUnavailable, Unavailable, not_found
+from ..core.outages import database_down, database_words
 from ..core.records import Rows, Served
 from ..core.seams import Clock
 from ..core.times import Timestamp
@@ -98,9 +99,7 @@ class Versions:
                 self._outages.seen(error)
                 failures += 1
                 if loop.time() >= give_up_at:
-                    raise ServerUnavailable(
-                        f"the store could not be reached for {OUTAGE_LIMIT_S:g} s. Try again."
-                    ) from error
+                    raise database_down(database_words(error)) from error
                 await self._pause(backoff_s(failures))
             else:
                 return marks

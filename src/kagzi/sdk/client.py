@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from ..core.commands import OnConflict, StartRequest
 from ..core.duration import Duration, parse_duration
+from ..core.errors import InvalidArgument
 from ..v1 import workflow_pb2 as pb
 from ..wire.enums import RUN_STATUS_FROM_WIRE
 from .codec import ANY
@@ -67,17 +68,25 @@ class Kagzi(RunVerbs, OperationVerbs):
         namespace: str | None = None,
         api_key: str | None = None,
         tls: bool | Tls | None = None,
-        timeout: Duration = "10s",
+        timeout: Duration | None = None,
+        call_timeout: Duration = "30s",
     ) -> Connecting:
         """ "host:50051", "https://host", "sqlite:///kagzi.db" (embedded), ":memory:"; default: $KAGZI_ADDRESS, then
         localhost:50051. Several servers: "a:50051,b:50051".
+
+        `timeout`: how long to wait for the first answer. If it is not given: 10 s, 3 s where nothing listens, and no time where
+        waiting cannot help, such as a name that does not resolve. `call_timeout`: how long each later call is repeated while the
+        server or its database is away. That a call waits is logged after 1 s, after 10 s, and then every 30 s.
 
         Raises Unavailable if no server answers, InvalidArgument for an address that cannot be right.
         """
 
         async def connect() -> Kagzi:
-            timeout_s = parse_duration(timeout, what="timeout").total_seconds()
-            connection = open_connection(address, api_key=api_key, tls=tls)
+            timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
+            call_timeout_s = parse_duration(call_timeout, what="call_timeout").total_seconds()
+            if call_timeout_s <= 0:
+                raise InvalidArgument('call_timeout must be longer than 0. Write "30s".', field="call_timeout")
+            connection = open_connection(address, api_key=api_key, tls=tls, call_timeout_s=call_timeout_s)
             await connection.open(timeout_s=timeout_s)
             return cls(connection, checked_namespace(namespace))
 

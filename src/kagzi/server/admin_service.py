@@ -71,6 +71,7 @@ class AdminService(WorkerAdmin, QueueAdmin):
             server_id=info.server_id,
             max_payload_bytes=info.max_payload_bytes,
             now=write_time(self._clock.now()),
+            store_problem=self._engine.store_problem(),
         )
 
 

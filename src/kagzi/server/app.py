@@ -140,7 +140,12 @@ class Server:
     async def _listen(self, stack: AsyncExitStack, engine: Engine, info: ServerInfo) -> None:
         patience = Patience()
         health = Health(engine.health, frozenset(service.full_name for service in SERVICES), patience)
-        gate = Gate(ids=self._ids, secret=self._config.secret, admit=engine.namespaces.admit)
+        gate = Gate(
+            ids=self._ids,
+            secret=self._config.secret,
+            admit=engine.namespaces.admit,
+            store_problem=engine.store_problem,
+        )
         services = {
             "kagzi.v1.WorkflowService": WorkflowService(
                 engine,

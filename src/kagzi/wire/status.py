@@ -37,6 +37,7 @@ from ..core.errors import (
     incident_error,
     qualified_name,
 )
+from ..core.outages import database_down, database_words
 from ..v1 import common_pb2 as pb
 from .common import read_error, write_error
 
@@ -135,7 +136,7 @@ def told_of(error: BaseException, *, incident: str = "") -> KagziError:
         number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
         return incident_error(incident or number or "unknown")
     if is_outage(error):
-        return ServerUnavailable("the server's database is busy or cannot be reached at the moment. Try again.")
+        return database_down(database_words(error))
     return cast("KagziError", error)
 
 

@@ -11,7 +11,6 @@ import pytest
 from kagzi.core.errors import InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 from kagzi.core.states import RunStatus
 from kagzi.sdk.client import Kagzi
-from kagzi.sdk.connection import Connection
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.workflow import Workflow
 from kagzi.v1 import workflow_pb2 as wf
@@ -140,13 +139,11 @@ async def test_a_refusal_of_the_whole_call_is_not_repeated(server: FakeServer, c
     assert len(batches(server)) == 1
 
 
-async def test_patience_ends_with_an_error_that_names_the_address(
-    server: FakeServer, client: Kagzi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Connection.call, "__kwdefaults__", {"patience_s": 0.2, "timeout_s": 1.0})
-    await server.stop()
-    with pytest.raises(Unavailable, match=server.address):
-        await client.start("greet", 1)
+async def test_patience_ends_with_an_error_that_names_the_address(server: FakeServer) -> None:
+    async with Kagzi.connect(server.address, call_timeout="300ms") as client:
+        await server.stop()
+        with pytest.raises(Unavailable, match=server.address):
+            await client.start("greet", 1)
 
 
 async def test_a_server_that_comes_back_gets_the_start(server: FakeServer, client: Kagzi) -> None:

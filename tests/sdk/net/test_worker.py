@@ -101,7 +101,7 @@ def test_an_unknown_option_is_refused() -> None:
 async def test_nobody_there_is_told_within_seconds() -> None:
     address = f"127.0.0.1:{free_port()}"
     async with asyncio.timeout(8):
-        with pytest.raises(Unavailable, match=f"{address}.*kagzi dev"):
+        with pytest.raises(Unavailable, match=f"{address}: connection refused.*Start the server"):
             await Worker(address, workflows=[hello]).run()
 
 
