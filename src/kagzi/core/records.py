@@ -60,6 +60,10 @@ class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):
     details: Payload | None = None
 
 
+HOLDER_DIED: Timestamp = 0
+"""The end of a lease whose holder is known to have died. It needs no last chance to renew."""
+
+
 class HistoryPage(msgspec.Struct, frozen=True):
     """Steps in the order in which they were begun. `next_after` is the begun_seq to go on from."""
 

@@ -163,6 +163,15 @@ class Workers:
             self.forget(namespace, worker_id)
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
 
+    async def died(self, workers: Sequence[tuple[str, str]]) -> None:
+        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without waiting for
+        the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
+        for namespace, worker_id in workers:
+            self.forget(namespace, worker_id)
+            held = await self._store.worker_died(namespace, worker_id, self._clock.now())
+            if held:
+                logger.warning("worker %s died with its process; its runs go on elsewhere: %d", worker_id, held)
+
     async def sweep(self, now: Timestamp) -> bool:
         """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage everybody
         gets the time to come back."""

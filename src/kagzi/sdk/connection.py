@@ -320,6 +320,11 @@ class Connection:
             return self._embedded.target, tuple(self._embedded.metadata)
         return self.address.targets[self._turn % len(self.address.targets)], self._key_metadata
 
+    def note_worker(self, namespace: str, worker_id: str) -> None:
+        """A worker of this process is welcome at the server in use. Matters to embedded ones only."""
+        if self._embedded is not None:
+            self._embedded.note_worker(namespace, worker_id)
+
     def blocking_channel(self) -> tuple[grpc.Channel, Metadata]:
         """A channel of its own for a thread, to the server in use. The caller closes it."""
         link = self.link

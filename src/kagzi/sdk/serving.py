@@ -68,6 +68,7 @@ class Serving:
         return self._session.ended
 
     def _on_welcome(self, welcome: pb.SessionWelcome) -> None:
+        self._connection.note_worker(self._register.namespace_id, self._register.worker_id)
         if self._watchdog is None:
             loop = asyncio.get_running_loop()
             self._troubles.on_report = partial(_call_in, loop, self._session.tell_troubles)

@@ -124,6 +124,8 @@ class Server:
             settings=self._config.settings,
             server_id=(server_id := self._ids.token()),
         )
+        if cellar.lock is not None:
+            await engine.workers.died(cellar.lock.died)
         stack.push_async_callback(engine.stop)
         await engine.start()
         info = ServerInfo(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.limits import LOOK_TYPES
-from ...core.records import Held, Lease, RunEnd, RunKey
+from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp, to_datetime
 from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
@@ -29,8 +29,9 @@ class _Due(NamedTuple):
 async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int) -> Fired:
     """Lock what is due, then do it: the second statement sees everything recorded before the locks were held."""
     async with session.transaction():
-        rows = await session.read("lock_due_runs", now, limit, end_leases)
-        due = [each for row in rows if (each := _due(row, now, end_leases=end_leases, claim_cap=claim_cap)) is not None]
+        ended_by = now if end_leases else HOLDER_DIED
+        rows = await session.read("lock_due_runs", now, limit, ended_by)
+        due = [each for row in rows if (each := _due(row, now, ended_by=ended_by, claim_cap=claim_cap)) is not None]
         if due:
             due = await _with_parents(session, due)
         if due:
@@ -54,12 +55,13 @@ def _run(due: _Due) -> RunKey:
     return RunKey(due.row["namespace"], due.row["run_id"])
 
 
-def _due(row: Row, now: Timestamp, *, end_leases: bool, claim_cap: int) -> _Due | None:
+def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _Due | None:
+    """`ended_by`: leases that ended then are taken away."""
     if (end := _end_of(row, now)) is not None:
         return _Due(row, *end)
     if row["status"] != RunCode.RUNNING:
         return _Due(row, RunCode.PENDING)
-    if not end_leases:
+    if row["lease_until"] > ended_by:
         return None
     lost: int = row["lost_leases"] + 1
     if lost >= claim_cap:

@@ -150,7 +150,7 @@ class HotVerbs(Protocol):
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past their
         cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1; PAUSED with a
-        problem of kind LOST if that makes `claim_cap`)."""
+        problem of kind LOST if that makes `claim_cap`). Without `end_leases` that is done to holders only that have died."""
         ...
 
     async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:

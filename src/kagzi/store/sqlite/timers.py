@@ -6,7 +6,7 @@ import msgspec
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
 from ...core.limits import LOOK_TYPES
-from ...core.records import Held, Lease, RunEnd, RunKey
+from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
 from ...core.states import RunStatus
 from ...core.times import Timestamp, to_datetime
 from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
@@ -29,10 +29,8 @@ def fire(writer: Writer, now: Timestamp, end_leases: bool, limit: int, claim_cap
     woken = _wake(writer, now, left)
     left -= sum(woken.values())
     types = dict.fromkeys(woken)
-    lost: list[Held] = []
-    if end_leases:
-        lost = _end_leases(writer, now, left, types, claim_cap)
-        left -= len(lost)
+    lost = _end_leases(writer, now if end_leases else HOLDER_DIED, now, left, types, claim_cap)
+    left -= len(lost)
     return Fired(tuple(types), tuple(ended), tuple(lost), left <= 0, told.stirred, told.has_children)
 
 
@@ -76,14 +74,16 @@ def _wake(writer: Writer, now: Timestamp, limit: int) -> dict[TypeKey, int]:
     return woken
 
 
-def _end_leases(writer: Writer, now: Timestamp, limit: int, types: dict[TypeKey, None], claim_cap: int) -> list[Held]:
+def _end_leases(  # noqa: PLR0917  what the clock knows
+    writer: Writer, ended_by: Timestamp, now: Timestamp, limit: int, types: dict[TypeKey, None], claim_cap: int
+) -> list[Held]:
     """Runs whose holder did not renew: PENDING; PAUSED if that was asked for, or if nobody gets on with it."""
     if limit <= 0:
         return []
     lost: list[Held] = []
     back: list[str] = []
     for run_id, namespace, workflow_type, lease, nonce, lost_leases, pause in writer.database.rows(
-        "expired_leases", (now, limit)
+        "expired_leases", (ended_by, limit)
     ):
         lost.append(Held(RunKey(namespace, run_id), Lease(lease, nonce)))
         writer.fences.forget(run_id)

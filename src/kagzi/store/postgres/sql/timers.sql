@@ -9,7 +9,7 @@ WITH due AS MATERIALIZED (
     (SELECT run_id, cancel_by FROM runs
      WHERE cancel_by IS NOT NULL AND cancel_by <= $1 AND finished_at IS NULL ORDER BY cancel_by LIMIT $2)
     UNION ALL
-    (SELECT run_id, lease_until FROM runs WHERE $3::bool AND lease_until IS NOT NULL AND lease_until <= $1
+    (SELECT run_id, lease_until FROM runs WHERE lease_until IS NOT NULL AND lease_until <= $3::bigint
      ORDER BY lease_until LIMIT $2)
 ), nearest AS MATERIALIZED (
     SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT $2
