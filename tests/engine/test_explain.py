@@ -109,6 +109,27 @@ async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
     assert explained.facts["steps"] == "charge"
 
 
+async def test_an_attempt_that_was_lost_with_its_worker(scene: Scene, clock: MovableClock) -> None:
+    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge"))
+    await scene.engine.workers.died([("default", scene.run.worker_id)])
+    scene.engine._timers.look_soon()
+    other = RecordingOutlet()
+    session = await scene.engine.sessions.open(worker("hello", slots=1, worker_id="worker-2"), (), other)
+    (again,) = await other.tasks_given(1)
+    assert again.run == scene.run.run
+    explained = await scene.explain()
+    words = f"Attempt 1 of step charge was lost with worker {scene.run.worker_id}, noticed at "
+    assert words in explained.sentence
+    assert explained.sentence.endswith("and is to begin again.")
+    assert explained.facts["lost_attempts"] == "1"
+
+    clock.ahead_us += 1
+    begin = BeginStep(run=again.run, lease=again.lease, step_id="charge", name="charge")
+    await session.submit([(1, begin)])
+    await other.answer_to(1)
+    assert (await scene.explain()).sentence.endswith("and runs again.")
+
+
 async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
     run_id = scene.run.run.run_id
     await scene.engine.control.pause("default", run_id=run_id, reason="lunch")

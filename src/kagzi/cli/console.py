@@ -16,6 +16,7 @@ STATUS_COLOURS = {
     "paused": "magenta",
     "completed": "green",
     "failed": "red",
+    "lost": "red",
     "cancelled": "bright_black",
     "abandoned": "bright_black",
 }

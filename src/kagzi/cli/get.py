@@ -134,6 +134,12 @@ def _children_text(children: list[str]) -> str:
     return f"{len(children)}: {', '.join(children[:5])} ..."
 
 
+def _earlier_text(earlier: dict[str, Any]) -> str:
+    if earlier["error"]["kind"] != "lost":
+        return str(earlier["error"]["text"])
+    return f"worker {earlier['worker_id'] or 'unknown'} was lost, noticed at {earlier['finished_at']}"
+
+
 def _put_steps(steps: list[dict[str, Any]]) -> None:
     from .views import took_text, value_text
 
@@ -143,10 +149,10 @@ def _put_steps(steps: list[dict[str, Any]]) -> None:
             {
                 "step": step["step_id"],
                 "kind": step["kind"],
-                "status": status_text("failed"),
+                "status": status_text("lost" if earlier["error"]["kind"] == "lost" else "failed"),
                 "attempt": str(earlier["attempt"]),
                 "took": took_text(earlier["started_at"], earlier["finished_at"]),
-                "result": earlier["error"]["text"],
+                "result": _earlier_text(earlier),
             }
             for earlier in step["attempts"]
         )

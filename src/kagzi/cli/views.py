@@ -96,6 +96,7 @@ def step_view(step: worker_pb2.Step) -> dict[str, Any]:
                 "attempt": earlier.attempt_number,
                 "started_at": _moment(earlier, "started_at"),
                 "finished_at": _moment(earlier, "finished_at"),
+                "worker_id": earlier.worker_id or None,
                 "error": error_view(earlier.error),
             }
             for earlier in step.attempts

@@ -12,6 +12,8 @@ PAGE_DEFAULT_ROWS = 50
 PAGE_MAX_ROWS = 1_000
 PAGE_BYTES = 1 * MIB  # of any list; a single row may exceed it
 PAGE_ATTEMPTS = 10_000  # earlier attempts of all steps of a page
+LOST_ATTEMPT_NUMBERS = 1_000
+"""Of a run whose holder is lost so many of the last numbers are searched for attempts that were lost with it."""
 STEPS_PER_RUN = 50_000
 MESSAGE_SOFT_BYTES = 1 * MIB  # senders cut here; a single payload may exceed it
 MESSAGE_HARD_BYTES = 4 * MIB

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from .errors import ErrorDetail
+from .errors import ErrorDetail, ErrorKind
 from .retry import RetryPolicy
 from .states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from .times import Timestamp
@@ -149,13 +149,17 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier attempt that failed."""
+    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same number."""
 
     attempt: int
     started_at: Timestamp | None
     finished_at: Timestamp
     error: ErrorDetail
     worker_id: str | None = None
+
+    @property
+    def lost(self) -> bool:
+        return self.error.kind is ErrorKind.LOST
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True):

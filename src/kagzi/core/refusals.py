@@ -127,6 +127,15 @@ def lost_once(step_id: str) -> ErrorDetail:
     )
 
 
+def lost_attempt() -> ErrorDetail:
+    """How an attempt ended whose worker was lost before it reported a result. Which worker that was its record says."""
+    return ErrorDetail(
+        code=ErrorCode.LEASE_LOST,
+        kind=ErrorKind.LOST,
+        message="its worker was lost before it reported a result; the attempt is begun again",
+    )
+
+
 def too_many_steps(run_id: str) -> Refused:
     return refused(
         ErrorCode.RESOURCE_EXHAUSTED,

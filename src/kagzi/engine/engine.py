@@ -67,6 +67,7 @@ class Engine:
         self._bus = bus
         self._supervisor = Supervisor()
         self._outages = Outages(clock)
+        self.store_problem = self._outages.problem
         self._store_clock = StoreClock(
             store, clock=clock, settings=settings, alone=isinstance(bus, NullBus), on_step=self._clock_stepped
         )
@@ -317,10 +318,6 @@ class Engine:
             return "the engine is stopping"
         return self._outages.reason
 
-    def store_problem(self) -> str:
-        """Why those who wait for the store wait, in words for clients; empty if nothing is known to be wrong."""
-        return self._outages.problem()
-
     async def wait_failed(self) -> BaseException:
         """Returns when a background task has died beyond restarting: the server should stop."""
         return await self._supervisor.wait_failed()
@@ -359,13 +356,13 @@ class Engine:
     def _fired(self, fired: Fired) -> None:
         self._woken(fired.woken)
         self.sessions.lost_leases(fired.lost)
+        self.watching.touched(each.run.run_id for each in (*fired.lost, *fired.ended))
         for end in fired.ended:
             self._wakeups.ended(end.run)
             self._matcher.permit_free(end.run.namespace)
             self.sessions.run_ended(end.run.run_id)
         if fired.ended:
             self._waits.tell(fired.ended)
-            self.watching.touched(end.run.run_id for end in fired.ended)
         self._news.stirred(fired.stirred)
         if fired.has_children:
             self._cascade.wanted()
@@ -388,8 +385,7 @@ class Engine:
             self._news.cancelled(cancelled.run, cancelled, cancelled.reason, cancel_by)
 
     def _drain_worker(self, namespace: str, worker_id: str) -> None:
-        session = self.sessions.get(namespace, worker_id)
-        if session is not None:
+        if (session := self.sessions.get(namespace, worker_id)) is not None:
             session.drain()
         else:
             self._wakeups.poke(Poke(worker_id, namespace, "", "drain"))

@@ -15,6 +15,7 @@ from ..core.versions import best_first
 from ..store.protocol import Store
 from . import checks
 from .held_words import held_back_by
+from .lost_words import lost_attempts
 from .presence import Presence
 
 _WORKERS_SEEN = 1_000
@@ -43,7 +44,15 @@ class Explanations:
         run = await self._store.get_run(namespace, run_id=run_id, workflow_id=workflow_id)
         if run is None:
             raise checks.no_run(run_id or workflow_id)
-        return _with_common_facts(await self._explain(run), run)
+        return _with_common_facts(await self._with_lost_attempts(await self._explain(run), run), run)
+
+    async def _with_lost_attempts(self, explained: Explanation, run: RunRecord) -> Explanation:
+        if run.status not in (RunStatus.PENDING, RunStatus.RUNNING) or run.started_at is None:
+            return explained
+        sentence, facts = lost_attempts(await self._open_steps(run))
+        return msgspec.structs.replace(
+            explained, sentence=explained.sentence + sentence, facts={**explained.facts, **facts}
+        )
 
     async def _explain(self, run: RunRecord) -> Explanation:
         match run.status:

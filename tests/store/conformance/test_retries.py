@@ -190,7 +190,8 @@ async def test_a_retry_of_a_lost_worker_goes_on_with_the_same_number(cellar: Cel
     assert the(Begun, await cellar.do(begin(new, "a", 2))).attempt == 2
     the(RetryScheduled, await cellar.do(fail(new, "a", attempt=2)))
     attempts = (await cellar.steps(old.run))["a"].attempts
-    assert [(attempt.attempt, attempt.worker_id) for attempt in attempts] == [(1, "worker-1"), (2, "worker-2")]
+    kept = [(attempt.attempt, attempt.worker_id, attempt.lost) for attempt in attempts]
+    assert kept == [(1, "worker-1", False), (2, "worker-1", True), (2, "worker-2", False)]
 
 
 async def test_a_run_that_waits_for_a_retry_parks_until_then(cellar: Cellar) -> None:

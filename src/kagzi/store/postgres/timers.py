@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.limits import LOOK_TYPES
+from ...core.events import LOST_RETRY_AT
+from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
+from ...core.refusals import lost_attempt
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp, to_datetime
 from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
@@ -35,6 +37,9 @@ async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int
         if due:
             due = await _with_parents(session, due)
         if due:
+            if lost := [_run(each).run_id for each in due if each.lost]:
+                error = write_error(lost_attempt())
+                await session.read("keep_lost_attempts", now, lost, error, LOST_ATTEMPT_NUMBERS, LOST_RETRY_AT)
             changes = [(_run(e).run_id, int(e.status), write_error(e.error), int(e.lost)) for e in due]
             await session.read("fire_runs", now, *zip(*changes, strict=True))
         ended = [each for each in due if each.status in _ENDED]

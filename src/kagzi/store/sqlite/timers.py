@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.limits import LOOK_TYPES
+from ...core.events import LOST_RETRY_AT
+from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
+from ...core.refusals import lost_attempt
 from ...core.states import RunStatus
 from ...core.times import Timestamp, to_datetime
 from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
@@ -82,6 +84,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         return []
     lost: list[Held] = []
     back: list[str] = []
+    paused: list[tuple[str, str | None]] = []
     for run_id, namespace, workflow_type, lease, nonce, lost_leases, pause in writer.database.rows(
         "expired_leases", (ended_by, limit)
     ):
@@ -90,13 +93,24 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         quarantined = lost_leases + 1 >= claim_cap
         if quarantined or pause:
             problem = write_error(_quarantine(run_id, lost_leases + 1)) if quarantined else None
-            writer.database.run("end_lease_paused", {"run_id": run_id, "problem": problem})
+            paused.append((run_id, problem))
         else:
             back.append(run_id)
             types[TypeKey(namespace, workflow_type)] = None
+    if lost:
+        _keep_lost_attempts(writer, [one.run.run_id for one in lost], now)
+    for run_id, problem in paused:
+        writer.database.run("end_lease_paused", {"run_id": run_id, "problem": problem})
     if back:
         writer.database.run("end_leases", {"run_ids": write_json(back), "now": now})
     return lost
+
+
+def _keep_lost_attempts(writer: Writer, run_ids: list[str], now: Timestamp) -> None:
+    """Before their leases end: what was begun under them, and not reported, is told in the history."""
+    given = {"run_ids": write_json(run_ids), "now": now, "numbers": LOST_ATTEMPT_NUMBERS, "retry_at": LOST_RETRY_AT}
+    if writer.database.run("keep_lost_attempts", given | {"error": write_error(lost_attempt())}):
+        writer.database.run("number_lost_attempts", {"run_ids": given["run_ids"]})
 
 
 def _quarantine(run_id: str, times: int) -> ErrorDetail:
