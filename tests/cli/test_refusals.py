@@ -63,7 +63,8 @@ def test_a_wrong_address_is_exit_code_4_and_names_it(arguments: list[str]) -> No
     address = f"127.0.0.1:{free_port()}"
     done = kagzi(*arguments, "--address", address)
     assert (done.returncode, done.stdout) == (4, "")
-    assert address in done.stderr
+    assert f"waiting: cannot reach the server at {address}: connection refused; trying again until" in done.stderr
+    assert f"error: Cannot reach the server at {address}: connection refused. Tried for" in done.stderr
     assert "kagzi dev" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -356,7 +356,7 @@ class Engine:
     def _fired(self, fired: Fired) -> None:
         self._woken(fired.woken)
         self.sessions.lost_leases(fired.lost)
-        self.watching.touched(each.run.run_id for each in (*fired.lost, *fired.ended))
+        self.watching.touched([held.run.run_id for held in fired.lost] + [end.run.run_id for end in fired.ended])
         for end in fired.ended:
             self._wakeups.ended(end.run)
             self._matcher.permit_free(end.run.namespace)

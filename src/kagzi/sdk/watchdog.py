@@ -24,6 +24,7 @@ from .connection import Metadata
 from .interpreter import InterpreterWatch
 from .threads import Crowd, StepThreads
 from .troubles import Troubles
+from .unreachable import cause_of
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -159,7 +160,7 @@ class Watchdog:
         except (grpc.RpcError, ValueError) as error:  # ValueError: the channel was closed by stop()
             self._troubles.put_back(troubles)
             if not self._stop.is_set():
-                reason = error.details() if isinstance(error, grpc.Call) else error
+                reason = cause_of(error.details() or "").text if isinstance(error, grpc.Call) else error
                 logger.warning("no heartbeat from beside the blocked event loop: %s", reason)
             self._close_channel()
 
