@@ -139,11 +139,11 @@ async def play(site: Site, database: PostgresServer, fault: Fault, seconds: floa
     patience = f"{seconds + AFTER_S:g}s"
     with seen.log():
         async with Kagzi.connect(address, call_timeout=patience) as patient, Kagzi.connect(address) as usual:
-            waits = ("start", "campaign-load", str(STEP_S), "--wait", "--address", address)
+            waits = ("start", "campaign-load", str(STEP_S), "--id", "terminal", "--wait", "--address", address)
             under_way = await patient.start(flows.load, STEP_S, id="under-way")
             waiting = asyncio.create_task(under_way.result(timeout=patience))
             at_the_terminal = asyncio.create_task(command(seen, "start --wait", *waits))
-            await asyncio.sleep(STEP_S * 2)
+            await _until_there(patient, "terminal")
             seen.begin()
             async with fault(site, database):
                 starting = asyncio.create_task(patient.run(flows.load, 0.01, id="patient", timeout=patience))
@@ -167,6 +167,13 @@ async def play(site: Site, database: PostgresServer, fault: Fault, seconds: floa
         "list exit code": list_code,
         **{f"{at:5.1f} s {who} ({number})": line for number, (at, who, line) in enumerate(seen.lines) if at >= 0},
     }
+
+
+async def _until_there(client: Kagzi, id: str) -> None:
+    """Until a run has this id: whoever started it waits for it by now, or is about to."""
+    async with asyncio.timeout(AFTER_S):
+        while id not in [run.workflow_id async for run in client.list(limit=10)]:  # noqa: ASYNC110  a list has no signal
+            await asyncio.sleep(0.1)
 
 
 async def _told(client: Kagzi) -> Unavailable | None:
