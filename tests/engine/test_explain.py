@@ -111,6 +111,7 @@ async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
 
 async def test_an_attempt_that_was_lost_with_its_worker(scene: Scene, clock: MovableClock) -> None:
     await scene.do(BeginStep(**scene.held, step_id="charge", name="charge"))
+    await scene.session.close()
     await scene.engine.workers.died([("default", scene.run.worker_id)])
     scene.engine._timers.look_soon()
     other = RecordingOutlet()
