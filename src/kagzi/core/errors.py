@@ -36,6 +36,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 
 from .duration import Duration, parse_duration
+from .remote_traceback import remote_traceback
 
 
 class ErrorKind(StrEnum):
@@ -134,6 +135,14 @@ class KagziError(Exception):
         self.metadata: dict[str, str] = dict(metadata or {})
         self.retry_after = retry_after
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by what it holds: constructors differ, and those of users, too."""
+        return _unpickled, (type(self), self.args), self.__dict__
+
+
+def _unpickled(cls: type[KagziError], args: tuple[Any, ...]) -> KagziError:
+    return cls.__new__(cls, *args)
+
 
 class NonRetryable(KagziError):
     """Raise inside a step: fail now, do not retry."""
@@ -162,13 +171,15 @@ class RetryAfter(KagziError):
 
 
 class FailureError(KagziError):
-    """A recorded failure of user code: shared by StepError and RunError."""
+    """A recorded failure of user code: shared by StepError and RunError. A note has the traceback that was recorded with it."""
 
-    def __init__(self, message: str, error: ErrorDetail) -> None:
+    def __init__(self, message: str, error: ErrorDetail, *, step: str = "") -> None:
         super().__init__(message, metadata=error.metadata)
         self.error = error
         self.kind = error.kind
         self.code = error.code
+        if note := remote_traceback(error, step):
+            self.add_note(note)
 
     def matches(self, *errors: type[BaseException]) -> bool:
         """isinstance() for the original error, which may have happened in another process."""
@@ -192,7 +203,7 @@ class StepError(FailureError):
     ) -> None:
         detail = error or ErrorDetail(kind=kind, type=error_type, message=message, bases=mro)
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-        super().__init__(f"step {step!r} failed after {tries}: {detail.text}", detail)
+        super().__init__(f"step {step!r} failed after {tries}: {detail.text}", detail, step=step)
         self.step = step
         self.attempts = attempts
 
