@@ -16,6 +16,7 @@ from .branching import ContextBranches
 from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
 from .codec import write_payload
 from .interruption import Cleanup
+from .log_context import current_fields, fields_of
 from .patches import ContinuedAsNew, changed
 from .retry import Retry
 from .runner import Run
@@ -38,16 +39,13 @@ class RunLog(logging.LoggerAdapter[logging.Logger]):
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        task = run.task
-        super().__init__(
-            _logger, {"run_id": run.run_id, "workflow_id": task.workflow_id, "workflow_type": task.workflow_type}
-        )
+        super().__init__(_logger, fields_of(run))
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802  the name is logging's
         return not self._run.replaying and self.logger.isEnabledFor(level)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        kwargs["extra"] = {**(self.extra or {}), **(kwargs.get("extra") or {})}
+        kwargs["extra"] = {**(self.extra or {}), **current_fields(), **(kwargs.get("extra") or {})}
         return msg, kwargs
 
 

@@ -2,10 +2,7 @@
 
 import asyncio
 import concurrent.futures
-import traceback
 from collections.abc import Iterator
-from pathlib import PurePath
-from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -16,6 +13,7 @@ from ..core.errors import (
     ErrorCode,
     ErrorDetail,
     ErrorKind,
+    FailureError,
     KagziError,
     NonRetryable,
     StepError,
@@ -23,9 +21,8 @@ from ..core.errors import (
 )
 from ..core.times import US_PER_MS, us_from_timedelta
 from .retry import Retry
+from .tracebacks import folded_traceback
 
-_SDK_DIRECTORY = str(PurePath(__file__).parent)
-_FRAMES = 30
 STEP_ATTRIBUTE = "kagzi_step_id"  # of an error that is a step's result: which step
 _PERMANENT = (
     TypeError,
@@ -101,8 +98,11 @@ def describe(error: BaseException, *, retry: Retry | None = None) -> ErrorDetail
 def _describe(error: BaseException, retry: Retry | None, causes: int, seen: set[int]) -> ErrorDetail:
     seen.add(id(error))
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is None and isinstance(error, BaseExceptionGroup):
+        cause = next(leaves_of(error))  # the frames of a group tell little
     if causes == 0 or cause is None or id(cause) in seen:
-        cause_detail = None
+        # What a recorded failure is about is its cause: whoever raises another error from a StepError shows the step's own.
+        cause_detail = _cut(error.error, causes) if isinstance(error, FailureError) else None
     else:
         cause_detail = _describe(cause, None, causes - 1, seen)
     own = error if isinstance(error, KagziError) else None
@@ -112,12 +112,20 @@ def _describe(error: BaseException, retry: Retry | None, causes: int, seen: set[
         message=_text(_message(error), limits.ERROR_MESSAGE_BYTES),
         type=qualified_name(type(error)),
         bases=tuple(_base_names(type(error))),
-        traceback=_traceback(error),
+        traceback=_text(folded_traceback(error.__traceback__), limits.ERROR_TRACEBACK_BYTES, keep_end=True),
         non_retryable=(retry.is_final(error) if retry is not None else isinstance(error, NonRetryable)),
         retry_after_ms=_retry_after_ms(own),
         metadata=dict(own.metadata) if own else {},
         cause=cause_detail,
     )
+
+
+def _cut(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
+    """With so many errors in the chain, itself included."""
+    if causes == 0:
+        return None
+    cause = None if detail.cause is None else _cut(detail.cause, causes - 1)
+    return detail if cause is detail.cause else msgspec.structs.replace(detail, cause=cause)
 
 
 def describe_step_error(error: StepError, *, step_id: str) -> ErrorDetail:
@@ -134,7 +142,7 @@ def describe_end(error: BaseException) -> ErrorDetail:
         own = describe(error)
         cause = error.error if isinstance(error, ChildError) else own.cause
         return msgspec.structs.replace(own, subject="step", subject_id=step_id, non_retryable=True, cause=cause)
-    leaves = list(_leaves(error))
+    leaves = list(leaves_of(error))
     steps = [leaf for leaf in leaves if isinstance(leaf, StepError)]
     detail = describe(error)
     if not steps or leaves == [error]:
@@ -188,10 +196,11 @@ def _kind_of_status(error: BaseException) -> ErrorKind:
     return ErrorKind.TIMEOUT if status in (408, 504) else ErrorKind.TRANSIENT
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group, and of groups in it; any other error is its own only leaf."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  a group of anything
-            yield from _leaves(inner)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
+            yield from leaves_of(inner)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
     else:
         yield error
 
@@ -213,20 +222,6 @@ def _retry_after_ms(error: KagziError | None) -> int:
     if error is None or error.retry_after is None:
         return 0
     return -(-us_from_timedelta(error.retry_after) // US_PER_MS)
-
-
-def _traceback(error: BaseException) -> str:
-    frames = list(_user_frames(error.__traceback__))[-_FRAMES:]
-    if not frames:
-        return ""
-    text = "Traceback (most recent call last):\n" + "".join(traceback.StackSummary.from_list(frames).format())
-    return _text(text, limits.ERROR_TRACEBACK_BYTES, keep_end=True)
-
-
-def _user_frames(trace: TracebackType | None) -> Iterator[traceback.FrameSummary]:
-    for frame in traceback.extract_tb(trace):
-        if str(PurePath(frame.filename).parent) != _SDK_DIRECTORY:
-            yield frame
 
 
 def _text(text: str, limit_bytes: int, *, keep_end: bool = False) -> str:
