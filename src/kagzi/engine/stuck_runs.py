@@ -36,9 +36,9 @@ class StuckRuns:
                 del self._given_up[next(iter(self._given_up))]
             self._given_up[run_id] = times  # the latest last
             return incident_error(number), None
-        return incident_error(number), PauseDiverged(
-            run=command.run, lease=command.lease, problem=_problem(run_id, number, times)
-        )
+        problem = _problem(run_id, number, times)
+        logger.error("run %s of namespace %s is paused: %s", run_id, command.run.namespace, problem.message)
+        return incident_error(number), PauseDiverged(run=command.run, lease=command.lease, problem=problem)
 
 
 def _problem(run_id: str, number: str, times: int) -> ErrorDetail:

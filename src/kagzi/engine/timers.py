@@ -14,6 +14,7 @@ from ..core.seams import Clock, Dice
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
 from ..store.protocol import Fired, Horizon, Store, TypeKey
 from .beats import Beats
+from .failure_log import log_fired
 from .leases import Leases
 from .outages import Outages, backoff_s
 from .store_clock import StoreClock
@@ -156,6 +157,7 @@ class Timers:
                 self._look_at = 0.0  # what comes after it is not known
             else:
                 self._hold_off(now, end_leases=end_leases)
+        log_fired(fired)
         self._on_fired(fired)
 
     def _hold_off(self, now: Timestamp, *, end_leases: bool) -> None:

@@ -8,7 +8,7 @@ from ...core.limits import LOOK_TYPES
 from ...core.records import Held, Lease, RunEnd, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp, to_datetime
-from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
+from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connections import Row, Session
 from .kinship import End, tell_parents
 from .rows import write_error
@@ -40,13 +40,26 @@ async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int
         ends: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
         stirred = await tell_parents(session, ends, now)
     pending = (each.row for each in due if each.status is RunCode.PENDING)
+    expired = tuple(_expired(each) for each in due if each.lost)
     return Fired(
         woken=tuple(sorted({TypeKey(row["namespace"], row["workflow_type"]) for row in pending})),
         ended=tuple(RunEnd(run=_run(e), status=RUN_STATUS_OF_CODE[e.status], error=e.error) for e in ended),
-        lost=tuple(Held(_run(each), Lease(each.row["lease"], each.row["nonce"])) for each in due if each.lost),
+        lost=tuple(each.held for each in expired),
         more=len(rows) >= limit,
         stirred=stirred,
         has_children=any(each.row["has_children"] for each in ended),
+        expired=expired,
+    )
+
+
+def _expired(due: _Due) -> ExpiredLease:
+    row = due.row
+    return ExpiredLease(
+        held=Held(_run(due), Lease(row["lease"], row["nonce"])),
+        workflow_id=row["workflow_id"],
+        workflow_type=row["workflow_type"],
+        times=row["lost_leases"] + 1,
+        problem=due.error,
     )
 
 

@@ -9,7 +9,7 @@ from ...core.limits import LOOK_TYPES
 from ...core.records import Held, Lease, RunEnd, RunKey
 from ...core.states import RunStatus
 from ...core.times import Timestamp, to_datetime
-from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
+from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connection import Database
 from .ends import Told, cancelled, end
 from .rows import write_error, write_json
@@ -29,11 +29,12 @@ def fire(writer: Writer, now: Timestamp, end_leases: bool, limit: int, claim_cap
     woken = _wake(writer, now, left)
     left -= sum(woken.values())
     types = dict.fromkeys(woken)
-    lost: list[Held] = []
+    expired: list[ExpiredLease] = []
     if end_leases:
-        lost = _end_leases(writer, now, left, types, claim_cap)
-        left -= len(lost)
-    return Fired(tuple(types), tuple(ended), tuple(lost), left <= 0, told.stirred, told.has_children)
+        expired = _end_leases(writer, now, left, types, claim_cap)
+        left -= len(expired)
+    lost = tuple(each.held for each in expired)
+    return Fired(tuple(types), tuple(ended), lost, left <= 0, told.stirred, told.has_children, tuple(expired))
 
 
 def _pass_deadlines(writer: Writer, now: Timestamp, limit: int, told: Told) -> list[RunEnd]:
@@ -76,27 +77,38 @@ def _wake(writer: Writer, now: Timestamp, limit: int) -> dict[TypeKey, int]:
     return woken
 
 
-def _end_leases(writer: Writer, now: Timestamp, limit: int, types: dict[TypeKey, None], claim_cap: int) -> list[Held]:
+def _end_leases(
+    writer: Writer, now: Timestamp, limit: int, types: dict[TypeKey, None], claim_cap: int
+) -> list[ExpiredLease]:
     """Runs whose holder did not renew: PENDING; PAUSED if that was asked for, or if nobody gets on with it."""
     if limit <= 0:
         return []
-    lost: list[Held] = []
+    expired: list[ExpiredLease] = []
     back: list[str] = []
-    for run_id, namespace, workflow_type, lease, nonce, lost_leases, pause in writer.database.rows(
+    for run_id, namespace, workflow_type, workflow_id, lease, nonce, lost_leases, pause in writer.database.rows(
         "expired_leases", (now, limit)
     ):
-        lost.append(Held(RunKey(namespace, run_id), Lease(lease, nonce)))
+        times: int = lost_leases + 1
+        problem = _quarantine(run_id, times) if times >= claim_cap else None
+        expired.append(
+            ExpiredLease(
+                held=Held(RunKey(namespace, run_id), Lease(lease, nonce)),
+                workflow_id=workflow_id,
+                workflow_type=workflow_type,
+                times=times,
+                problem=problem,
+            )
+        )
         writer.fences.forget(run_id)
-        quarantined = lost_leases + 1 >= claim_cap
-        if quarantined or pause:
-            problem = write_error(_quarantine(run_id, lost_leases + 1)) if quarantined else None
-            writer.database.run("end_lease_paused", {"run_id": run_id, "problem": problem})
+        if problem is not None or pause:
+            written = None if problem is None else write_error(problem)
+            writer.database.run("end_lease_paused", {"run_id": run_id, "problem": written})
         else:
             back.append(run_id)
             types[TypeKey(namespace, workflow_type)] = None
     if back:
         writer.database.run("end_leases", {"run_ids": write_json(back), "now": now})
-    return lost
+    return expired
 
 
 def _quarantine(run_id: str, times: int) -> ErrorDetail:

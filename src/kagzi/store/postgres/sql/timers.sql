@@ -14,7 +14,7 @@ WITH due AS MATERIALIZED (
 ), nearest AS MATERIALIZED (
     SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT $2
 )
-SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
+SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.workflow_id, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
     r.cancel_by, r.cancel_reason, r.lease_until, r.watched, r.has_children, r.lost_leases, r.pause_requested
 FROM nearest JOIN runs AS r ON r.run_id = nearest.run_id
 WHERE (r.status + 0 = 3 AND r.due_at <= $1) OR (r.status + 0 = 2 AND r.lease_until <= $1)

@@ -38,7 +38,8 @@ WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
 
 -- name: expired_leases
 -- Holders that did not renew.
-SELECT run_id, namespace, workflow_type, lease, nonce, lost_leases, pause_requested FROM runs INDEXED BY runs_lease
+SELECT run_id, namespace, workflow_type, workflow_id, lease, nonce, lost_leases, pause_requested
+FROM runs INDEXED BY runs_lease
 WHERE status = 2 AND lease_until <= ? ORDER BY lease_until LIMIT ?;
 
 -- name: end_leases
