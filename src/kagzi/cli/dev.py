@@ -9,6 +9,7 @@ from time import perf_counter
 import click
 
 from .exits import Exit
+from .logs import hand_on, log_options, show_logs
 from .server_setup import server_config
 
 SAMPLE = "kagzi.cli.sample"
@@ -23,6 +24,7 @@ DATABASE = "kagzi.db"
 @click.option("--namespace", "-n", envvar="KAGZI_NAMESPACE", default="default", show_default=True)
 @click.option("--retention", metavar="DURATION", help="How long runs are kept after they have ended.  [default: 30d]")
 @click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
+@log_options
 def dev(
     *,
     target: str,
@@ -32,12 +34,16 @@ def dev(
     namespace: str,
     retention: str | None,
     reload: bool,
+    log_level: str | None,
+    log_format: str | None,
 ) -> int:
     """Run a server and a worker for FILE, with reload: all you need while writing workflows.
 
     State is kept in the directory --data: the next start goes on with what was there. Without FILE a sample workflow is served.
     """
     began = perf_counter()
+    hand_on(log_level, log_format)  # to the worker's process
+    show_logs(log_level, log_format, default="warning")
     from .dev_supervisor import DevSetup, Supervisor
 
     is_sample = target == SAMPLE

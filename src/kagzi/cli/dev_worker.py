@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from .logs import show_logs
+from .logs import show_inherited_logs
 from .samples import sample_argument
 from .targets import LoadError, load, parse_target
 
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     address = _read_line(int(read_fd))
     if not address:
         return 0
-    show_logs()
+    show_inherited_logs()
     return asyncio.run(_serve(found.workflows, address, namespace, int(read_fd), reports))
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from .logs import log_options
 from .server_setup import server_config
 
 _TIMINGS = {
@@ -46,7 +47,8 @@ def _timing_options(command: Any) -> Any:
 @click.option("--jitter/--no-jitter", default=None, help="Chance in retry delays.  [default: jitter]")
 @click.option("--no-migrate", is_flag=True, default=None, help="Refuse to start on a database that needs migrating.")
 @click.option("--insecure", is_flag=True, default=None, help="Listen where others can connect, without keys.")
-def server(**flags: object) -> int:
+@log_options
+def server(*, log_level: str | None, log_format: str | None, **flags: object) -> int:
     """Run a production server on PostgreSQL or SQLite.
 
     Every option is also an environment variable (--no-migrate: KAGZI_NO_MIGRATE) and a key of kagzi.toml or of [tool.kagzi] in
@@ -54,9 +56,9 @@ def server(**flags: object) -> int:
     """
     config = server_config(flags)
     from ..server.process import run_server
-    from .logs import show_logs
+    from .logs import announce, show_logs
     from .loops import fast_runner
 
-    show_logs("WARNING")
+    show_logs(log_level, log_format, default="warning")
     with fast_runner() as runner:
-        return runner.run(run_server(config))
+        return runner.run(run_server(config, announce(log_format)))

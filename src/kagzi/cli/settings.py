@@ -14,6 +14,7 @@ CLIENTS = (
     *("start", "list", "count", "get", "explain", "worker"),
     *("signal", "cancel", "terminate", "pause", "resume", "retry", "fork"),
 )
+LOGS = ("log_level", "log_format")
 
 
 def default_map(directory: Path | None = None) -> dict[str, Any]:
@@ -22,12 +23,16 @@ def default_map(directory: Path | None = None) -> dict[str, Any]:
     from ..server.settings_file import read_settings_file
 
     try:
-        table = read_settings_file(directory or Path.cwd(), ("address", "namespace", "data", *SETTING_NAMES))
+        table = read_settings_file(directory or Path.cwd(), ("address", "namespace", "data", *LOGS, *SETTING_NAMES))
     except InvalidArgument as error:
         raise Stop(Exit.USAGE, error.message) from error
     client = {key: table[key] for key in ("address", "namespace") if key in table}
     defaults: dict[str, Any] = dict.fromkeys(CLIENTS, client)
-    defaults["dev"] = {key: table[key] for key in ("namespace", "data") if key in table}
+    defaults["dev"] = {key: table[key] for key in ("namespace", "data", *LOGS) if key in table}
+    logs = {key: table[key] for key in LOGS if key in table}
+    if logs:
+        defaults["server"] = logs
+        defaults["worker"] = {**client, **logs}
     if "db" in table:
         url = {"url": table["db"]}
         defaults["db"] = {"migrate": url, "status": url}

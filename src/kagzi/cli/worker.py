@@ -9,6 +9,7 @@ import click
 
 from .console import say
 from .exits import Exit, Stop
+from .logs import log_options
 from .options import address_options
 
 STOP_TIMEOUT_S = 60.0
@@ -20,8 +21,18 @@ STOP_TIMEOUT_S = 60.0
     "--max-concurrent", type=click.IntRange(1, 10_000), help="Runs at a time.  [default: as the Worker says, or 100]"
 )
 @click.option("--reload", is_flag=True, help="Start anew when a Python file changes.")
+@log_options
 @address_options
-def worker(*, target: str, max_concurrent: int | None, reload: bool, address: str | None, namespace: str | None) -> int:
+def worker(
+    *,
+    target: str,
+    max_concurrent: int | None,
+    reload: bool,
+    log_level: str | None,
+    log_format: str | None,
+    address: str | None,
+    namespace: str | None,
+) -> int:
     """Run a worker for the workflows of a module or file.
 
     A Worker object in it is used as it is (the one called `worker`, if there are several); otherwise a worker is made for all
@@ -42,7 +53,7 @@ def worker(*, target: str, max_concurrent: int | None, reload: bool, address: st
         chosen = found.worker_at(address, namespace, max_concurrent)
     except InvalidArgument as error:
         raise click.UsageError(error.message) from error
-    show_logs()
+    show_logs(log_level, log_format)
     chosen.serve()
     return Exit.OK
 
