@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .sdk.current import StepInfo, current_step
     from .sdk.explanation import Explanation
     from .sdk.lint import KagziWarning
+    from .sdk.log_context import RunContextFilter
     from .sdk.namespaces import NamespaceInfo
     from .sdk.retry import Retry
     from .sdk.run import Run
@@ -97,6 +98,7 @@ __all__ = [
     "Retry",
     "RetryAfter",
     "Run",
+    "RunContextFilter",
     "RunError",
     "RunInfo",
     "RunStatus",
@@ -169,6 +171,7 @@ _HOMES = {
     "sdk.current": ("StepInfo", "current_step"),
     "sdk.explanation": ("Explanation",),
     "sdk.lint": ("KagziWarning",),
+    "sdk.log_context": ("RunContextFilter",),
     "sdk.namespaces": ("NamespaceInfo",),
     "sdk.retry": ("Retry",),
     "sdk.run": ("Run",),

@@ -43,7 +43,7 @@ def log_overdue(command: FailStep, outcome: Outcome) -> None:
 def _log_failed(ends: Sequence[RunEnd]) -> None:
     for end in ends[:NAMED]:
         logger.error(
-            "run %s of namespace %s: the run failed. %s",
+            "run %s of namespace %s failed: %s",
             end.run.run_id,
             end.run.namespace,
             "" if end.error is None else end.error.message,

@@ -41,6 +41,7 @@ PUBLIC = [
     "Retry",
     "RetryAfter",
     "Run",
+    "RunContextFilter",
     "RunError",
     "RunInfo",
     "RunStatus",
