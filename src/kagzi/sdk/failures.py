@@ -97,9 +97,7 @@ def describe(error: BaseException, *, retry: Retry | None = None) -> ErrorDetail
 
 def _describe(error: BaseException, retry: Retry | None, causes: int, seen: set[int]) -> ErrorDetail:
     seen.add(id(error))
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is None and isinstance(error, BaseExceptionGroup):
-        cause = next(leaves_of(error))  # the frames of a group tell little
+    cause = _cause_of(error)
     if causes == 0 or cause is None or id(cause) in seen:
         # What a recorded failure is about is its cause: whoever raises another error from a StepError shows the step's own.
         cause_detail = _cut(error.error, causes) if isinstance(error, FailureError) else None
@@ -118,6 +116,15 @@ def _describe(error: BaseException, retry: Retry | None, causes: int, seen: set[
         metadata=dict(own.metadata) if own else {},
         cause=cause_detail,
     )
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    """What led to it. The first error in a group, if nothing else did: the frames of the group itself tell little."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        return cause
+    first = next(leaves_of(error))
+    return None if first is error else first
 
 
 def _cut(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
