@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 from .current import StepInfo, place
 from .scopes import Scope
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # commands import this before they need the rest
+    from ..v1 import worker_pb2 as pb
     from .runner import Run
 
 FIELDS = ("run_id", "workflow_id", "workflow_type", "step", "attempt")
@@ -47,6 +48,9 @@ def fields_of(run: "Run", step: str = "", attempt: int = 0) -> dict[str, Any]:
 
 def name_of(run: "Run") -> str:
     """How lines of the log call a run."""
-    task = run.task
-    own_id = f" {task.workflow_id!r}" if task.workflow_id not in ("", run.run_id) else ""
-    return f"{task.workflow_type}{own_id}, run {run.run_id}"
+    return name_of_task(run.task)
+
+
+def name_of_task(task: "pb.Task") -> str:
+    own_id = f" {task.workflow_id!r}" if task.workflow_id not in ("", task.run_id) else ""
+    return f"{task.workflow_type}{own_id}, run {task.run_id}"

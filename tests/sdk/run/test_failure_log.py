@@ -6,6 +6,7 @@ import logging
 import re
 import traceback
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ import pytest
 from kagzi.core.errors import ErrorCode, ErrorDetail, NonRetryable, RunError, StepError
 from kagzi.core.states import RunStatus
 from kagzi.sdk.context import Context
-from kagzi.sdk.failure_log import in_time
+from kagzi.sdk.failure_log import in_time, run_failed
+from kagzi.sdk.failures import describe
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.signals import Signal
 from kagzi.sdk.workflow import workflow
+from kagzi.v1 import worker_pb2 as pb
 
 from .fake import FakeServer, fake_server
 
@@ -245,6 +248,18 @@ async def test_a_failing_body_is_one_line_with_its_traceback(lines: Lines) -> No
     assert shown.count("return PRICES[item]") == 1
     assert shown.index("return PRICES[item]") < shown.index('raise ValueError("no tea") from error')
     assert step.levelname == "ERROR"
+
+
+def test_a_run_that_is_retried_as_a_whole_says_when(lines: Lines) -> None:
+    task = pb.Task(run_id="r-1", workflow_id="order-1", workflow_type="checkout", attempt=2)
+    run: Any = SimpleNamespace(task=task, run_id="r-1", server_now_us=lambda: 1_000_000)
+    error = OSError("x")
+    run_failed(run, error, describe(error), pb.RunClosed(retry_at_us=4_000_000))
+    [line] = lines()
+    assert (line.levelname, line.getMessage()) == (
+        "WARNING",
+        "checkout 'order-1', run r-1: the run failed, attempt 2: retrying in 3.0 s. OSError: x",
+    )
 
 
 async def test_a_group_shows_what_is_in_it(lines: Lines) -> None:
