@@ -13,6 +13,7 @@ import pytest
 from kagzi.cli.logs import JsonLines, TextLines, announce, show_logs
 from kagzi.cli.main import kagzi as command
 from kagzi.cli.settings import default_map
+from kagzi.core.duration import parse_duration
 from kagzi.sdk.current import StepInfo, place
 from kagzi.sdk.log_context import RunContextFilter
 from tests.support.kagzi_process import kagzi, running
@@ -109,6 +110,18 @@ def test_lines_of_a_step_name_it(in_a_step: None) -> None:
         "",
     ]
     assert log.lines[2] == "  | world"
+
+
+@pytest.mark.parametrize("formatter", [TextLines(), JsonLines()], ids=["text", "json"])
+def test_of_a_bug_in_kagzi_every_frame_is_shown(formatter: logging.Formatter) -> None:
+    log = Log(formatter)
+    try:
+        parse_duration("soon")
+    except ValueError:
+        log.logger.exception("incident 7")
+    [shown] = ["\n".join(log.lines)]
+    assert "in parse_duration" in shown
+    assert "folded" not in shown
 
 
 def test_outside_of_runs_nothing_is_added() -> None:

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -115,11 +116,15 @@ class JsonLines(logging.Formatter):
 
 
 def exception_text(record: logging.LogRecord) -> str:
-    """The exception of a record, folded; empty if it has none."""
+    """The exception of a record; folded if it comes from a run. Empty if there is none."""
+    from ..sdk.log_context import is_about_run
     from ..sdk.tracebacks import folded_exception
 
     error = record.exc_info[1] if record.exc_info else None
-    text = (record.exc_text or "") if error is None else folded_exception(error)
+    if error is None:
+        text = record.exc_text or ""
+    else:
+        text = folded_exception(error) if is_about_run(record) else "".join(traceback.format_exception(error))
     if record.stack_info:
         text = f"{text}\n{record.stack_info}" if text else record.stack_info
     return text.rstrip("\n")

@@ -13,7 +13,7 @@ from ..core.retry import SERVER_DEFAULT
 from ..core.times import US_PER_S
 from ..v1 import worker_pb2 as pb
 from .failures import leaves_of
-from .log_context import fields_of, name_of
+from .log_context import fields_of, is_about_run, name_of
 from .tracebacks import folded_exception
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ _TEXT_CHARS = 500  # of an error in a line; the traceback below has more
 
 class FoldTracebacks(logging.Filter):
     """Handlers print `exc_text` if it is there, instead of formatting the exception themselves: so every handler shows it folded,
-    and none of its lines can be taken for a line of the log. The exception itself stays in the record, for those who collect them."""
+    and none of its lines can be taken for a line of the log. The exception itself stays in the record, for those who collect them.
+
+    Only what is about a run: of a bug in Kagzi every frame counts."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
+        error = record.exc_info[1] if record.exc_info and is_about_run(record) else None
         if error is not None and not record.exc_text:
             record.exc_text = with_margin(folded_exception(error))
         return True

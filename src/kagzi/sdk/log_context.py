@@ -46,6 +46,11 @@ def fields_of(run: "Run", step: str = "", attempt: int = 0) -> dict[str, Any]:
     return {**fields, "step": step, "attempt": attempt} if step else fields
 
 
+def is_about_run(record: logging.LogRecord) -> bool:
+    """Whether it was made by user code in a run, or tells of it."""
+    return "run_id" in vars(record)
+
+
 def name_of(run: "Run") -> str:
     """How lines of the log call a run."""
     return name_of_task(run.task)

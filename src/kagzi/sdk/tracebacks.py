@@ -4,7 +4,7 @@ import asyncio
 import concurrent.futures
 import os
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import PurePath
 from types import TracebackType
@@ -56,8 +56,9 @@ def _fold_all(whole: traceback.TracebackException, seen: set[int]) -> None:
             _fold_all(other, seen)
 
 
-def _folded(frames: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    shown = list(_without_machinery(frames))
+def _folded(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """All that there are, if none is the user's: then they matter."""
+    shown = list(frames if all(map(_machinery, frames)) else _without_machinery(frames))
     if len(shown) <= _FRAMES:
         return shown
     return [_fold(f"... {len(shown) - _FRAMES} earlier frames not shown"), *shown[-_FRAMES:]]

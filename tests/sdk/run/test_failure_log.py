@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.errors import ErrorCode, ErrorDetail, NonRetryable, RunError, StepError
+from kagzi.core.duration import parse_duration
+from kagzi.core.errors import ErrorCode, ErrorDetail, InvalidArgument, NonRetryable, RunError, StepError
 from kagzi.core.states import RunStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.failure_log import in_time, run_failed
 from kagzi.sdk.failures import describe
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.signals import Signal
+from kagzi.sdk.tracebacks import folded_exception
 from kagzi.sdk.workflow import workflow
 from kagzi.v1 import worker_pb2 as pb
 
@@ -248,6 +250,16 @@ async def test_a_failing_body_is_one_line_with_its_traceback(lines: Lines) -> No
     assert shown.count("return PRICES[item]") == 1
     assert shown.index("return PRICES[item]") < shown.index('raise ValueError("no tea") from error')
     assert step.levelname == "ERROR"
+
+
+def test_of_a_bug_in_kagzi_every_frame_is_shown() -> None:
+    try:
+        parse_duration("soon")
+    except InvalidArgument as error:
+        bug = error.with_traceback(None if error.__traceback__ is None else error.__traceback__.tb_next)
+    shown = folded_exception(bug)
+    assert "in parse_duration" in shown
+    assert "folded" not in shown
 
 
 def test_a_run_that_is_retried_as_a_whole_says_when(lines: Lines) -> None:
