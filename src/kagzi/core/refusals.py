@@ -246,10 +246,11 @@ def no_step(run_id: str, step_id: str) -> Refused:
 
 
 def no_result_before(step_id: str, from_step: str) -> Refused:
-    """An output that a fork is to replace."""
+    """An output that a fork is to replace. `from_step` is empty if the fork takes over everything."""
+    when = f"had no result before {from_step!r} was begun" if from_step else "has no result"
     return refused(
         ErrorCode.PRECONDITION_FAILED,
-        f"outputs: step {step_id!r} had no result before {from_step!r} was begun.",
+        f"outputs: step {step_id!r} {when}.",
         subject="field",
         subject_id="outputs",
     )

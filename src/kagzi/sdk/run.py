@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from ..core.commands import SignalGiven, SignalReplacement
 from ..core.duration import Duration, parse_duration
-from ..core.errors import ErrorDetail, ErrorKind, InvalidArgument, PreconditionFailed, RunError
+from ..core.errors import ErrorDetail, ErrorKind, PreconditionFailed, RunError
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunEnd, RunRecord
 from ..core.states import RunStatus
@@ -236,17 +236,16 @@ class Run(Generic[O_co]):
     async def fork(
         self,
         *,
-        from_step: str,
+        from_step: str = "",
         outputs: Mapping[str, Any] | None = None,
         version: int | str | None = None,
         id: str | None = None,
     ) -> "Run[O_co]":
-        """A new run with the results that this one had before `from_step` was begun; `outputs` replace some of them, by step id.
+        """A new run with the results that this one had before `from_step` was begun; without it, with all that are recorded: it
+        goes on from where this run is. `outputs` replace some of them, by step id.
 
         `version`: of the workflow, if another one is to go on; `id`: the workflow_id of the new run.
         """
-        if not from_step:
-            raise InvalidArgument("from_step is empty. Name a step: see run.steps().", field="from_step")
         replaced = {
             step_id: write_payload(ANY, value, what=f"output of step {step_id!r}", hook=None)
             for step_id, value in (outputs or {}).items()

@@ -164,7 +164,7 @@ class RunVerbs:
         self,
         id: str,
         *,
-        from_step: str,
+        from_step: str = "",
         outputs: Mapping[str, Any] | None = None,
         version: int | str | None = None,
         workflow_id: str | None = None,

@@ -65,7 +65,8 @@ async def fork_run(session: Session, fork: Fork, now: Timestamp) -> Started | Ex
 
 async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused:
     source = fork.source.run_id
-    places = await session.read("step_place", source, fork.from_step)
+    end = "step_place" if fork.from_step else "end_of_history"
+    places = await session.read(end, source, fork.from_step)
     if not places:
         return no_step(source, fork.from_step)
     before: int = places[0]["begun_seq"]

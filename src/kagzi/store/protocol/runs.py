@@ -60,7 +60,8 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
-    """A new run with the results that `source` had before `from_step` was begun; `outputs` replace recorded ones by step id."""
+    """A new run with the results that `source` had before `from_step` was begun, or with all of them if it is empty; `outputs`
+    replace recorded ones by step id."""
 
     source: RunKey
     from_step: str
