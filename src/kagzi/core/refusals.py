@@ -8,6 +8,7 @@ import msgspec
 from . import limits
 from .errors import REASON, ErrorCode, ErrorDetail, ErrorKind, limit_reached
 from .outcomes import Refused
+from .plurals import counted
 from .states import KindCode, StepCode
 from .times import US_PER_MS
 
@@ -302,7 +303,7 @@ def namespace_full(namespace: str, maximum: int) -> Refused:
         namespace,
         "open_runs_limit",
         maximum,
-        f"has {maximum} open runs, its limit (open_runs_limit). Wait until some have ended, or raise the limit.",
+        f"has {counted(maximum, 'open run')}, its limit (open_runs_limit). Wait until some have ended, or raise the limit.",
     )
 
 
@@ -311,7 +312,7 @@ def too_many_schedules(namespace: str, maximum: int) -> Refused:
         namespace,
         "schedules_limit",
         maximum,
-        f"has {maximum} schedules, its limit (schedules_limit). Delete some, or raise the limit.",
+        f"has {counted(maximum, 'schedule')}, its limit (schedules_limit). Delete some, or raise the limit.",
     )
 
 
@@ -320,7 +321,7 @@ def too_many_sessions(namespace: str, maximum: int) -> Refused:
         namespace,
         "sessions_limit",
         maximum,
-        f"has {maximum} workers, its limit (sessions_limit). Stop one, or raise the limit.",
+        f"has {counted(maximum, 'worker')}, its limit (sessions_limit). Stop one, or raise the limit.",
     )
 
 

@@ -19,6 +19,7 @@ from ..core.ids import is_of, made_of
 from ..core.limits import Settings
 from ..core.lines import LineBuffer
 from ..core.outcomes import Refused
+from ..core.plurals import counted
 from ..core.records import RunFilter, RunKey
 from ..core.renaming import Rename, renamed, runs_named
 from ..core.seams import Clock, Ids
@@ -222,7 +223,7 @@ class Transfers:
             return
         if await self._store.count_runs(namespace, RunFilter(statuses=tuple(OPEN)), limit) >= limit:
             raise ResourceExhausted(
-                f"namespace {namespace} has {limit} open runs, its limit (open_runs_limit). "
+                f"namespace {namespace} has {counted(limit, 'open run')}, its limit (open_runs_limit). "
                 "Wait until some have ended, or raise the limit.",
                 metadata=limit_reached("open_runs_limit", limit),
             )

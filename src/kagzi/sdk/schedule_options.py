@@ -1,13 +1,13 @@
 """What may be said about a schedule: as keywords of `kagzi.schedule(...)`, or bit by bit with the builder."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import msgspec
 
 from ..core.cron import INTERVAL_MIN_US
-from ..core.duration import Duration, parse_duration
+from ..core.duration import Duration, format_duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_MAX, SCHEDULE_CATCHUP_WINDOW_US
 from ..core.schedules import OVERLAPS, Overlap, ScheduleSpec
@@ -95,7 +95,8 @@ def checked_interval(every: Duration | None) -> int | None:
     interval_us = duration_us(every, "every")
     if interval_us is not None and interval_us < INTERVAL_MIN_US:
         raise InvalidArgument(
-            f"every={every!r} is under the least interval, {INTERVAL_MIN_US // US_PER_S}s.", field="every"
+            f"every={format_duration(timedelta(microseconds=interval_us))} is below the minimum, {INTERVAL_MIN_US // US_PER_S}s.",
+            field="every",
         )
     return interval_us
 
