@@ -17,15 +17,15 @@ STOP_TIMEOUT_S = 60.0
 @click.command()
 @click.argument("target", metavar="MODULE[:ATTR]|FILE[:ATTR]")
 @click.option(
-    "--max-concurrent", type=click.IntRange(1, 10_000), help="Runs at a time.  [default: as the Worker says, or 100]"
+    "--max-concurrent", type=click.IntRange(1, 10_000), help="Runs at a time.  [default: that of the Worker, or 100]"
 )
-@click.option("--reload", is_flag=True, help="Start anew when a Python file changes.")
+@click.option("--reload", is_flag=True, help="Restart when a Python file changes.")
 @address_options
 def worker(*, target: str, max_concurrent: int | None, reload: bool, address: str | None, namespace: str | None) -> int:
-    """Run a worker for the workflows of a module or file.
+    """Run a worker that serves the workflows of a module or file.
 
-    A Worker object in it is used as it is (the one called `worker`, if there are several); otherwise a worker is made for all
-    workflows found. SIGTERM and Ctrl-C let it finish what it holds and hand back the rest.
+    A Worker object in it is used as it is (the one named `worker`, if there are several); otherwise a worker serves all workflows
+    found. SIGTERM and Ctrl-C let it finish its runs; other workers take over what is left.
     """
     if reload:
         path = Path(target.partition(":")[0])
