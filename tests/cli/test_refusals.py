@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.kagzi_inline import kagzi_inline
 from tests.support.kagzi_process import kagzi, running
 
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
@@ -42,15 +43,17 @@ def free_port() -> int:
         (["dev", "--http", "x"], "--http", "HOST:PORT"),
         (["dev", "no_such_file.py"], "no_such_file.py", "Give a Python file"),
         (["worker", "no_such_file.py"], "no_such_file.py", "Give a Python file"),
-        (["db", "status"], "--db", "Missing option"),
+        (["db", "status"], "--db", "missing option"),
         (["db", "status", "--db", ":memory:"], "--db", "nothing to migrate"),
         (["bench", "--duration", "5"], "--duration", 'Write "5s"'),
     ],
 )
 def test_a_bad_value_names_its_option_and_the_remedy(
-    arguments: list[str], option: str, remedy: str, tmp_path: Path
+    arguments: list[str], option: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = kagzi(*arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = kagzi_inline(*arguments)
+    assert done.stderr.startswith("error: ")
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert option in done.stderr
     assert remedy in " ".join(done.stderr.split())

@@ -1,13 +1,16 @@
 """start, list, get, cancel: what goes to stdout, what to stderr, and the exit codes that scripts rely on."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Installation
+from tests.support.kagzi_process import running
 
+RUN_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 RUN_KEYS = {
     "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority", "labels",
     "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested", "pause_requested", "error",
@@ -37,11 +40,12 @@ def get(installation: Installation, name: str, *arguments: str) -> Any:
         (["söß"], "söß"),
     ],
 )
-def test_start_and_wait_prints_the_result_and_nothing_else(
+def test_start_and_wait_prints_the_result_on_stdout_and_the_id_on_stderr(
     installation: Installation, arguments: list[str], printed: str
 ) -> None:
     done = installation.run("start", "echo", *arguments, "--wait")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{printed}\n", "")
+    assert (done.returncode, done.stdout) == (0, f"{printed}\n")
+    assert re.fullmatch(rf"run {RUN_ID} started\n", done.stderr)
 
 
 def test_input_from_a_file_and_from_stdin(installation: Installation, tmp_path: Path) -> None:
@@ -140,7 +144,7 @@ def test_the_same_id_is_the_same_run_or_refused(installation: Installation) -> N
     first = start(installation, "sleeps", "1h", "--id", "taken")
     again = installation.run("start", "sleeps", "1h", "--id", "taken")
     assert again.stdout.strip() == first
-    assert "was there already" in again.stderr
+    assert "exists already" in again.stderr
     refused = installation.run("start", "sleeps", "1h", "--id", "taken", "--on-conflict", "fail")
     assert (refused.returncode, refused.stdout) == (5, "")
     replaced = start(installation, "sleeps", "1h", "--id", "taken", "--on-conflict", "replace")
@@ -162,6 +166,29 @@ def test_list_filters_and_counts(installation: Installation) -> None:
     table = limited.stdout.splitlines()
     assert len(table) == 3
     assert ids[-1] in table[1]  # never cut off
+
+
+def test_an_interrupted_wait_says_which_run_goes_on(installation: Installation) -> None:
+    arguments = ("start", "sleeps", "1h", "--id", "left-alone", "--wait", "--address", installation.address)
+    with running(*arguments) as command:
+        run_id = command.says(rf"run ({RUN_ID}) started")[1]
+        assert command.interrupt() == 130
+    assert command.out == []
+    assert [line for line in command.err if line] == [
+        f"run {run_id} started",
+        f"interrupted; run {run_id} goes on",
+        f"hint: kagzi get {run_id} shows it, kagzi tail {run_id} follows it to its end",
+    ]
+    assert get(installation, run_id)["workflow_id"] == "left-alone"
+
+
+def test_broken_json_is_refused_and_text_is_taken_as_text(installation: Installation) -> None:
+    done = installation.run("start", "echo", "{user: ada}", "--wait")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "at column 2" in done.stderr
+    assert "--text" in done.stderr
+    assert installation.run("start", "echo", "{user: ada}", "--text", "--wait").stdout == "{user: ada}\n"
+    assert installation.run("start", "echo", "42", "--text", "--wait", "--json").stdout.count('"output": "42"') == 1
 
 
 def test_an_unknown_workflow_type_waits_and_says_why(installation: Installation) -> None:

@@ -71,7 +71,11 @@ def test_a_preview_shows_the_clock_on_the_wall_and_utc(installation: Installatio
 
 def test_what_cannot_be_is_refused_with_the_remedy(installation: Installation) -> None:
     for arguments, code, says in (
-        (("create", "x", "echo"), 5, "exactly one"),
+        (("create", "x", "echo"), 2, "exactly one of --cron and --every"),
+        (("create", "x", "echo", "--cron", "* * * * *", "--every", "5m"), 2, "--cron and --every cannot be combined"),
+        (("create", "x", "echo", "--every", "5m", "--timezone", "Europe/Berlin"), 2, "--timezone needs --cron"),
+        (("create", "x", "echo", "--every", "100ms"), 5, "--every 100ms is below the minimum, 1s"),
+        (("create", "x", "echo", "--every", "5m", "--catchup", "999999999"), 5, "--catchup 999999999 must be"),
         (("create", "x", "echo", "--cron", "0 0 30 2 *"), 5, "day-of-month"),
         (("create", "x", "echo", "--cron", "* * * * *", "--timezone", "Mars/Base"), 5, "time zone"),
         (("create", "x", "echo", "--every", "5"), 2, "unit"),

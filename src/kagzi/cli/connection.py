@@ -51,7 +51,7 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
         raise Stop(
             Exit.CANNOT_CONNECT,
             error.message,
-            "kagzi dev, which starts a server; or name another one with --address HOST:PORT or KAGZI_ADDRESS",
+            "start a server with kagzi dev, or name another one with --address HOST:PORT or KAGZI_ADDRESS",
         ) from error
     try:
         yield ServerConnection(connection, namespace or DEFAULT_NAMESPACE)
@@ -71,7 +71,7 @@ def _refuse_missing_file(embedded: str) -> None:
         raise Stop(
             Exit.CANNOT_CONNECT,
             f"{path} does not exist",
-            "look at --address: sqlite:///relative.db or sqlite:////absolute.db",
+            "check --address: it is sqlite:///relative.db or sqlite:////absolute.db",
         )
 
 
@@ -215,7 +215,7 @@ class ServerConnection:
         if len(matches) > 1:
             some = "\n  ".join(matches[:5])
             raise Stop(
-                Exit.USAGE, f"{prefix!r} is the beginning of more than one run id:\n  {some}", "write more of it"
+                Exit.USAGE, f"{prefix!r} is the beginning of more than one run id:\n  {some}", "write more digits"
             )
         return await self.get(run_id=matches[0])
 

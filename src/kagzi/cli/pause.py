@@ -20,14 +20,14 @@ ENDED = ("completed", "failed", "cancelled")
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--reason", default="", help="Kept with the run.")
+@click.option("--reason", default="", help="Reason, kept with the run.")
 @json_option
 @address_options
 def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a run begin no more steps, until it is resumed.
+    """Pause a run: no more steps begin until it is resumed.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
-    A step that runs is finished and recorded; signals and timers wait.
+    Steps that are running finish and are recorded; signals and timers wait.
     """
     run_id, status = asyncio.run(_change(run, address, namespace, lambda server, run_id: server.pause(run_id, reason)))
     if as_json:
@@ -35,9 +35,9 @@ def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: 
     elif status in ENDED:
         say(f"{run_id} has {status}: nothing to pause")
     elif status == "paused":
-        say(f"{run_id} is paused. Let it go on: kagzi resume {run_id}")
+        say(f"{run_id} is paused. Resume it: kagzi resume {run_id}")
     else:
-        say(f"{run_id} is {status} and pauses as soon as its worker has let go of it")
+        say(f"{run_id} is {status} and will pause when its running steps are done")
     return Exit.OK
 
 
@@ -46,10 +46,10 @@ def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: 
 @json_option
 @address_options
 def resume(run: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a paused run go on.
+    """Resume a paused run.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
-    Also one that was paused because of a problem: see kagzi explain RUN.
+    Kagzi pauses runs that have a problem; kagzi explain RUN says which one. Solve it before you resume the run.
     """
     run_id, status = asyncio.run(_change(run, address, namespace, lambda server, run_id: server.resume(run_id)))
     if as_json:

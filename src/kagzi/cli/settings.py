@@ -10,9 +10,11 @@ from typing import Any
 from ..core.errors import InvalidArgument
 from .exits import Exit, Stop
 
+# Of all others the server reads its settings itself, or there is no server to talk to.
 CLIENTS = (
-    *("start", "list", "count", "get", "explain", "worker"),
-    *("signal", "cancel", "terminate", "pause", "resume", "retry", "fork"),
+    *("start", "list", "count", "get", "explain", "tail", "stats", "worker"),
+    *("signal", "cancel", "terminate", "pause", "resume", "retry", "delete", "fork", "export", "import"),
+    *("bulk", "schedule", "workers", "workflows", "versions", "namespaces"),
 )
 
 
@@ -30,5 +32,5 @@ def default_map(directory: Path | None = None) -> dict[str, Any]:
     defaults["dev"] = {key: table[key] for key in ("namespace", "data") if key in table}
     if "db" in table:
         url = {"url": table["db"]}
-        defaults["db"] = {"migrate": url, "status": url}
+        defaults["db"] = {"migrate": url, "status": url, "partition": url}
     return defaults

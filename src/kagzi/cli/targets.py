@@ -47,7 +47,7 @@ def parse_target(text: str) -> Target:
     """Raises UsageError for what is neither an existing file nor a dotted name."""
     where, _, attribute = text.partition(":")
     if attribute and not attribute.isidentifier():
-        raise click.UsageError(f"{text!r}: {attribute!r} is no name. Write MODULE:ATTRIBUTE or FILE:ATTRIBUTE.")
+        raise click.UsageError(f"{text!r}: {attribute!r} is not a name. Write MODULE:ATTRIBUTE or FILE:ATTRIBUTE.")
     path = Path(where)
     if path.suffix == ".py" or "/" in where or path.is_file():
         if not path.is_file():

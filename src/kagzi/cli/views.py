@@ -1,4 +1,4 @@
-"""Runs and steps as they are printed: JSON with a stable schema (snake_case, RFC 3339), and lines for people."""
+"""Runs and steps as they are printed: JSON with a stable schema (snake_case, RFC 3339), and values for people."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,6 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
 
-from ..core.duration import format_duration
 from ..core.states import RunStatus
 from ..v1 import common_pb2, worker_pb2, workflow_pb2
 from ..wire.common import read_error
@@ -133,31 +132,8 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def age_text(then: str | None, now: datetime) -> str:
-    """`5m 3s ago`: the two largest units."""
-    if then is None:
-        return ""
-    gone = now - datetime.fromisoformat(then)
-    return f"{span_text(gone)} ago" if gone >= timedelta(0) else f"in {span_text(-gone)}"
-
-
-def took_text(start: str | None, end: str | None) -> str:
-    if start is None or end is None:
-        return ""
-    return span_text(datetime.fromisoformat(end) - datetime.fromisoformat(start))
-
-
 def labels_text(labels: Mapping[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-def span_text(span: timedelta) -> str:
-    """`2s`, `5m 3s`, `14ms`: as much as anybody reads."""
-    if span >= timedelta(seconds=1):
-        span -= timedelta(microseconds=span.microseconds)
-    else:
-        span -= timedelta(microseconds=span.microseconds % 1_000)
-    return " ".join(format_duration(span).split()[:2])
 
 
 def _moment(letter: Any, field: str) -> str | None:
