@@ -95,7 +95,7 @@ def test_groups(installation: Installation, transcript: Transcript) -> None:
         call(group, *namespace)
         call(group, "--json", *namespace)
     installation.run("start", "echo", "1", "--version", "2", *namespace)
-    call("workers", "--status", "online")
+    call("workers", "--status", "draining")
     call("workflows", "limit", "echo", "--max-running", "5", "--when-full", "cancel_oldest")
     call("workflows", "limit", "echo", "--max-running", "none", "--when-full", "queue", "--json")
     call("workflows", "depth", *namespace)

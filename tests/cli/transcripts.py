@@ -4,7 +4,6 @@ difference is to be read like any other change."""
 import os
 import re
 import shlex
-import socket
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,9 +24,6 @@ _MASKS = (
     (re.compile(r"/\S+/(?=\S+\.db )"), "<directory>/"),
     (re.compile(r"is still \w+"), "is still <status>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "<address>"),
-    (re.compile(re.escape(socket.gethostname())), "<host>"),
-    (re.compile(r"\(\d+\)|\bpid \d+"), "<pid>"),
-    (re.compile(r'"pid": \d+'), '"pid": <pid>'),
 )
 
 

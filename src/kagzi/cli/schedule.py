@@ -40,14 +40,9 @@ def list_schedules(
 ) -> int:
     """List schedules, newest first."""
     found = asyncio.run(_list(workflow, limit, address, namespace))
-    put_list(
-        found,
-        schedule_view,
-        _row,
-        jsonl=jsonl,
-        as_json=as_json,
-        empty='No schedules. Create one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"',
-    )
+    create_one = 'No schedules. Create one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"'
+    empty = "No schedules match." if workflow else create_one
+    put_list(found, schedule_view, _row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 

@@ -50,7 +50,7 @@ def list_workers(
 
     found = asyncio.run(_list(status, workflow, limit, address, namespace))
     now = to_datetime(SystemClock().now())
-    empty = "No workers. Start one: kagzi worker MODULE"
+    empty = "No workers match." if status or workflow else "No workers. Start one: kagzi worker MODULE"
     put_list(found, _view, lambda worker: _row(worker, now), jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
