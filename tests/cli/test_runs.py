@@ -173,11 +173,12 @@ def test_an_interrupted_wait_says_which_run_goes_on(installation: Installation) 
     with running(*arguments) as command:
         run_id = command.says(rf"run ({RUN_ID}) started")[1]
         assert command.interrupt() == 130
+    where = f" --address {installation.address}"  # it was typed, and is needed again
     assert command.out == []
     assert [line for line in command.err if line] == [
         f"run {run_id} started",
         f"interrupted; run {run_id} goes on",
-        f"hint: kagzi get {run_id} shows it, kagzi tail {run_id} follows it to its end",
+        f"hint: kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end",
     ]
     assert get(installation, run_id)["workflow_id"] == "left-alone"
 

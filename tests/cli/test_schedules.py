@@ -67,6 +67,10 @@ def test_a_preview_shows_the_clock_on_the_wall_and_utc(installation: Installatio
     assert views[1] == {"local": "Mon 2026-03-30 02:30:00", "zone": "CEST", "utc": "2026-03-30T00:30:00Z"}
     as_json(installation, "create", "often", "echo", "--every", "5m", "--paused")
     assert len(as_json(installation, "preview", "often")) == 10
+    zoned = installation.run("schedule", "update", "often", "--timezone", "Europe/Berlin")
+    assert zoned.returncode == 5
+    assert "--timezone is given with an interval" in zoned.stderr
+    assert "use --cron" in zoned.stderr
 
 
 def test_what_cannot_be_is_refused_with_the_remedy(installation: Installation) -> None:

@@ -95,6 +95,14 @@ def test_a_refusal_names_options(command: tuple[str, ...], message: str, text: s
     assert in_options(message, found) == text
 
 
+def test_a_refused_field_is_named_as_an_option_even_if_it_is_an_ordinary_word() -> None:
+    schedule = kagzi.get_command(click.Context(kagzi), "schedule")
+    assert isinstance(schedule, click.Group)
+    text = "timezone is given with an interval. Leave it out, or use cron_expr."
+    said = in_options(text, schedule.commands["update"], "timezone")
+    assert said == "--timezone is given with an interval. Leave it out, or use --cron."
+
+
 def test_choices_are_kebab_case_and_underscores_are_accepted() -> None:
     choice = Kebab(["allow", "buffer_one"])
     assert [choice.convert(text, None, None) for text in ("allow", "buffer-one", "buffer_one")] == [

@@ -14,7 +14,7 @@ from .console import hint, put_fields, put_json, put_list, say
 from .exits import Exit, Stop
 from .filters import filter_options, run_filter
 from .groups import Listing
-from .options import Command, address_options, duration, json_option, key_value, list_options
+from .options import Command, address_options, duration, json_option, key_value, list_options, same_server
 from .times import local_text, utc_text
 
 if TYPE_CHECKING:
@@ -151,7 +151,8 @@ async def _watch(operation: BulkOperation, expected: int) -> BulkProgress:
             bar.update(max(expected, 1) - shown)
     except (KeyboardInterrupt, asyncio.CancelledError):
         say(f"interrupted; operation {operation.id} goes on in the server")
-        hint(f"kagzi bulk get {operation.id} shows its progress, kagzi bulk stop {operation.id} stops it")
+        where = same_server()
+        hint(f"kagzi bulk get {operation.id}{where} shows its progress, kagzi bulk stop {operation.id}{where} stops it")
         raise
     return progress
 

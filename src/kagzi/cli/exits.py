@@ -59,7 +59,7 @@ def stop_of(error: Exception, command: click.Command | None = None) -> Stop | No
         case errors.SchemaMismatch():
             return Stop(Exit.REFUSED, str(error), "kagzi db status shows the schema version")
         case errors.RequestError():
-            return Stop(Exit.REFUSED, in_options(str(error), command))
+            return Stop(Exit.REFUSED, in_options(str(error), command, error.field))
         case errors.KagziError():
             return Stop(Exit.FAILED, str(error))
         case TimeoutError():

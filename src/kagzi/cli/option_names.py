@@ -28,16 +28,19 @@ _PARAMETERS = {
 _WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w-])(?P<name>[a-z]+(?:[._][a-z]+)*)(?P<value>=(?=\S))?""")
 
 
-def in_options(text: str, command: click.Command | None) -> str:
-    """`max_running=0 is outside ...` becomes `--max-running 0 is outside ...`, if the command has that option."""
+def in_options(text: str, command: click.Command | None, field: str = "") -> str:
+    """`max_running=0 is outside ...` becomes `--max-running 0 is outside ...`, if the command has that option.
+
+    `field`: the one that was refused, also where it is an ordinary word.
+    """
     if command is None:
         return text
     names = {parameter.name: _name(parameter) for parameter in command.params}
 
     def replaced(found: re.Match[str]) -> str:
-        field, has_value = found["name"] or "", bool(found["value"])
-        option = names.get(_PARAMETERS.get(field, field))
-        if option is None or not (has_value or "_" in field):
+        name, has_value = found["name"] or "", bool(found["value"])
+        option = names.get(_PARAMETERS.get(name, name))
+        if option is None or not (has_value or "_" in name or name == field):
             return found[0]
         return f"{option} " if has_value else option
 

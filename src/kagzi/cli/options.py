@@ -1,6 +1,7 @@
 """Types and options that several commands share. A bad value is a usage error that names its option."""
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -78,6 +79,16 @@ def address_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def same_server() -> str:
+    """` --address far:1 --namespace team`, as far as they were typed: for a command that is to be typed next."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return ""
+    typed = click.core.ParameterSource.COMMANDLINE
+    names = [name for name in ("address", "namespace") if context.get_parameter_source(name) is typed]
+    return "".join(f" --{name} {shlex.quote(context.params[name])}" for name in names)
 
 
 def json_option(command: Command) -> Command:

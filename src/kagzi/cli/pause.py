@@ -10,7 +10,7 @@ import click
 
 from .console import put_json, say
 from .exits import Exit
-from .options import address_options, json_option
+from .options import address_options, json_option, same_server
 
 if TYPE_CHECKING:
     from .connection import ServerConnection
@@ -35,7 +35,7 @@ def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: 
     elif status in ENDED:
         say(f"{run_id} has {status}: nothing to pause")
     elif status == "paused":
-        say(f"{run_id} is paused. Resume it: kagzi resume {run_id}")
+        say(f"{run_id} is paused. Resume it: kagzi resume {run_id}{same_server()}")
     else:
         say(f"{run_id} is {status} and will pause when its running steps are done")
     return Exit.OK

@@ -9,7 +9,7 @@ import click
 from .bulk import bulk_options, refuse_filters, run_bulk
 from .console import put_json, say
 from .exits import Exit
-from .options import address_options, json_option
+from .options import address_options, json_option, same_server
 
 
 @click.command()
@@ -38,7 +38,7 @@ def retry(
     if as_json:
         put_json({"run_id": run_id, "status": status})
     else:
-        say(f"{run_id} is {status} again. Show it: kagzi get {run_id} --steps")
+        say(f"{run_id} is {status} again. Show it: kagzi get {run_id} --steps{same_server()}")
     return Exit.OK
 
 

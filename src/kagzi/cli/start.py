@@ -13,7 +13,7 @@ import click
 from .console import fail, hint, put, put_json, say, warn
 from .exits import Exit
 from .inputs import read_input, text_option
-from .options import Kebab, address_options, duration, json_option, key_value
+from .options import Kebab, address_options, duration, json_option, key_value, same_server
 
 if TYPE_CHECKING:
     from ..core.commands import OnConflict
@@ -164,7 +164,7 @@ async def _start(
             outcome = await _wait(server, started.run_id, patience)
         except asyncio.CancelledError:  # Ctrl-C
             say(f"interrupted; run {started.run_id} goes on")
-            hint(f"kagzi get {started.run_id} shows it, kagzi tail {started.run_id} follows it to its end")
+            hint(_way_back(started.run_id))
             raise
         finally:
             notice.cancel()
@@ -178,7 +178,7 @@ async def _acknowledged(
         return await server.start(letter)
     except asyncio.CancelledError:  # Ctrl-C
         say("interrupted before the server answered: the run may have been started")
-        hint(f"kagzi list --workflow {letter.workflow_type} shows whether it was")
+        hint(f"kagzi list --workflow {letter.workflow_type}{same_server()} shows whether it was")
         raise
 
 
@@ -220,6 +220,11 @@ async def _notice_missing_worker(server: ServerConnection, workflow: str, run_id
     )
 
 
+def _way_back(run_id: str) -> str:
+    where = same_server()
+    return f"kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end"
+
+
 def _put_outcome(
     outcome: workflow_pb2.RunOutcome | workflow_pb2.WorkflowStatus, *, as_json: bool, run_id: str, workflow_id: str
 ) -> int:
@@ -232,7 +237,7 @@ def _put_outcome(
             put_json(view)
         fail(
             f"run {run_id} is still {view['status']} after the timeout; it goes on",
-            f"kagzi get {run_id} shows it, kagzi tail {run_id} follows it to its end",
+            _way_back(run_id),
         )
         return Exit.TIMED_OUT
     view["status"] = str(run_status(outcome.status))
@@ -246,5 +251,8 @@ def _put_outcome(
         return Exit.OK
     text = view["error"]["text"] if view["error"] else ""
     what = "was cancelled" if view["status"] == "cancelled" else view["status"]
-    fail(f"run {run_id} {what}" + (f": {text}" if text else ""), f"kagzi get {run_id} --steps shows what it did")
+    fail(
+        f"run {run_id} {what}" + (f": {text}" if text else ""),
+        f"kagzi get {run_id} --steps{same_server()} shows what it did",
+    )
     return Exit.FAILED

@@ -12,7 +12,7 @@ from ..core.plurals import counted
 from .console import put_fields, put_json, put_list, say
 from .exits import Exit
 from .groups import Listing
-from .options import address_options, duration, json_option, list_options
+from .options import address_options, duration, json_option, list_options, same_server
 from .times import age_text, local_text, utc_text
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def drain(
         say(f"{worker} has left")
     else:
         say(
-            f"{worker} is {found.status} and has {counted(found.active, 'run')} left. Show it: kagzi workers get {worker}"
+            f"{worker} is {found.status} and has {counted(found.active, 'run')} left. Show it: kagzi workers get {worker}{same_server()}"
         )
     if wait and found.status != "offline":
         raise TimeoutError(f"{worker} has not left within {timeout.total_seconds():g} s")

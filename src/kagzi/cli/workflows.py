@@ -11,7 +11,7 @@ import click
 from .console import put_fields, put_json, put_list, say
 from .exits import Exit
 from .groups import Listing
-from .options import NONE, Kebab, Limit, address_options, json_option, kebab, list_options
+from .options import NONE, Kebab, Limit, address_options, json_option, kebab, list_options, same_server
 from .times import local_text, utc_text
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def pause(*, workflow: str, as_json: bool, address: str | None, namespace: str |
     """Pause a workflow type: its runs wait, new ones included. Runs that are running now go on."""
     found = asyncio.run(_ask(lambda types: types.pause(workflow), address, namespace))
     put_json(_view(found)) if as_json else say(
-        f"{workflow} is paused; its runs wait. Resume it: kagzi workflows resume {workflow}"
+        f"{workflow} is paused; its runs wait. Resume it: kagzi workflows resume {workflow}{same_server()}"
     )
     return Exit.OK
 
