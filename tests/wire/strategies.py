@@ -20,6 +20,7 @@ from kagzi.core.records import (
     WorkerRecord,
 )
 from kagzi.core.retry import RetryPolicy
+from kagzi.core.scheduled_time import with_scheduled_time
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -31,6 +32,11 @@ longs = st.integers(0, 2**63 - 1)
 labels = st.dictionaries(names, texts, max_size=3)
 payloads = st.builds(Payload, st.binary(max_size=40), st.none() | st.dictionaries(names, texts, min_size=1, max_size=2))
 maybe_payloads = st.none() | payloads
+contexts = st.builds(
+    with_scheduled_time,
+    st.none() | payloads.filter(lambda payload: bool(payload.data)),
+    st.none() | st.integers(1, 10**17),
+)
 leases = st.builds(Lease, longs, longs)
 run_keys = st.builds(RunKey, names, names)
 
@@ -93,7 +99,7 @@ claimed_runs = st.builds(
     version=names,
     attempt=counts,
     input=maybe_payloads,
-    context=maybe_payloads,
+    context=contexts,
     labels=labels,
     created_at=times,
     claimed_at=times,
@@ -143,7 +149,7 @@ run_records = st.builds(
     blocked_by=st.none() | names,
     waits=st.lists(names, max_size=2).map(tuple),
     input=maybe_payloads,
-    context=maybe_payloads,
+    context=contexts,
     output=maybe_payloads,
 )
 

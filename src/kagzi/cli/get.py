@@ -98,6 +98,7 @@ def _put_run(view: dict[str, Any]) -> None:
             "paused because": view["pause_reason"] or "" if view["status"] in ("paused", "running") else "",
             "waits for": ", ".join(view["waits"]) or _before(view),
             "problem": view["problem"]["text"] if view["problem"] else "",
+            "scheduled for": view["scheduled_at"] or "",
             "created": f"{view['created_at']} ({age_text(view['created_at'], now)})",
             "wakes": f"{view['wake_at']} ({age_text(view['wake_at'], now)})" if view["wake_at"] else "",
             "finished": view["finished_at"] or "",

@@ -68,6 +68,7 @@ def whole_run_view(run: workflow_pb2.Workflow) -> dict[str, Any]:
     return {
         **run_view(run),
         "waits": list(run.waits),
+        "scheduled_at": _moment(run, "scheduled_at"),
         "input": payload_view(run.input) if run.HasField("input") else None,
         "output": payload_view(run.output) if run.HasField("output") else None,
     }

@@ -10,6 +10,7 @@ from ..core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunFilter, RunKey, WorkerRecord
 from ..core.retry import UNLIMITED, RetryPolicy
+from ..core.scheduled_time import METADATA_KEY
 from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp
 
@@ -164,12 +165,21 @@ def _of_any_start(request: StartRequest | StartRun, payload_bytes: int) -> None:
     optional_name(request.concurrency_key, "concurrency_key")
     payload(request.input, "input", payload_bytes)
     payload(request.context, "context", payload_bytes)
+    _context(request.context)
     if request.labels:
         entries(request.labels, "labels", limits.LABELS)
     within(request.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, "priority")
     retry(request.retry, "retry_policy")
     timestamp(request.start_at, "start_at")
     timestamp(request.deadline_at, "deadline_at")
+
+
+def _context(context: Payload | None) -> None:
+    if context is not None and context.metadata and METADATA_KEY in context.metadata:
+        raise InvalidArgument(
+            f"context.metadata has the key {METADATA_KEY!r}, which is reserved for runs that a schedule starts. Remove it.",
+            field="context",
+        )
 
 
 def _deadline(deadline_at: Timestamp | None, now: Timestamp, begins: Timestamp, field: str) -> None:

@@ -89,6 +89,17 @@ class Context(ContextBranches):
         return MappingProxyType(dict(self._run.task.labels))
 
     @property
+    def scheduled_at(self) -> datetime | None:
+        """The time for which a schedule started this run (UTC); None for a run that no schedule started.
+
+        Use it instead of `now()` for the day or hour that a scheduled run is about: a run that is late, caught up with or
+        backfilled has the time that it stands for, and so have its retries, forks and successors (`continue_as_new`).
+        For a run that was triggered by hand it is the time of the trigger. Children do not have it: pass it on as input.
+        """
+        scheduled_at_us = self._run.task.scheduled_at_us
+        return to_datetime(scheduled_at_us) if scheduled_at_us else None
+
+    @property
     def is_replaying(self) -> bool:
         """Whether the code does what it has done before. For logs and metrics; never decide by it what the workflow does."""
         return self._run.replaying

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from ..core.errors import ErrorDetail
 from ..core.records import RunRecord
+from ..core.scheduled_time import split_scheduled_time
 from ..core.states import RunStatus, WaitReason
 from ..core.times import to_datetime
 
@@ -42,6 +43,7 @@ class RunInfo:
     concurrency_key: str
     pause_reason: str
     blocked_by: str | None
+    scheduled_at: datetime | None
 
 
 def run_info(record: RunRecord) -> RunInfo:
@@ -73,6 +75,7 @@ def run_info(record: RunRecord) -> RunInfo:
         concurrency_key=record.concurrency_key,
         pause_reason=record.pause_reason,
         blocked_by=record.blocked_by,
+        scheduled_at=_moment(split_scheduled_time(record.context)[1]),
     )
 
 
