@@ -41,14 +41,14 @@ from .duration import Duration, parse_duration
 class ErrorKind(StrEnum):
     """What an error means for whoever sees it."""
 
-    TRANSIENT = "transient"
-    PERMANENT = "permanent"
-    TIMEOUT = "timeout"
-    CANCELLED = "cancelled"
-    EXHAUSTED = "exhausted"
-    NONDETERMINISM = "nondeterminism"
-    TERMINATED = "terminated"
-    LOST = "lost"
+    TRANSIENT = "transient"  #: may succeed when it is tried again
+    PERMANENT = "permanent"  #: trying again would not help
+    TIMEOUT = "timeout"  #: it took too long
+    CANCELLED = "cancelled"  #: it was asked to stop
+    EXHAUSTED = "exhausted"  #: the last attempt failed, too
+    NONDETERMINISM = "nondeterminism"  #: the code does not fit the recorded history
+    TERMINATED = "terminated"  #: it was ended from outside, without cleanup
+    LOST = "lost"  #: the worker was lost while it ran
 
 
 REASON = "reason"
@@ -61,36 +61,38 @@ def limit_reached(name: str, maximum: float) -> dict[str, str]:
 
 
 class ErrorCode(StrEnum):
-    NOT_FOUND = "not_found"
-    INVALID_ARGUMENT = "invalid_argument"
-    PRECONDITION_FAILED = "precondition_failed"
-    CONFLICT = "conflict"
-    UNAUTHORIZED = "unauthorized"
-    UNAVAILABLE = "unavailable"
-    INTERNAL = "internal"
-    TIMEOUT = "timeout"
-    LEASE_LOST = "lease_lost"
-    RESOURCE_EXHAUSTED = "resource_exhausted"
-    CANCELLED = "cancelled"
-    UNIMPLEMENTED = "unimplemented"
-    USER = "user"
+    """What went wrong, as one word that is the same on the wire, in the stores and in Python."""
+
+    NOT_FOUND = "not_found"  #: there is no such thing in this namespace
+    INVALID_ARGUMENT = "invalid_argument"  #: an argument cannot be right
+    PRECONDITION_FAILED = "precondition_failed"  #: not in this state
+    CONFLICT = "conflict"  #: the id is taken
+    UNAUTHORIZED = "unauthorized"  #: the credentials do not allow it
+    UNAVAILABLE = "unavailable"  #: the server or its store cannot be reached
+    INTERNAL = "internal"  #: a bug in Kagzi
+    TIMEOUT = "timeout"  #: a deadline or timeout has passed
+    LEASE_LOST = "lease_lost"  #: another worker holds the run
+    RESOURCE_EXHAUSTED = "resource_exhausted"  #: a limit was reached
+    CANCELLED = "cancelled"  #: the run is to stop, or was stopped
+    UNIMPLEMENTED = "unimplemented"  #: this server does not do that
+    USER = "user"  #: raised by workflow or step code
 
 
 class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error as it is stored and sent. Both stores keep it as JSON."""
+    """An error as it is stored and sent."""
 
-    code: ErrorCode = ErrorCode.USER
-    kind: ErrorKind = ErrorKind.TRANSIENT
-    message: str = ""
-    type: str = ""
-    bases: tuple[str, ...] = ()
-    traceback: str = ""
-    non_retryable: bool = False
-    retry_after_ms: int = 0
-    subject: str = ""
-    subject_id: str = ""
-    metadata: dict[str, str] = {}
-    cause: "ErrorDetail | None" = None
+    code: ErrorCode = ErrorCode.USER  #: what went wrong
+    kind: ErrorKind = ErrorKind.TRANSIENT  #: what it means for whoever sees it
+    message: str = ""  #: the text of the exception
+    type: str = ""  #: qualified name of the exception's class
+    bases: tuple[str, ...] = ()  #: qualified names of its base classes
+    traceback: str = ""  #: as Python prints it
+    non_retryable: bool = False  #: whether it forbids another attempt
+    retry_after_ms: int = 0  #: no attempt before this many milliseconds; 0: as the retry policy says
+    subject: str = ""  #: what it is about: "field", "step", "run" ...
+    subject_id: str = ""  #: which one
+    metadata: dict[str, str] = {}  #: machine-readable details
+    cause: "ErrorDetail | None" = None  #: the error that caused it
 
     @property
     def text(self) -> str:
@@ -99,7 +101,7 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return f"{name}: {self.message}" if name and self.message else name or self.message
 
     def names(self) -> frozenset[str]:
-        """Every name the error answers to: its class and bases, qualified and plain."""
+        """Every name the error can be matched by: its class and bases, qualified and plain."""
         qualified = (self.type, *self.bases)
         return frozenset(name for full in qualified if full for name in (full, full.rpartition(".")[2]))
 
@@ -119,8 +121,8 @@ def decode_detail(data: bytes | str) -> ErrorDetail:
 class KagziError(Exception):
     """Base of everything Kagzi raises."""
 
-    kind: ErrorKind = ErrorKind.PERMANENT
-    code: ErrorCode = ErrorCode.INTERNAL
+    kind: ErrorKind = ErrorKind.PERMANENT  #: what the error means for whoever sees it
+    code: ErrorCode = ErrorCode.INTERNAL  #: what went wrong
 
     def __init__(
         self,
@@ -130,13 +132,14 @@ class KagziError(Exception):
         retry_after: timedelta | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.metadata: dict[str, str] = dict(metadata or {})
-        self.retry_after = retry_after
+        self.message = message  #: what went wrong, in words
+        self.metadata: dict[str, str] = dict(metadata or {})  #: machine-readable details
+        self.retry_after = retry_after  #: when to try again at the earliest; None: not known
 
 
 class NonRetryable(KagziError):
-    """Raise inside a step: fail now, do not retry."""
+    """Raise it inside a step: the step fails now and is not tried again. `code` (a word of your own) and `details` (any
+    value with a JSON form) are kept in the metadata of the error."""
 
     kind = ErrorKind.PERMANENT
     code = ErrorCode.USER
@@ -151,13 +154,14 @@ class NonRetryable(KagziError):
 
 
 class RetryAfter(KagziError):
-    """Raise inside a step: retry, but not before this delay (HTTP 429/503)."""
+    """Raise it inside a step: the step is tried again, but not before `after`, as HTTP 429 and 503 ask for. The retry
+    policy still decides whether there is another attempt."""
 
     kind = ErrorKind.TRANSIENT
     code = ErrorCode.USER
 
     def __init__(self, message: str, after: Duration) -> None:
-        self.after = parse_duration(after, what="after")
+        self.after = parse_duration(after, what="after")  #: the delay as a timedelta
         super().__init__(message, retry_after=self.after)
 
 
@@ -166,12 +170,12 @@ class FailureError(KagziError):
 
     def __init__(self, message: str, error: ErrorDetail) -> None:
         super().__init__(message, metadata=error.metadata)
-        self.error = error
-        self.kind = error.kind
-        self.code = error.code
+        self.error = error  #: the error as it is recorded, with the original type, message and traceback
+        self.kind = error.kind  #: the kind of the original error
+        self.code = error.code  #: the code of the original error
 
     def matches(self, *errors: type[BaseException]) -> bool:
-        """isinstance() for the original error, which may have happened in another process."""
+        """isinstance() for the original error, which may have happened in another process: any of the classes `errors`."""
         names = (self.error.type, *self.error.bases)
         return any(qualified_name(cls) in names for cls in errors)
 
@@ -193,32 +197,34 @@ class StepError(FailureError):
         detail = error or ErrorDetail(kind=kind, type=error_type, message=message, bases=mro)
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         super().__init__(f"step {step!r} failed after {tries}: {detail.text}", detail)
-        self.step = step
-        self.attempts = attempts
+        self.step = step  #: the step id
+        self.attempts = attempts  #: how many attempts were made
 
     @classmethod
     def of(cls, step: str, error: ErrorDetail, *, attempts: int) -> Self:
+        """The StepError for a recorded `error` of a `step` after so many `attempts`."""
         return cls(step, error.type, error.message, attempts=attempts, kind=error.kind, mro=error.bases, error=error)
 
 
 class RunError(FailureError):
-    """Raised by run.result(): the workflow did not complete."""
+    """A run did not complete: raised by `run.result()` and `client.run()`."""
 
     def __init__(
         self, run_id: str, status: str, message: str, kind: ErrorKind, *, error: ErrorDetail | None = None
     ) -> None:
         detail = error or ErrorDetail(kind=kind, message=message)
         super().__init__(f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}", detail)
-        self.run_id = run_id
-        self.status = status
+        self.run_id = run_id  #: the run
+        self.status = status  #: how it ended: "failed" or "cancelled"
 
     @classmethod
     def of(cls, run_id: str, status: str, error: ErrorDetail) -> Self:
+        """The RunError for a recorded `error` of a run that ended with `status`; `run_id` says which one."""
         return cls(run_id, status, error.message, error.kind, error=error)
 
 
 class ChildError(RunError):
-    """A child run did not complete."""
+    """A child run did not complete: raised by `ctx.child()` and `ChildHandle.result()`."""
 
 
 class Diverged(KagziError):
@@ -229,7 +235,7 @@ class Diverged(KagziError):
 
 
 class RequestError(KagziError):
-    """The request was refused and nothing was changed. `field` names what to fix."""
+    """The request was refused and nothing was changed."""
 
     code: ErrorCode = ErrorCode.INVALID_ARGUMENT
     default_subject: ClassVar[str] = "field"
@@ -245,37 +251,51 @@ class RequestError(KagziError):
         retry_after: timedelta | None = None,
     ) -> None:
         super().__init__(message, metadata=metadata, retry_after=retry_after)
-        self.field = field
-        self.subject = subject or (self.default_subject if field else "")
-        self.subject_id = subject_id or field
+        self.field = field  #: the argument or field to fix; empty if it is not about one
+        self.subject = subject or (self.default_subject if field else "")  #: what it is about: "field", "run" ...
+        self.subject_id = subject_id or field  #: which one
 
 
 class InvalidArgument(RequestError, ValueError):
+    """An argument cannot be right. The message names it and says what to write instead."""
+
     code = ErrorCode.INVALID_ARGUMENT
 
 
 class NotFound(RequestError, LookupError):
+    """There is no such thing in this namespace."""
+
     code = ErrorCode.NOT_FOUND
 
 
 class AlreadyExists(RequestError):
+    """The id is taken by something else."""
+
     code = ErrorCode.CONFLICT
 
 
 class PreconditionFailed(RequestError):
+    """What was asked for cannot be done in the present state."""
+
     code = ErrorCode.PRECONDITION_FAILED
 
 
 class PermissionDenied(RequestError):
+    """The credentials do not allow this."""
+
     code = ErrorCode.UNAUTHORIZED
 
 
 class ResourceExhausted(RequestError):
+    """A limit was reached; `metadata["limit"]` names it. Try again after `retry_after`, or raise the limit."""
+
     kind = ErrorKind.TRANSIENT
     code = ErrorCode.RESOURCE_EXHAUSTED
 
 
 class LeaseLost(RequestError):
+    """Another worker holds the run now. The SDK handles this itself: workflow code never sees it."""
+
     kind = ErrorKind.LOST
     code = ErrorCode.LEASE_LOST
 
@@ -291,6 +311,8 @@ class CancelRequested(RequestError):
 
 
 class Unimplemented(RequestError):
+    """This server does not do that (yet)."""
+
     code = ErrorCode.UNIMPLEMENTED
 
 

@@ -35,7 +35,7 @@ class ChildOptions(NamedTuple):
 
 
 class ChildHandle(Generic[O_co]):
-    """A child that was started. It goes on whether or not its result is awaited."""
+    """A child that was started with `ctx.start_child`. It goes on whether or not its result is awaited."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ChildHandle(Generic[O_co]):
         *,
         recorded: pb.HistoryStep | None,
     ) -> None:
-        self.run_id = run_id
+        self.run_id = run_id  #: the run id of the child
         self._run = run
         self._step_id = step_id
         self._workflow = workflow
@@ -55,7 +55,7 @@ class ChildHandle(Generic[O_co]):
         self._given_up = recorded if recorded is not None and recorded.status == ABANDONED else None
 
     async def result(self) -> O_co:
-        """What the child returns. Raises ChildError if it failed or was cancelled."""
+        """Wait for the child and return its result. Raises ChildError if it failed or was cancelled."""
         if self._given_up is not None:
             await self._run.gate.wait_in_vain(self._given_up)
         if not self._end.done():

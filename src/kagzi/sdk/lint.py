@@ -14,7 +14,7 @@ from .signatures import unwrap
 
 
 class KagziWarning(UserWarning):
-    """Code that works, but not as its author may think."""
+    """A warning about workflow code that works, but not as its author may think."""
 
 
 class Finding(NamedTuple):

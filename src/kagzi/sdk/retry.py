@@ -18,19 +18,15 @@ _MAX_ATTEMPTS = 2**31 - 1  # what the wire can carry
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """When and how often to try again. Immutable: every method returns a new Retry.
+    """When and how often to try again. Immutable: every method returns a new Retry."""
 
-    `max_attempts` counts executions in total (1: no retry); None is without end. `jitter` is the part of each interval that
-    is left to chance: 0 is none, 1 is all of it.
-    """
-
-    max_attempts: int | None = 3
-    initial_interval: timedelta = timedelta(seconds=1)
-    max_interval: timedelta = timedelta(seconds=60)
-    backoff_coefficient: float = 2.0
-    jitter: float = 1.0
-    non_retryable_errors: tuple[str, ...] = ()
-    non_retryable_classes: tuple[type[BaseException], ...] = ()
+    max_attempts: int | None = 3  #: executions in total (1: no retry); None: no limit
+    initial_interval: timedelta = timedelta(seconds=1)  #: the wait after the first attempt
+    max_interval: timedelta = timedelta(seconds=60)  #: the longest wait
+    backoff_coefficient: float = 2.0  #: each wait is this many times as long as the one before
+    jitter: float = 1.0  #: the part of each wait that is random, 0 to 1
+    non_retryable_errors: tuple[str, ...] = ()  #: names of errors after which there is no other attempt
+    non_retryable_classes: tuple[type[BaseException], ...] = ()  #: their classes, as far as they were given
 
     def __post_init__(self) -> None:
         _check_attempts(self.max_attempts)
@@ -39,7 +35,7 @@ class Retry:
 
     @classmethod
     def attempts(cls, n: int) -> Self:
-        """At most `n` executions in total, with the default backoff."""
+        """At most `n` executions in total, with the default intervals."""
         return cls(max_attempts=n)
 
     @classmethod
@@ -53,7 +49,16 @@ class Retry:
         jitter: float = 1.0,
         non_retryable: Iterable[ErrorClass] = (),
     ) -> Self:
-        """Wait `initial`, then `backoff` times as long each time, up to `max`."""
+        """Wait a little, then longer each time.
+
+        Args:
+            attempts: Executions in total; 1 is no retry.
+            initial: The first interval.
+            max: The longest interval.
+            backoff: Each interval is this many times as long as the one before, at least 1.
+            jitter: The part of each interval that is random: 0 is none, 1 is all of it.
+            non_retryable: Errors after which there is no other attempt: classes (with their subclasses) or names.
+        """
         return cls(
             max_attempts=attempts,
             initial_interval=parse_duration(initial, what="initial"),
@@ -64,13 +69,13 @@ class Retry:
 
     @classmethod
     def fixed(cls, attempts: int, interval: Duration) -> Self:
-        """Wait `interval` every time, exactly."""
+        """At most `attempts` executions in total, with exactly this `interval` between them. Also called `linear`."""
         pause = parse_duration(interval, what="interval")
         return cls(
             max_attempts=attempts, initial_interval=pause, max_interval=pause, backoff_coefficient=1.0, jitter=0.0
         )
 
-    linear = fixed
+    linear = fixed  #: another name for `fixed`
 
     @classmethod
     def none(cls) -> Self:
@@ -79,24 +84,27 @@ class Retry:
 
     @classmethod
     def forever(cls) -> Self:
-        """Try until it works, with the default backoff."""
+        """Try until it works, with the default intervals."""
         return cls(max_attempts=None)
 
     def initial(self, d: Duration) -> Self:
+        """The same with `d` as the first interval."""
         return replace(self, initial_interval=parse_duration(d, what="initial"))
 
     def max(self, d: Duration) -> Self:
+        """The same with `d` as the longest interval."""
         return replace(self, max_interval=parse_duration(d, what="max"))
 
     def backoff(self, coefficient: float) -> Self:
+        """The same with intervals that grow by this `coefficient`, at least 1."""
         return replace(self, backoff_coefficient=coefficient)
 
     def jittered(self, fraction: float) -> Self:
-        """Leave this part of each interval to chance: 0 is none, 1 is all of it."""
+        """The same with this `fraction` of each interval left to chance: 0 is none, 1 is all of it."""
         return replace(self, jitter=fraction)
 
     def non_retryable(self, errors: Iterable[ErrorClass]) -> Self:
-        """Errors after which there is no other try: classes (with their subclasses) or names, plain or qualified."""
+        """The same, with `errors` after which there is no other attempt: classes (with their subclasses) or names."""
         if isinstance(errors, (str, type)):
             raise InvalidArgument(
                 f"non_retryable={errors!r} is one error. Write non_retryable=[...].", field="non_retryable"
@@ -124,11 +132,11 @@ class Retry:
             return self.max_interval
 
     def allows(self, attempt: int, error: BaseException) -> bool:
-        """Whether another try follows when attempt number `attempt` failed with `error`."""
+        """Whether another attempt follows when attempt number `attempt` failed with `error`."""
         return not self.is_final(error) and (self.max_attempts is None or attempt < self.max_attempts)
 
     def is_final(self, error: BaseException) -> bool:
-        """Whether the error itself forbids another try. Classes and names are compared, never messages."""
+        """Whether `error` itself forbids another attempt. Classes and names are compared, never messages."""
         if isinstance(error, (NonRetryable, *self.non_retryable_classes)):
             return True
         if not self.non_retryable_errors:
@@ -138,6 +146,7 @@ class Retry:
         return not own.isdisjoint(self.non_retryable_errors)
 
     def to_policy(self) -> RetryPolicy:
+        """The policy as it is sent to the server."""
         return RetryPolicy(
             maximum_attempts=UNLIMITED if self.max_attempts is None else self.max_attempts,
             initial_interval_ms=_milliseconds(self.initial_interval),

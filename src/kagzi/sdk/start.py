@@ -53,7 +53,10 @@ BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
 
 
 class Start(Generic[I, O]):
-    """A start to be refined and awaited: `await client.start(order).id("order-7").input(...)`. Every method returns a new one."""
+    """A start to refine and await: `run = await client.start(order).id("order-7").input(...)`.
+
+    Every method returns a new one. Awaiting the same one again returns the same run.
+    """
 
     def __init__(self, begin: BeginStart, options: StartOptions, draw_id: Callable[[], str]) -> None:
         self._begin = begin
@@ -84,42 +87,56 @@ class Start(Generic[I, O]):
         return type(self)(self._begin, msgspec.structs.replace(self._options, **changes), self._draw_id)
 
     def input(self, input: I) -> Self:
+        """What the workflow is given: `input`."""
         return self._with(input=input)
 
     def id(self, id: str) -> Self:
+        """The workflow_id: while a run with this `id` has not ended, that run is returned instead."""
         return self._with(id=id)
 
     def namespace(self, namespace: str) -> Self:
+        """Start it in this `namespace` instead of the client's."""
         return self._with(namespace=namespace)
 
     def delay(self, delay: Duration) -> Self:
+        """Begin after this `delay`. Give either this or `start_at`."""
         return self._with(delay=delay)
 
     def start_at(self, start_at: datetime) -> Self:
+        """Begin at this moment: `start_at`, with a time zone."""
         return self._with(start_at=start_at)
 
     def deadline(self, deadline: datetime) -> Self:
+        """The run fails with kind TIMEOUT at the moment `deadline`, wherever it is. Time in the queue counts."""
         return self._with(deadline=deadline)
 
     def labels(self, labels: Mapping[str, str]) -> Self:
+        """Add `labels`: up to 64 texts by name, to find runs by."""
         return self._with(labels={**(self._options.labels or {}), **labels})
 
     def label(self, key: str, value: str) -> Self:
+        """Add a label with this `key` and `value`."""
         return self.labels({key: value})
 
     def priority(self, priority: int) -> Self:
+        """The `priority`, -100 to 100; higher ones are taken first. Default: 0."""
         return self._with(priority=priority)
 
     def version(self, version: int | str) -> Self:
+        """The `version` of the workflow. Default: the default version."""
         return self._with(version=version)
 
     def retry(self, retry: Retry) -> Self:
+        """How the whole function is tried again when it raises; results of its steps are kept. Default: no `retry`."""
         return self._with(retry=retry)
 
     def on_conflict(self, on_conflict: OnConflict) -> Self:
+        """What happens if the id is taken by a run that has not ended: `on_conflict` is "existing" (the default), which
+        returns that run, "existing_or_completed", "fail" or "replace"."""
         return self._with(on_conflict=on_conflict)
 
     def concurrency_key(self, key: str) -> Self:
+        """Limits per key of the workflow count the runs with the same `key`."""
         return self._with(concurrency_key=key)
 
 

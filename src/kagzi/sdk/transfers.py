@@ -25,10 +25,10 @@ _SPOOL_BYTES = 8 * limits.MIB  # of a run that is kept to be sent again; beyond 
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """`created` is False if the very same run was there already."""
+    """A run that was imported."""
 
-    id: str
-    created: bool
+    id: str  #: its run id
+    created: bool  #: False if the very same run was there already
 
 
 class Transfers:

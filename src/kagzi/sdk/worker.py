@@ -54,9 +54,24 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Worker:
     """Executes workflows: `async with worker:`, `await worker.run()` or, as a program, `worker.serve()`.
 
-    `retries` (tries after the first) or `retry` is the default of steps; `threads` is how many sync steps run at once
-    (`max_concurrent`, if not given). `schedules`, declared with `kagzi.schedule`, are made so when it starts. The fluent methods return new workers.
-    Raises InvalidArgument for options that cannot work.
+    Args:
+        address: As in `Kagzi.connect`. Default: $KAGZI_ADDRESS, then localhost:50051.
+        workflows: The workflows it executes, or pairs (name, function).
+        namespace: Where it works. Default: $KAGZI_NAMESPACE, then "default".
+        max_concurrent: How many runs it holds at once, 1 to 10,000.
+        retries: Attempts after the first, as the default for steps. Give either this or `retry`.
+        retry: The default for steps whose workflow has none.
+        labels: Shown with the worker.
+        hostname: Shown with the worker. Default: that of the machine.
+        build_id: Which build of the code it runs: a run that was paused because the code did not fit is offered to
+            other builds. Default: $KAGZI_BUILD_ID.
+        shutdown_grace: How long it may take to finish its runs when it stops; the rest is handed back.
+        threads: How many sync steps run at once. Default: `max_concurrent`.
+        api_key: As in `Kagzi.connect`.
+        tls: As in `Kagzi.connect`.
+        schedules: Schedules, declared with `kagzi.schedule`, that it sets up when it starts.
+
+    The methods named like arguments return a new worker. Raises InvalidArgument for options that cannot work.
     """
 
     def __init__(
@@ -109,7 +124,7 @@ class Worker:
 
     @property
     def address(self) -> str | None:
-        """Where it was told to find its server; None: $KAGZI_ADDRESS, then localhost:50051. `at()` makes one for elsewhere."""
+        """The address it was given; None: $KAGZI_ADDRESS, then localhost:50051."""
         return self._options.address
 
     @property
@@ -125,30 +140,39 @@ class Worker:
         return changed
 
     def at(self, address: str) -> Self:
+        """The same worker for another `address`."""
         return self._with(address=address)
 
     def namespace(self, namespace: str) -> Self:
+        """The same worker in this `namespace`."""
         return self._with(namespace=namespace)
 
     def max_concurrent(self, n: int) -> Self:
+        """The same worker with room for `n` runs at once, 1 to 10,000."""
         return self._with(max_concurrent=_checked_number(n, "max_concurrent"))
 
     def threads(self, n: int) -> Self:
+        """The same worker with `n` threads for sync steps."""
         return self._with(threads=_checked_number(n, "threads"))
 
     def retries(self, n: int) -> Self:
+        """The same worker with `n` attempts after the first as the default for steps."""
         return self._with(retry=retry_of_extra_tries(n))
 
     def retry(self, retry: Retry) -> Self:
+        """The same worker with this `retry` as the default for steps."""
         return self._with(retry=_checked_retry(retry))
 
     def label(self, key: str, value: str) -> Self:
+        """The same worker with another label: `key` and `value`."""
         return self._with(labels=checked_labels({**self._options.labels, key: value}))
 
     def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
+        """The same worker for these `workflows`."""
         return self._with(workflows=tuple(workflows))
 
     def schedules(self, schedules: Iterable[DeclaredSchedule]) -> Self:
+        """The same worker, which sets up these `schedules` when it starts."""
         return self._with(schedules=checked_schedules(schedules))
 
     # --- at work -------------------------------------------------------------------------------------------------------

@@ -23,10 +23,17 @@ O_co = TypeVar("O_co", covariant=True)
 
 
 class Workflow(Generic[I_contra, O_co]):
-    """A durable function. Made by @workflow; call .fn to unit-test it as a plain coroutine.
+    """A durable function, made by `@workflow`. Call `.fn` to unit-test it as a plain coroutine.
 
-    `fn` takes a Context and at most one input. `retry` is the default of its steps; `timeout` is the time a run may take from
-    its creation on. Raises InvalidArgument for a function or options that cannot work.
+    Args:
+        fn: An `async def` that takes a Context and at most one input.
+        name: What the workflow is called. Default: the function's name, in kebab-case.
+        version: A number or a text.
+        retry: The default for its steps.
+        timeout: How long a run may take from its creation on.
+
+    `input_is_optional` is True if the input has a default. Raises InvalidArgument for a function or options that cannot
+    work.
     """
 
     def __init__(
@@ -38,13 +45,13 @@ class Workflow(Generic[I_contra, O_co]):
         retry: Retry | None = None,
         timeout: Duration | None = None,
     ) -> None:
-        self.fn = fn
+        self.fn = fn  #: the plain function
         self.name = check_name(default_name(fn, what="workflow") if name is None else name, what="workflow name")
-        self.version = _version_text(version, self.name)
-        self.retry = _checked_retry(retry)
+        self.version = _version_text(version, self.name)  #: as text
+        self.retry = _checked_retry(retry)  #: the default for its steps
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
         parameter = _input_parameter(fn, self.name)
-        self.has_input = parameter is not None
+        self.has_input = parameter is not None  #: whether the function takes an input
         self.input_is_optional = parameter is not None and parameter.default is not inspect.Parameter.empty
         self._input_name = parameter.name if parameter is not None else ""
         # What runs have found out about the function in this process; see runner.
@@ -61,18 +68,21 @@ class Workflow(Generic[I_contra, O_co]):
 
     @cached_property
     def output_type(self) -> Any:
+        """The annotation of the result; Any if there is none."""
         return type_hints(self.fn).get("return", Any)
 
     @cached_property
     def input_codec(self) -> Codec[Any]:
+        """How the input is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
         return codec_for(self.input_type) if self.has_input else NONE
 
     @cached_property
     def output_codec(self) -> Codec[Any]:
+        """How the result is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
         return codec_for(self.output_type)
 
     def check(self) -> None:
-        """Raises InvalidArgument if input or output cannot travel as JSON. Called when a worker takes the workflow up."""
+        """Raise InvalidArgument if input or result have no JSON form. Called when a worker registers the workflow."""
         for what, codec in (("input", "input_codec"), ("output", "output_codec")):
             try:
                 getattr(self, codec)
@@ -112,7 +122,12 @@ def workflow(
 ) -> Any:
     """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
 
-    The name defaults to that of the function, in kebab-case. `retry` is the default of its steps.
+    Args:
+        fn: The function, or the name of the workflow. Default: the function's name, in kebab-case.
+        version: A number or a text. New runs get the highest version that is registered and not deprecated, unless a
+            default is set.
+        retry: The default for its steps.
+        timeout: How long a run may take from its creation on; then it fails with kind TIMEOUT. Default: no limit.
     """
     name = fn if isinstance(fn, str) else None
 
