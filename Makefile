@@ -133,11 +133,13 @@ format: $(VENV)/.installed-dev ## Put the code in house style
 	$(BIN)/ruff check --fix $(PYTHON_DIRS)
 	$(BIN)/ruff format $(PYTHON_DIRS)
 
-gen: $(VENV)/.installed-dev ## Generate src/kagzi/v1 from proto/
+gen: $(VENV)/.installed-dev ## Generate src/kagzi/v1 from proto/, and docs/reference/python from docstrings
 	$(BIN)/python scripts/gen.py
+	$(BIN)/python scripts/api_reference.py
 
-gen-check: $(VENV)/.installed-dev ## Fail if src/kagzi/v1 is not what proto/ generates
+gen-check: $(VENV)/.installed-dev ## Fail if what is generated differs from what is committed
 	$(BIN)/python scripts/gen.py --check
+	$(BIN)/python scripts/api_reference.py --check
 
 lock: $(VENV)/.installed-dev ## Write constraints.txt from what is installed
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt
