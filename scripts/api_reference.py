@@ -52,7 +52,7 @@ PAGES = (
     Page(
         "steps.md",
         "Steps and retries",
-        "How-to: [write steps](../../how-to/write-steps.md), [deal with failures](../../how-to/retries.md).",
+        "How-to: [write steps](../../how-to/write-steps.md), [handle failures](../../how-to/retries.md).",
         ("step", "Step", "sdk.step.StepCall", "current_step", "StepInfo", "Retry", "Duration", "parse_duration"),
     ),
     Page(
@@ -64,7 +64,7 @@ PAGES = (
     Page(
         "schedules.md",
         "Schedules",
-        "How-to: [run things by the clock](../../how-to/schedules.md).",
+        "How-to: [run workflows on a schedule](../../how-to/schedules.md).",
         ("schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.schedules.Schedules", "Schedule", "ScheduleFire"),
     ),
     Page(
@@ -78,7 +78,7 @@ PAGES = (
         "operations.md",
         "Operations",
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
-        "[share a server](../../how-to/namespaces.md), [housekeeping](../../how-to/housekeeping.md).",
+        "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
         (
             "sdk.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo", "sdk.namespaces.Namespaces", "NamespaceInfo",
             "sdk.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
