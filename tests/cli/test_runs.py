@@ -58,7 +58,7 @@ def test_start_prints_the_run_id_and_get_shows_the_run(installation: Installatio
     run_id = start(installation, "echo", "hi", "--id", "shown", "--label", "team=a", "--label", "tier=b")
     installation.run("start", "echo", "hi", "--id", "shown", "--wait")
     view = get(installation, run_id)
-    assert RUN_KEYS | {"input", "output", "waits", "children"} == set(view)
+    assert RUN_KEYS | {"input", "output", "waits", "children", "scheduled_at"} == set(view)
     assert view["run_id"] == run_id
     assert view["workflow_id"] == "shown"
     assert view["labels"] == {"team": "a", "tier": "b"}
