@@ -18,7 +18,7 @@ PYTHON_DIRS := $(wildcard src tests examples bench scripts)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain standby outages clock sizes pages
+.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain standby outages downs clock sizes pages
 .PHONY: lint format gen gen-check lock bench clean
 
 help: ## Show this list
@@ -62,13 +62,16 @@ campaign: $(VENV)/.installed-dev ## The promises with real processes on every se
 
 CAMPAIGN := KAGZI_TEST_CAMPAIGNS=1 $(BIN)/python -m pytest --numprocesses 0 --capture no
 
-campaigns: rolling two-servers drain standby million pgbouncer partitioned outages clock sizes pages ## All of the following
+campaigns: rolling two-servers drain standby million pgbouncer partitioned outages downs clock sizes pages ## All of the following
 
 rolling: $(VENV)/.installed-dev ## Restart 2 servers and 4 workers in turn under 50 runs/s for 60 s
 	$(CAMPAIGN) tests/campaigns/test_rolling.py $(ARGS)
 
 outages: $(VENV)/.installed-dev ## A locked table, a read-only database, internal errors: 60 s each under load with two servers
 	$(CAMPAIGN) tests/campaigns/test_outages.py $(ARGS)
+
+downs: $(VENV)/.installed-dev ## What people see while the server, or its database, is down for 60 s; and that all goes on afterwards
+	$(CAMPAIGN) tests/campaigns/test_downs.py $(ARGS)
 
 two-servers: $(VENV)/.installed-dev ## Throughput and pickup with the load balanced over two servers
 	$(CAMPAIGN) tests/campaigns/test_two_servers.py $(ARGS)
@@ -133,11 +136,13 @@ format: $(VENV)/.installed-dev ## Put the code in house style
 	$(BIN)/ruff check --fix $(PYTHON_DIRS)
 	$(BIN)/ruff format $(PYTHON_DIRS)
 
-gen: $(VENV)/.installed-dev ## Generate src/kagzi/v1 from proto/
+gen: $(VENV)/.installed-dev ## Generate src/kagzi/v1 from proto/, and docs/reference/python from docstrings
 	$(BIN)/python scripts/gen.py
+	$(BIN)/python scripts/api_reference.py
 
-gen-check: $(VENV)/.installed-dev ## Fail if src/kagzi/v1 is not what proto/ generates
+gen-check: $(VENV)/.installed-dev ## Fail if what is generated differs from what is committed
 	$(BIN)/python scripts/gen.py --check
+	$(BIN)/python scripts/api_reference.py --check
 
 lock: $(VENV)/.installed-dev ## Write constraints.txt from what is installed
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt

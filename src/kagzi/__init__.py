@@ -12,13 +12,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core.commands import OnConflict
     from .core.duration import Duration, parse_duration
+    from .core.error_details import ErrorCode, ErrorDetail, ErrorKind
     from .core.errors import (
         AlreadyExists,
         ChildError,
         Diverged,
-        ErrorCode,
-        ErrorDetail,
-        ErrorKind,
         InternalError,
         InvalidArgument,
         KagziError,
@@ -45,9 +43,10 @@ if TYPE_CHECKING:
     from .sdk.current import StepInfo, current_step
     from .sdk.explanation import Explanation
     from .sdk.lint import KagziWarning
+    from .sdk.log_context import RunContextFilter
     from .sdk.namespaces import NamespaceInfo
     from .sdk.retry import Retry
-    from .sdk.run import Run
+    from .sdk.run import Run, RunQuery
     from .sdk.run_info import RunInfo
     from .sdk.schedule_options import DeclaredSchedule, schedule
     from .sdk.schedule_records import Schedule, ScheduleFire
@@ -97,8 +96,10 @@ __all__ = [
     "Retry",
     "RetryAfter",
     "Run",
+    "RunContextFilter",
     "RunError",
     "RunInfo",
+    "RunQuery",
     "RunStatus",
     "Schedule",
     "ScheduleBuilder",
@@ -136,13 +137,11 @@ __all__ = [
 _HOMES = {
     "core.commands": ("OnConflict",),
     "core.duration": ("Duration", "parse_duration"),
+    "core.error_details": ("ErrorCode", "ErrorDetail", "ErrorKind"),
     "core.errors": (
         "AlreadyExists",
         "ChildError",
         "Diverged",
-        "ErrorCode",
-        "ErrorDetail",
-        "ErrorKind",
         "InternalError",
         "InvalidArgument",
         "KagziError",
@@ -169,9 +168,10 @@ _HOMES = {
     "sdk.current": ("StepInfo", "current_step"),
     "sdk.explanation": ("Explanation",),
     "sdk.lint": ("KagziWarning",),
+    "sdk.log_context": ("RunContextFilter",),
     "sdk.namespaces": ("NamespaceInfo",),
     "sdk.retry": ("Retry",),
-    "sdk.run": ("Run",),
+    "sdk.run": ("Run", "RunQuery"),
     "sdk.run_info": ("RunInfo",),
     "sdk.schedule_options": ("DeclaredSchedule", "schedule"),
     "sdk.schedule_records": ("Schedule", "ScheduleFire"),

@@ -48,6 +48,10 @@ class EmbeddedServer:
         """Whether this process serves the address."""
         return self._host is not None
 
+    def note_worker(self, namespace: str, worker_id: str) -> None:
+        if self._host is not None and self._host.alive:
+            self._host.note_worker(namespace, worker_id)
+
     async def renew(self) -> None:
         """Find out anew who serves, and serve if nobody does. Raises Unavailable, PreconditionFailed, CannotStart."""
         _refuse_in_child(self._key)
@@ -123,6 +127,10 @@ class _Host:
     @property
     def alive(self) -> bool:
         return _hosts.get(self._key) is self and not self._loop.is_closed()
+
+    def note_worker(self, namespace: str, worker_id: str) -> None:
+        if self._lock is not None:
+            self._lock.note_worker((namespace, worker_id))
 
     async def _serve(self) -> None:
         """A task of its own: a user who gives up does not take the server from the others."""

@@ -49,7 +49,7 @@ def block_for_ever() -> str:
 async def fail_while_slow() -> str:
     note("begin")
     if is_slow():
-        raise ValueError("not here")
+        raise ConnectionError("not here")
     return "done"
 
 

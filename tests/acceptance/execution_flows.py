@@ -33,7 +33,7 @@ async def say(text: str, seconds: float = 0.0) -> str:
 async def pick(text: str, failing: bool) -> str:
     note("begin", text)
     if failing:
-        raise ValueError(text)
+        raise ConnectionError(text)
     return text
 
 
@@ -71,7 +71,8 @@ async def three_tries(ctx: Context, seconds: float) -> str:
         await ctx.step("thrice", retry=Retry.fixed(3, "20ms")).run(fails_slowly, seconds)
     except StepError as error:
         known = error.matches(ConnectionError), error.matches(OSError), error.matches(ValueError)
-        return f"{error.attempts} {known} {error.kind} {error.error.message}"
+        used_up = "exhausted" if error.exhausted else "final"
+        return f"{error.attempts} {known} {error.kind} {used_up} {error.error.message}"
     return "worked"
 
 
@@ -111,7 +112,7 @@ async def breaks(text: str) -> None:
     try:
         raise KeyError(text)
     except KeyError as cause:
-        raise NonRetryable(f"{text} is not known", metadata={"key": text}) from cause
+        raise NonRetryable(f"{text} is not known", details={"key": text}) from cause
 
 
 @workflow
@@ -308,7 +309,7 @@ async def parent(ctx: Context) -> list[Any]:
     try:
         await ctx.child(fails, "broken")
     except ChildError as error:
-        bad = f"{error.matches(ValueError)} {error.status} {error}"
+        bad = f"{error.matches(ConnectionError)} {error.status} {error}"
     else:
         bad = "nothing"
     await ctx.step("hold").run(hold)

@@ -63,7 +63,7 @@ async def first_of_two(ctx: Context) -> list[str]:
 
 async def always_fails(text: str) -> None:
     note("begin")
-    raise ValueError(text)
+    raise ConnectionError(text)
 
 
 @workflow

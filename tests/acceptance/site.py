@@ -29,7 +29,7 @@ elif os.environ.get("KAGZI_TEST_CAMPAIGN"):
 else:
     SETUPS = ("sqlite", "two-servers")
 # A loaded machine may keep a worker from its processor for seconds; what it holds must not be lost by that.
-TIMINGS = ("--lease", "5s", "--heartbeat", "1s", "--reconnect-grace", "1s")
+TIMINGS = ("--lease", "3s", "--heartbeat", "500ms", "--reconnect-grace", "1s")
 NOT_TOLD_S = Settings().look_interval_ms / 1_000  # how long what a server should have heard of may stay unseen
 FLOWS = "tests.acceptance.flows"
 EXECUTION_FLOWS = "tests.acceptance.execution_flows"

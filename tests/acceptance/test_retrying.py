@@ -39,7 +39,7 @@ async def test_three_attempts_never_fail_a_fourth_time(site: Site) -> None:
             worker.kill()
             worker = await site.author()
         results = await asyncio.gather(*(run.result(timeout="60s") for run in runs))
-    assert set(results) == {"3 (True, True, False) exhausted never works"}
+    assert set(results) == {"3 (True, True, False) transient exhausted never works"}
     for run in runs:
         entries = [entry for entry in site.ledger.entries() if entry.run_id == run.id]
         assert 3 < sum(entry.event == "begin" for entry in entries) <= 3 + 2, "no kill hit it, or one too many"

@@ -127,7 +127,7 @@ async def test_a_signal_of_another_type_pauses_the_run_until_it_is_replaced_or_d
         run = await client.start("in-order", 3, id="w")
         await until_status(run, RunStatus.SLEEPING)
         await client.signal("w", flows.item, 1)
-        assert "has it" in await signal_by_command(
+        assert "received it" in await signal_by_command(
             site, "w", "item"
         )  # no value at all: null, where an int is waited for
         await until_status(run, RunStatus.PAUSED)

@@ -19,7 +19,7 @@ from .trouble_flows import (
     waiting_in_threads,
 )
 
-LONG_S = 6.0  # longer than a lease
+LONG_S = 5.0  # longer than a lease
 PATIENCE_S = LOADED_MACHINE_S
 SERVES = re.compile(r"\bserves\b")
 

@@ -21,7 +21,7 @@ from kagzi.core.commands import (
     Park,
     StartRun,
 )
-from kagzi.core.errors import ErrorDetail, encode_detail
+from kagzi.core.error_details import ErrorDetail, encode_detail
 from kagzi.core.outcomes import Outcome, Refused
 from kagzi.core.records import Held, Payload, RunKey
 from kagzi.store.protocol import LeaseTerms, Store, Want

@@ -1,12 +1,15 @@
-"""A server and a worker as real processes, shared by the tests of a module; every run has a name of its own."""
+"""A server and a worker as real processes, shared by the tests of a module; every run has a name of its own. Commands that only
+ask run in the test's own process."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.support.kagzi_process import kagzi, running
+from tests.support.kagzi_inline import kagzi_inline
+from tests.support.kagzi_process import running
 
 FLOWS = """
 import asyncio
@@ -79,6 +82,11 @@ async def family(ctx: Context, names: list[str]) -> list[object]:
     return await ctx.parallel(ctx.child(echo, name) for name in names)
 
 
+@workflow
+async def guards(ctx: Context) -> int:
+    return await ctx.child(w)
+
+
 def read(path: str) -> str:
     return Path(path).read_text()
 
@@ -95,8 +103,8 @@ class Installation(NamedTuple):
     address: str
     directory: Path
 
-    def run(self, *arguments: str, **options: object):  # type: ignore[no-untyped-def]  passes on what kagzi() takes
-        return kagzi(*arguments, "--address", self.address, **options)  # type: ignore[arg-type]  as above
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return kagzi_inline(*arguments, stdin=stdin, env={"KAGZI_ADDRESS": self.address})
 
 
 @pytest.fixture(scope="module")

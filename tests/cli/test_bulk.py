@@ -1,4 +1,4 @@
-"""cancel, retry, terminate and delete by filter; export and import: by people and by scripts."""
+"""cancel, retry, resume, terminate and delete by filter; export and import: by people and by scripts."""
 
 import json
 from pathlib import Path
@@ -40,40 +40,62 @@ def test_the_count_comes_first_and_yes_does_it(installation: Installation) -> No
     assert "finished" in stopped.stdout
 
 
+def test_where_nothing_matches_there_is_nothing_to_confirm(installation: Installation) -> None:
+    done = installation.run("delete", "--label", "batch=no-such-batch")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no runs match; there is nothing to delete\n")
+    view = json.loads(installation.run("delete", "--label", "batch=no-such-batch", "--json").stdout)
+    assert (view["operation_id"], view["matched"], view["done"]) == (None, 0, 0)
+
+
 def test_terminate_and_delete(installation: Installation) -> None:
     ids = starts(installation, 2, "gone")
     refused = installation.run("delete", "--label", "batch=gone", "--yes")
     assert refused.returncode == 1
-    assert "0 deleted, 2 could not be" in refused.stderr
+    assert "0 runs deleted, 2 could not be" in refused.stderr
     assert "only runs that have ended" in refused.stderr
     ended = installation.run("terminate", "--label", "batch=gone", "--yes")
-    assert "2 terminated" in ended.stderr
+    assert "2 runs terminated" in ended.stderr
     assert installation.run("delete", ids[0]).returncode == 2
     one = installation.run("delete", ids[0], "--yes")
-    assert "1 deleted" in one.stderr
+    assert "1 run deleted" in one.stderr
     assert installation.run("get", ids[0]).returncode == 3
     rest = installation.run("delete", "--filter", "label.batch=gone", "--filter", "status=cancelled", "--yes")
-    assert "1 deleted" in rest.stderr
+    assert "1 run deleted" in rest.stderr
     assert installation.run("get", ids[1]).returncode == 3
 
 
 def test_retry_by_filter(installation: Installation) -> None:
     assert installation.run("start", "fails", "--label", "batch=again", "--wait").returncode == 1
     done = installation.run("retry", "--label", "batch=again", "--yes")
-    assert "1 reopened" in done.stderr
+    assert "1 run reopened" in done.stderr
+
+
+def test_resume_by_filter(installation: Installation) -> None:
+    ids = starts(installation, 2, "rest")
+    for run_id in ids:
+        assert installation.run("pause", run_id).returncode == 0
+    asked = installation.run("resume", "--workflow", "sleeps", "--label", "batch=rest", "--no-problem")
+    assert asked.returncode == 2
+    assert "2 runs match; nothing was done" in asked.stderr
+    done = installation.run("resume", "--label", "batch=rest", "--since", "1h", "--yes")
+    assert (done.returncode, "2 runs resumed" in done.stderr) == (0, True), done.stderr
+    assert all(get(installation, run_id)["status"] != "paused" for run_id in ids)
+    assert installation.run("terminate", "--label", "batch=rest", "--yes").returncode == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("cancel",), "say which ones"),
+        (("cancel",), "choose runs with options"),
         (("cancel", "some-run", "--status", "failed"), "not both"),
-        (("retry", "--status", "failed", "--from-step", "x"), "about one RUN"),
-        (("delete", "--filter", "colour=red"), "is none of"),
-        (("delete", "--filter", "status=tired"), "is none of"),
+        (("resume",), "choose runs with options"),
+        (("resume", "some-run", "--problem"), "not both"),
+        (("retry", "--status", "failed", "--from-step", "x"), "--from-step needs a RUN"),
+        (("delete", "--filter", "colour=red"), "is not one of"),
+        (("delete", "--filter", "status=tired"), "is not one of"),
         (("export",), "--all"),
         (("export", "some-run", "--all"), "--all"),
-        (("export", "some-run", "--status", "failed"), "go with --all"),
+        (("export", "some-run", "--status", "failed"), "need --all"),
     ],
 )
 def test_what_makes_no_sense_is_refused(installation: Installation, arguments: tuple[str, ...], words: str) -> None:
@@ -99,7 +121,7 @@ def test_export_and_import(installation: Installation, tmp_path: Path) -> None:
     assert len(imported.stdout.split()) == 2
     again = kagzi("import", str(file), "--address", target, "--json")
     assert [view["created"] for view in json.loads(again.stdout)] == [False, False]
-    assert "2 were there already" in again.stderr
+    assert "2 existed already" in again.stderr
     view = json.loads(kagzi("get", "moved", "--address", target, "--json").stdout)
     assert view["output"] == {"a": 1.0}
     file.write_text(file.read_text().replace('"seq":2', '"seq":"two"'))

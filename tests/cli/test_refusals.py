@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.kagzi_inline import kagzi_inline
 from tests.support.kagzi_process import kagzi, running
 
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
@@ -42,15 +43,17 @@ def free_port() -> int:
         (["dev", "--http", "x"], "--http", "HOST:PORT"),
         (["dev", "no_such_file.py"], "no_such_file.py", "Give a Python file"),
         (["worker", "no_such_file.py"], "no_such_file.py", "Give a Python file"),
-        (["db", "status"], "--db", "Missing option"),
+        (["db", "status"], "--db", "missing option"),
         (["db", "status", "--db", ":memory:"], "--db", "nothing to migrate"),
         (["bench", "--duration", "5"], "--duration", 'Write "5s"'),
     ],
 )
 def test_a_bad_value_names_its_option_and_the_remedy(
-    arguments: list[str], option: str, remedy: str, tmp_path: Path
+    arguments: list[str], option: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = kagzi(*arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = kagzi_inline(*arguments)
+    assert done.stderr.startswith("error: ")
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert option in done.stderr
     assert remedy in " ".join(done.stderr.split())
@@ -63,7 +66,8 @@ def test_a_wrong_address_is_exit_code_4_and_names_it(arguments: list[str]) -> No
     address = f"127.0.0.1:{free_port()}"
     done = kagzi(*arguments, "--address", address)
     assert (done.returncode, done.stdout) == (4, "")
-    assert address in done.stderr
+    assert f"waiting: cannot reach the server at {address}: connection refused; trying again until" in done.stderr
+    assert f"error: Cannot reach the server at {address}: connection refused. Tried for" in done.stderr
     assert "kagzi dev" in done.stderr
     assert "Traceback" not in done.stderr
 

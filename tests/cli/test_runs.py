@@ -1,13 +1,16 @@
 """start, list, get, cancel: what goes to stdout, what to stderr, and the exit codes that scripts rely on."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Installation
+from tests.support.kagzi_process import running
 
+RUN_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 RUN_KEYS = {
     "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority", "labels",
     "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested", "pause_requested", "error",
@@ -37,11 +40,12 @@ def get(installation: Installation, name: str, *arguments: str) -> Any:
         (["söß"], "söß"),
     ],
 )
-def test_start_and_wait_prints_the_result_and_nothing_else(
+def test_start_and_wait_prints_the_result_on_stdout_and_the_id_on_stderr(
     installation: Installation, arguments: list[str], printed: str
 ) -> None:
     done = installation.run("start", "echo", *arguments, "--wait")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{printed}\n", "")
+    assert (done.returncode, done.stdout) == (0, f"{printed}\n")
+    assert re.fullmatch(rf"run {RUN_ID} started\n", done.stderr)
 
 
 def test_input_from_a_file_and_from_stdin(installation: Installation, tmp_path: Path) -> None:
@@ -58,7 +62,7 @@ def test_start_prints_the_run_id_and_get_shows_the_run(installation: Installatio
     run_id = start(installation, "echo", "hi", "--id", "shown", "--label", "team=a", "--label", "tier=b")
     installation.run("start", "echo", "hi", "--id", "shown", "--wait")
     view = get(installation, run_id)
-    assert RUN_KEYS | {"input", "output", "waits", "children"} == set(view)
+    assert RUN_KEYS | {"input", "output", "waits", "children", "scheduled_at"} == set(view)
     assert view["run_id"] == run_id
     assert view["workflow_id"] == "shown"
     assert view["labels"] == {"team": "a", "tier": "b"}
@@ -140,7 +144,7 @@ def test_the_same_id_is_the_same_run_or_refused(installation: Installation) -> N
     first = start(installation, "sleeps", "1h", "--id", "taken")
     again = installation.run("start", "sleeps", "1h", "--id", "taken")
     assert again.stdout.strip() == first
-    assert "was there already" in again.stderr
+    assert "exists already" in again.stderr
     refused = installation.run("start", "sleeps", "1h", "--id", "taken", "--on-conflict", "fail")
     assert (refused.returncode, refused.stdout) == (5, "")
     replaced = start(installation, "sleeps", "1h", "--id", "taken", "--on-conflict", "replace")
@@ -164,12 +168,47 @@ def test_list_filters_and_counts(installation: Installation) -> None:
     assert ids[-1] in table[1]  # never cut off
 
 
+def test_an_interrupted_wait_says_which_run_goes_on(installation: Installation) -> None:
+    arguments = ("start", "sleeps", "1h", "--id", "left-alone", "--wait", "--address", installation.address)
+    with running(*arguments) as command:
+        run_id = command.says(rf"run ({RUN_ID}) started")[1]
+        assert command.interrupt() == 130
+    where = f" --address {installation.address}"  # it was typed, and is needed again
+    assert command.out == []
+    assert [line for line in command.err if line] == [
+        f"run {run_id} started",
+        f"interrupted; run {run_id} goes on",
+        f"hint: kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end",
+    ]
+    assert get(installation, run_id)["workflow_id"] == "left-alone"
+
+
+def test_broken_json_is_refused_and_text_is_taken_as_text(installation: Installation) -> None:
+    done = installation.run("start", "echo", "{user: ada}", "--wait")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "at column 2" in done.stderr
+    assert "--text" in done.stderr
+    assert installation.run("start", "echo", "{user: ada}", "--text", "--wait").stdout == "{user: ada}\n"
+    assert installation.run("start", "echo", "42", "--text", "--wait", "--json").stdout.count('"output": "42"') == 1
+
+
 def test_an_unknown_workflow_type_waits_and_says_why(installation: Installation) -> None:
     done = installation.run("start", "hullo", "world", "--wait", "--timeout", "4s")
     assert done.returncode == 124
-    assert "no worker serves 'hullo' in namespace 'default'" in done.stderr
+    assert "No worker serves 'hullo'." in done.stderr
     assert "echo" in done.stderr  # what is served
     assert "kagzi worker" in done.stderr
+
+
+def test_names_that_nobody_serves_are_said_wherever_they_are_typed(installation: Installation) -> None:
+    for command, consequence in (
+        (("start", "retris"), "The run waits until one does."),
+        (("schedule", "create", "typo", "retris", "--cron", "0 6 * * *"), "Its runs will wait until one does."),
+        (("workflows", "limit", "retris", "--max-running", "5"), "What was set holds from when one does."),
+    ):
+        done = installation.run(*command)
+        assert done.returncode == 0
+        assert f"warning: No worker serves 'retris'. Did you mean 'retries'? {consequence}" in done.stderr
 
 
 def test_namespaces_are_apart(installation: Installation) -> None:

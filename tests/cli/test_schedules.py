@@ -67,11 +67,19 @@ def test_a_preview_shows_the_clock_on_the_wall_and_utc(installation: Installatio
     assert views[1] == {"local": "Mon 2026-03-30 02:30:00", "zone": "CEST", "utc": "2026-03-30T00:30:00Z"}
     as_json(installation, "create", "often", "echo", "--every", "5m", "--paused")
     assert len(as_json(installation, "preview", "often")) == 10
+    zoned = installation.run("schedule", "update", "often", "--timezone", "Europe/Berlin")
+    assert zoned.returncode == 5
+    assert "--timezone is given with an interval" in zoned.stderr
+    assert "use --cron" in zoned.stderr
 
 
 def test_what_cannot_be_is_refused_with_the_remedy(installation: Installation) -> None:
     for arguments, code, says in (
-        (("create", "x", "echo"), 5, "exactly one"),
+        (("create", "x", "echo"), 2, "exactly one of --cron and --every"),
+        (("create", "x", "echo", "--cron", "* * * * *", "--every", "5m"), 2, "--cron and --every cannot be combined"),
+        (("create", "x", "echo", "--every", "5m", "--timezone", "Europe/Berlin"), 2, "--timezone needs --cron"),
+        (("create", "x", "echo", "--every", "100ms"), 5, "--every 100ms is below the minimum, 1s"),
+        (("create", "x", "echo", "--every", "5m", "--catchup", "999999999"), 5, "--catchup 999999999 must be"),
         (("create", "x", "echo", "--cron", "0 0 30 2 *"), 5, "day-of-month"),
         (("create", "x", "echo", "--cron", "* * * * *", "--timezone", "Mars/Base"), 5, "time zone"),
         (("create", "x", "echo", "--every", "5"), 2, "unit"),

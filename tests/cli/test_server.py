@@ -33,8 +33,8 @@ def test_an_empty_database_is_migrated_on_demand(database: str) -> None:
     assert json.loads(done.stdout)["applied"] == status["pending"]
 
     after = kagzi("db", "status", "--db", database)
-    assert (after.returncode, after.stdout) == (0, "")
-    assert "up to date" in after.stderr
+    assert (after.returncode, after.stderr) == (0, "")
+    assert "up to date" in after.stdout
     assert "nothing to do" in kagzi("db", "migrate", env={"KAGZI_DB": database}).stderr
 
 

@@ -1,6 +1,7 @@
 """`kagzi tail`: what happens, as it happens."""
 
 import json
+import re
 import signal
 from typing import Any
 
@@ -31,7 +32,8 @@ def test_a_run_that_has_ended_is_told_whole(installation: Installation) -> None:
     assert events[-1]["output"] == "at last"
     rest = lines(installation.run("tail", "tailed", "--after", str(events[3]["seq"]), "--jsonl").stdout)
     assert rest == events[4:]
-    people = installation.run("tail", "tailed").stdout.splitlines()
+    day, *people = installation.run("tail", "tailed").stdout.splitlines()
+    assert re.fullmatch(r"--- \d{4}-\d\d-\d\d UTC[+-]\d\d:\d\d", day)
     assert len(people) == 6
     assert "step retrying" in people[2]
     assert "the line is bad" in people[2]

@@ -1,6 +1,8 @@
 """signal, pause, resume, terminate, retry, fork, explain, count: by people and by scripts."""
 
 import json
+import re
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,16 +15,18 @@ from tests.cli.test_runs import get, start
 from tests.support.patience import LOADED_MACHINE_S
 
 PATIENCE_S = LOADED_MACHINE_S
+LOOK_S = 0.05
 
 
 def until(installation: Installation, name: str, wanted: Callable[[Any], bool]) -> Any:
-    """The run, once it is as wanted. Each look is a process of its own, so nothing spins."""
+    """The run, once it is as wanted."""
     end = time.monotonic() + PATIENCE_S
     while True:
         view = get(installation, name)
         if wanted(view):
             return view
         assert time.monotonic() < end, view
+        time.sleep(LOOK_S)
 
 
 def has_status(status: str) -> Callable[[Any], bool]:
@@ -141,7 +145,6 @@ def test_fork_goes_on_from_the_middle_with_another_result(installation: Installa
     view = until(installation, "other", has_status("completed"))
     assert view["run_id"] == forked.stdout.strip()
     assert (view["output"], view["forked_from"]) == ("it shouts hello", source)
-    assert installation.run("fork", source).returncode == 2  # from where?
     nowhere = installation.run("fork", source, "--from-step", "no-such")
     assert nowhere.returncode in (3, 5)
     assert "has no step 'no-such'" in nowhere.stderr
@@ -176,7 +179,62 @@ def test_explain_says_that_nobody_serves_a_workflow(installation: Installation) 
     assert "unheard-of" in view["sentence"]
     people = installation.run("explain", run_id)
     assert people.stdout == f"{view['sentence']}\n"
-    assert "try:" in people.stderr
+    assert people.stderr == f"hint: {view['remedy']}\n"
+
+
+# A command in a remedy ends with the sentence, or where the next one begins.
+COMMAND = re.compile(r"\bkagzi ((?:[^ ;,.]|\.(?=\S))+(?: (?!gives|or\b|and\b|drops)(?:[^ ;,.]|\.(?=\S))+)*)")
+PLACEHOLDERS = {"VALUE": "5", "N": "10"}
+
+
+def commands_of(installation: Installation, name: str, reason: str) -> list[list[str]]:
+    """What `kagzi explain` says can be typed."""
+    view = json.loads(installation.run("explain", name, "--json").stdout)
+    assert view["reason"] == reason, view
+    found = [shlex.split(command) for command in COMMAND.findall(view["remedy"])]
+    assert found, view
+    return [[PLACEHOLDERS.get(word, word) for word in words] for words in found]
+
+
+def test_every_command_that_explain_prints_works(installation: Installation) -> None:
+    """Of each reason for which it prints any, as far as a client can bring it about."""
+    run = installation.run
+    start(installation, "echo", "1", "--id", "x-version", "--version", "7")
+    start(installation, "w", "--id", "x-signal")
+    until(installation, "x-signal", has_status("sleeping"))
+    start(installation, "w", "--id", "x-misfit")
+    until(installation, "x-misfit", has_status("sleeping"))
+    run("signal", "x-misfit", "go", "none")
+    until(installation, "x-misfit", has_status("paused"))
+    start(installation, "sleeps", "1h", "--id", "x-paused", "--delay", "1h")
+    run("pause", "x-paused")
+    run("start", "fails", "--id", "x-failed", "--wait")
+    start(installation, "guards", "--id", "x-child")
+    until(installation, "x-child", has_status("sleeping"))
+    run("workflows", "limit", "nothing", "--rate", "0.01")
+    run("start", "nothing", "--wait")
+    start(installation, "nothing", "--id", "x-rate")
+    run("workflows", "pause", "retries")
+    start(installation, "retries", "--id", "x-type")
+    expected = {
+        "x-version": "no_worker_for_version",
+        "x-signal": "waiting_for_signal",
+        "x-misfit": "signal_does_not_fit",
+        "x-paused": "paused",
+        "x-failed": "failed",
+        "x-child": "waiting_for_child",
+        "x-rate": "rate_limit",
+        "x-type": "type_paused",
+    }
+    verbs: set[str] = set()
+    for name, reason in expected.items():
+        for words in commands_of(installation, name, reason):
+            done = run(*words)
+            # A value that was replaced cannot be dropped any more: of two remedies the first is enough.
+            assert done.returncode == 0 or "--drop" in words, (name, words, done.stderr)
+            verbs.add(words[0])
+    assert {"fork", "versions", "signal", "resume", "retry", "explain", "workflows"} <= verbs
+    run("workflows", "limit", "nothing", "--rate", "none")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_worker_object_is_used_as_it_is_but_for_what_is_said(address: str, tmp
     ("target", "message"),
     [
         ("flows.py:missing", "has no 'missing'"),
-        ("flows.py:not a name", "is no name"),
+        ("flows.py:not a name", "is not a name"),
         ("no such.module", "neither a file nor a module"),
     ],
 )

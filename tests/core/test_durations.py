@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core.duration import format_duration, parse_duration
-from kagzi.core.errors import ErrorCode, InvalidArgument
+from kagzi.core.error_details import ErrorCode
+from kagzi.core.errors import InvalidArgument
 
 CENTURY = timedelta(days=36_600)
 UNITS = {

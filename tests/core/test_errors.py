@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core import errors
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind, decode_detail, encode_detail
 from kagzi.core.errors import (
     AlreadyExists,
     ChildError,
-    ErrorCode,
-    ErrorDetail,
-    ErrorKind,
+    Diverged,
+    InternalError,
     InvalidArgument,
     KagziError,
     NonRetryable,
@@ -22,8 +22,7 @@ from kagzi.core.errors import (
     RetryAfter,
     RunError,
     StepError,
-    decode_detail,
-    encode_detail,
+    Unavailable,
     not_found,
     qualified_name,
 )
@@ -120,15 +119,39 @@ def test_a_failure_has_kind_code_and_metadata_of_what_was_recorded() -> None:
     assert (failure.kind, failure.code, failure.metadata) == (ErrorKind.EXHAUSTED, ErrorCode.TIMEOUT, {"limit": "3"})
 
 
-def test_every_name_an_error_answers_to() -> None:
-    assert ErrorDetail(type="shop.PaymentError", bases=("shop.ShopError", "Exception")).names() == {
-        "shop.PaymentError",
-        "PaymentError",
-        "shop.ShopError",
-        "ShopError",
-        "Exception",
-    }
-    assert ErrorDetail(message="nameless").names() == frozenset()
+def test_a_record_that_says_exhausted_in_its_kind_is_read_as_one() -> None:
+    old = decode_detail(b'{"kind": "exhausted", "type": "shop.PaymentError"}')
+    assert (old.kind, old.exhausted) == (ErrorKind.EXHAUSTED, True)
+    new = ErrorDetail(kind=ErrorKind.TIMEOUT, exhausted=True)
+    assert decode_detail(encode_detail(new)) == new
+    assert StepError.of("charge", new, attempts=3).exhausted
+
+
+def test_every_error_says_whether_to_try_again_and_what_it_is_about() -> None:
+    told = [
+        KagziError("x"),
+        NonRetryable("x"),
+        RetryAfter("x", "1s"),
+        StepError.of("charge", ErrorDetail(), attempts=1),
+        RunError.of("run-1", "failed", ErrorDetail(non_retryable=True)),
+        RunError.of("run-1", "failed", ErrorDetail(subject="step", subject_id="charge")),
+        Diverged("x", subject="step", subject_id="charge"),
+        InvalidArgument("x", field="id"),
+        Unavailable("x"),
+        InternalError("x"),
+    ]
+    assert [(each.non_retryable, each.subject, each.subject_id) for each in told] == [
+        (True, "", ""),
+        (True, "", ""),
+        (False, "", ""),
+        (False, "step", "charge"),
+        (True, "run", "run-1"),
+        (False, "step", "charge"),
+        (True, "step", "charge"),
+        (True, "field", "id"),
+        (False, "", ""),
+        (True, "", ""),
+    ]
 
 
 def test_builtins_are_named_as_people_write_them() -> None:

@@ -1,12 +1,14 @@
 """Whether and when to try again: decided from the recorded policy, never past its cap, never by an error's message."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core import limits
-from kagzi.core.errors import ErrorDetail, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.retry import (
     NO_RETRY,
     SERVER_DEFAULT,
@@ -121,13 +123,66 @@ def test_no_retry_means_one_execution_and_keeps_the_kind_of_the_error() -> None:
 
 def test_out_of_retries_is_told_as_exhausted() -> None:
     decision = decide(RetryPolicy(maximum_attempts=3), 3)
-    assert decision == Exhausted(msgspec.structs.replace(BOOM, kind=ErrorKind.EXHAUSTED))
+    assert decision == Exhausted(msgspec.structs.replace(BOOM, exhausted=True))
+
+
+@pytest.mark.parametrize("kind", sorted(set(ErrorKind) - {ErrorKind.PERMANENT}))
+def test_the_kind_of_the_last_error_outlives_the_last_attempt(kind: ErrorKind) -> None:
+    error = msgspec.structs.replace(BOOM, kind=kind)
+    assert decide(RetryPolicy(maximum_attempts=3), 3, error) == Exhausted(
+        msgspec.structs.replace(error, exhausted=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["shop.PaymentError", "PaymentError", "shop.ShopError", "ShopError", "Exception"])
 def test_an_error_listed_by_its_class_or_a_base_is_final(name: str) -> None:
     policy = RetryPolicy(maximum_attempts=10, non_retryable_errors=("OtherError", name))
-    assert decide(policy) == Exhausted(BOOM)
+    assert decide(policy) == Exhausted(msgspec.structs.replace(BOOM, non_retryable=True))
+
+
+WRONG = msgspec.structs.replace(BOOM, kind=ErrorKind.PERMANENT, bases=("shop.ShopError", "ValueError"))
+
+
+@given(policies)
+def test_permanent_errors_are_not_retried_by_default(policy: RetryPolicy) -> None:
+    assert decide(policy, 1, WRONG) == Exhausted(msgspec.structs.replace(WRONG, non_retryable=True))
+
+
+@pytest.mark.parametrize("name", ["shop.PaymentError", "PaymentError", "ShopError", "ValueError", "Exception"])
+def test_permanent_errors_are_retried_where_the_policy_says_so(name: str) -> None:
+    policy = RetryPolicy(retry_on_errors=("OtherError", name))
+    assert isinstance(decide(policy, 1, WRONG), RetryAt)
+    assert decide(policy, 3, WRONG) == Exhausted(msgspec.structs.replace(WRONG, exhausted=True))
+    assert isinstance(decide(policy, 1, msgspec.structs.replace(WRONG, non_retryable=True)), Exhausted)
+
+
+@pytest.mark.parametrize(
+    ("retried", "final", "is_retried"),
+    [
+        ("PaymentError", "ValueError", True),
+        ("ValueError", "PaymentError", False),
+        ("ShopError", "Exception", True),
+        ("Exception", "shop.ShopError", False),
+        ("NotFound", "PaymentError", True),
+        ("PaymentError", "404", False),
+    ],
+)
+def test_of_two_names_the_nearer_one_decides(retried: str, final: str, is_retried: bool) -> None:
+    error = msgspec.structs.replace(WRONG, code=ErrorCode.NOT_FOUND, metadata={"code": "404"})
+    policy = RetryPolicy(retry_on_errors=(retried,), non_retryable_errors=(final,))
+    assert isinstance(decide(policy, 1, error), RetryAt) is is_retried
+
+
+@pytest.mark.parametrize(
+    "code", ["InvalidArgument", "INVALID_ARGUMENT", "invalid_argument", "ERROR_CODE_INVALID_ARGUMENT"]
+)
+@pytest.mark.parametrize("told", [{"code": ErrorCode.INVALID_ARGUMENT}, {"metadata": {"code": "INVALID_ARGUMENT"}}])
+def test_codes_are_matched_in_every_spelling(code: str, told: dict[str, Any]) -> None:
+    error = ErrorDetail(message="no class, only a code", **told)
+    assert isinstance(decide(RetryPolicy(), 1, error), RetryAt)
+    assert isinstance(decide(RetryPolicy(non_retryable_errors=(code,)), 1, error), Exhausted)
+    wrong = msgspec.structs.replace(error, kind=ErrorKind.PERMANENT)
+    assert isinstance(decide(RetryPolicy(retry_on_errors=(code,)), 1, wrong), RetryAt)
 
 
 @pytest.mark.parametrize(
@@ -157,4 +212,4 @@ def test_a_retry_that_would_miss_the_deadline_is_exhaustion() -> None:
     policy = RetryPolicy(jitter=0.0)
     assert isinstance(decide(policy, deadline_at=NOW + 1_000 * US_PER_MS + 1), RetryAt)
     missed = decide(policy, deadline_at=NOW + 1_000 * US_PER_MS)
-    assert missed == Exhausted(msgspec.structs.replace(BOOM, kind=ErrorKind.EXHAUSTED))
+    assert missed == Exhausted(msgspec.structs.replace(BOOM, exhausted=True))

@@ -2,6 +2,7 @@
 
 import re
 
+from kagzi.core import limits
 from tests.docs.snippets import ROOT
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
@@ -18,3 +19,8 @@ def test_every_path_it_names_exists() -> None:
     ]
     assert len(paths) > 20
     assert sorted({path for path in paths if not (ROOT / path).exists()}) == []
+
+
+def test_its_figures_are_those_of_the_code() -> None:
+    batches = re.findall(r"at most (\d+)\s+operations or (\d+) MiB", TEXT)
+    assert batches == [(str(limits.BATCH_OPERATIONS), str(limits.BATCH_BYTES // limits.MIB))]

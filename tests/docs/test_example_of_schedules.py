@@ -16,7 +16,16 @@ NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
 @pytest.mark.parametrize("setup", ["embedded", "sqlite", "postgresql"])
-async def test_the_schedule_of_the_example(setup: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+async def test_the_schedule_of_the_example(
+    setup: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days: list[str] = []
+
+    async def build_report(team: str, day: str) -> int:
+        days.append(day)
+        return 42
+
+    monkeypatch.setattr(e08_schedule, "build_report", build_report)
     url = request.getfixturevalue("postgres_url") if setup == "postgresql" else f"sqlite:///{tmp_path / 'kagzi.db'}"
     with ExitStack() as stack:
         address = url
@@ -28,6 +37,7 @@ async def test_the_schedule_of_the_example(setup: str, tmp_path: Path, request: 
             Kagzi.connect(address) as client,
         ):
             await set_up_on_every_deploy(client)
+            await backfills_reports_of_the_days_that_they_are_about(client, days)
             await fires_pauses_triggers_backfills(client)
 
 
@@ -42,6 +52,22 @@ async def set_up_on_every_deploy(client: Kagzi) -> None:
     first, second = await client.schedules.preview("daily-report", count=2)
     assert first == made.next_at
     assert second - first in (timedelta(hours=23), timedelta(hours=24), timedelta(hours=25))
+
+
+async def backfills_reports_of_the_days_that_they_are_about(client: Kagzi, days: list[str]) -> None:
+    begin, end = datetime(2026, 3, 27, tzinfo=UTC), datetime(2026, 3, 30, tzinfo=UTC)
+    filled = await client.schedules.backfill("daily-report", begin, end)
+    for fire in filled:
+        assert fire.run_id is not None
+        run = client.get(fire.run_id, e08_schedule.generate_report)
+        assert await run.result(timeout="30s") == 42
+        assert (await run.info()).scheduled_at == fire.nominal_at
+    assert sorted(days) == ["2026-03-27", "2026-03-28", "2026-03-29"]
+    before = datetime.now(e08_schedule.BERLIN).date().isoformat()
+    by_hand = await client.start(e08_schedule.generate_report, e08_schedule.ReportConfig(team="growth"))
+    await by_hand.result(timeout="30s")
+    assert (await by_hand.info()).scheduled_at is None
+    assert before <= days.pop() <= datetime.now(e08_schedule.BERLIN).date().isoformat()
 
 
 async def fires_pauses_triggers_backfills(client: Kagzi) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kagzi.core.commands import CancelRun, ContinueAsNew, DecideRace, Park, StartChild, StartRun
-from kagzi.core.errors import ErrorDetail, ErrorKind
+from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.outcomes import ChildStarted, NotParked, Parked, Recorded, RunClosed
 from kagzi.core.records import ClaimedRun, Payload, RunEnd, RunFilter, RunKey
 from kagzi.core.states import RunStatus

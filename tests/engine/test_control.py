@@ -7,15 +7,8 @@ import pytest
 
 from kagzi.core import outcomes
 from kagzi.core.commands import BeginStep, CompleteStep, FailRun, PauseDiverged, ReleaseRun, SetStatus
-from kagzi.core.errors import (
-    DeadlinePassed,
-    ErrorCode,
-    ErrorDetail,
-    ErrorKind,
-    InvalidArgument,
-    NotFound,
-    PreconditionFailed,
-)
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.errors import DeadlinePassed, InvalidArgument, NotFound, PreconditionFailed
 from kagzi.core.outcomes import Recorded, RunClosed, Started
 from kagzi.core.records import ClaimedRun, Payload, RunEnd, RunFilter, WorkerRecord
 from kagzi.core.states import RunStatus

@@ -7,7 +7,7 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.commands import BeginStep, Command, ContinueAsNew, StartChild, StartRun
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import Begun, ChildStarted, Outcome, Refused, RunClosed
 from kagzi.core.records import ClaimedRun, Payload, RunKey
 from kagzi.engine import Engine, Session

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from kagzi.core.commands import (
@@ -15,7 +16,7 @@ from kagzi.core.commands import (
     StartRun,
     WaitSignal,
 )
-from kagzi.core.errors import ErrorDetail, ErrorKind
+from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.records import ClaimedRun, RunKey
 from kagzi.core.retry import RetryPolicy
 from kagzi.engine import Engine, Explanation, Session
@@ -90,6 +91,30 @@ async def test_every_slot_is_taken(engine: Engine, scene: Scene) -> None:
     assert "of 1 slots" in explained.sentence
 
 
+async def test_a_slot_in_use_counts_at_once(engine: Engine, scene: Scene) -> None:
+    """What a worker said with its last sign of life is seconds old; what it holds is known here."""
+    await engine.runs.start(start(workflow_id="second"))
+    explained = await engine.explanations.explain("default", workflow_id="second")
+    assert "1 of 1 slots in use" in explained.sentence
+
+
+async def test_nobody_waits_for_a_slot_while_there_is_one(engine: Engine, store: TroubledStore) -> None:
+    """A worker that was heard of lately, but is not here to take it."""
+    await engine.workers.register(worker("hello", slots=100))
+    started = await engine.runs.start(start())
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.reason == "about_to_be_taken"
+    assert explained.sentence == "It is about to be taken: 1 worker serving hello version 1 has 100 of 100 slots free."
+    assert explained.facts["last_heartbeat_at"] in explained.remedy
+
+
+async def test_a_name_like_one_that_is_served(engine: Engine, scene: Scene) -> None:
+    started = await engine.runs.start(start("helo"))
+    explained = await engine.explanations.explain("default", run_id=started.run_id)
+    assert explained.sentence.endswith("none is connected that serves helo. Did you mean 'hello'?")
+    assert explained.facts["similar_workflow"] == "hello"
+
+
 async def test_a_delayed_start(engine: Engine) -> None:
     started = await engine.runs.start(start(delay_us=60_000_000))
     explained = await engine.explanations.explain("default", run_id=started.run_id)
@@ -107,6 +132,39 @@ async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
     assert scene.session.worker_id in explained.sentence
     assert "in step charge (attempt 1)" in explained.sentence
     assert explained.facts["steps"] == "charge"
+
+
+async def test_a_worker_that_took_over_is_not_said_to_have_begun_it(scene: Scene, clock: MovableClock) -> None:
+    run_id = scene.run.run.run_id
+    began = (await scene.explain()).facts["started_at"]
+    await scene.engine.workers.leave("default", scene.session.worker_id)
+    clock.ahead_us += 5_000_000
+    second = await scene.engine.sessions.open(worker("hello", slots=1), (), outlet := RecordingOutlet())
+    await outlet.tasks_given(1)
+    explained = await scene.engine.explanations.explain("default", run_id=run_id)
+    assert explained.sentence == f"It runs on worker {second.worker_id}; it began at {began}."
+
+
+async def test_an_attempt_that_was_lost_with_its_worker(scene: Scene, clock: MovableClock) -> None:
+    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge"))
+    await scene.session.close()
+    await scene.engine.workers.died([("default", scene.run.worker_id)])
+    scene.engine._timers.look_soon()
+    other = RecordingOutlet()
+    session = await scene.engine.sessions.open(worker("hello", slots=1, worker_id="worker-2"), (), other)
+    (again,) = await other.tasks_given(1)
+    assert again.run == scene.run.run
+    explained = await scene.explain()
+    words = f"Attempt 1 of step charge was lost with worker {scene.run.worker_id}, noticed at "
+    assert words in explained.sentence
+    assert explained.sentence.endswith("and is to begin again.")
+    assert explained.facts["lost_attempts"] == "1"
+
+    clock.ahead_us += 1
+    begin = BeginStep(run=again.run, lease=again.lease, step_id="charge", name="charge")
+    await session.submit([(1, begin)])
+    await other.answer_to(1)
+    assert (await scene.explain()).sentence.endswith("and runs again.")
 
 
 async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
@@ -162,6 +220,7 @@ async def test_a_child(scene: Scene) -> None:
     assert explained.reason == "waiting_for_child"
     assert explained.facts["child_run_id"] in explained.sentence
     assert explained.facts["child_run_id"] in explained.remedy
+    assert explained.sentence.endswith("The child waits for a worker: none is connected that serves bill.")
 
 
 async def test_a_retry_of_a_step_with_its_last_failure(scene: Scene) -> None:
@@ -240,6 +299,17 @@ async def test_completed(scene: Scene) -> None:
     await scene.do(complete(scene.run))
     explained = await scene.explain()
     assert (explained.reason, explained.sentence[:17]) == ("completed", "It completed at 2")
+
+
+async def test_a_step_that_was_not_retried_says_why_and_what_would(scene: Scene) -> None:
+    error = ErrorDetail(type="ValueError", message="no amount", kind=ErrorKind.PERMANENT)
+    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge", attempt=1))
+    await scene.engine.tasks.submit(FailStep(**scene.held, step_id="charge", attempt=1, error=error))
+    await scene.do(FailRun(**scene.held, error=msgspec.structs.replace(error, subject="step", subject_id="charge")))
+    explained = await scene.explain()
+    why = "not retried: ValueError is a programming error; retry_on=[ValueError] retries it"
+    assert explained.sentence.endswith(f" in step charge: ValueError: no amount ({why}).")
+    assert explained.facts["not_retried"] == why
 
 
 async def test_failed_in_a_step(scene: Scene) -> None:

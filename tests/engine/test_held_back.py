@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kagzi.core.commands import BeginSleep, CancelRun, Park, ReleaseRun
-from kagzi.core.errors import ErrorDetail, InvalidArgument, NotFound
+from kagzi.core.error_details import ErrorDetail
+from kagzi.core.errors import InvalidArgument, NotFound
 from kagzi.core.queues import TypeLimits
 from kagzi.core.records import ClaimedRun, NamespaceRecord
 from kagzi.core.states import RunStatus

@@ -8,7 +8,8 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.commands import Command, CompleteStep, PauseDiverged
-from kagzi.core.errors import ErrorCode, ErrorDetail, ResourceExhausted, Unavailable
+from kagzi.core.error_details import ErrorCode, ErrorDetail
+from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.limits import Settings
 from kagzi.core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, Recorded, Refused, RunClosed
 from kagzi.core.records import Lease, Payload, RunKey

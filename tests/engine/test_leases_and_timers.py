@@ -3,7 +3,7 @@
 import asyncio
 
 from kagzi.core.commands import BeginSleep, Park
-from kagzi.core.errors import ErrorKind
+from kagzi.core.error_details import ErrorKind
 from kagzi.core.outcomes import Parked
 from kagzi.core.records import RunEnd
 from kagzi.core.states import RunStatus

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from kagzi.core.errors import Contended, ErrorCode, StatementFailed, StoreBroken, Unavailable
+from kagzi.core.error_details import ErrorCode
+from kagzi.core.errors import Contended, StatementFailed, StoreBroken, Unavailable
 from kagzi.core.outcomes import Refused, RunClosed, Started
 from kagzi.core.records import ClaimedRun
 from kagzi.core.states import RunStatus
@@ -83,7 +84,14 @@ class Busy:
             "watching": ("marks_of", lambda: None),  # somebody watches
             "housekeeping": ("roll_up", lambda: engine.housekeeping.soon("figures")),
             "bulk": ("claim_bulk", engine.bulk.wanted),
+            "served types": ("list_workers", self._start_child_of_nobody),
         }
+
+    def _start_child_of_nobody(self) -> None:
+        parent = self._engine._holders.get(self._run.run.run_id)
+        assert parent is not None
+        self._engine.served._allowance.clear()
+        self._engine.served.child_started(TypeKey("default", "nobody"), "", parent)
 
     def _complete(self) -> None:
         def sink(answers: list[tuple[int, object]]) -> None:
@@ -113,7 +121,7 @@ async def test_every_background_task_waits_it_out(
     for _, begin in busy.verbs.values():
         begin()
     for name, (verb, begin) in busy.verbs.items():
-        again = name == "wakeups"  # a message that cannot be sent is forgotten
+        again = name in ("wakeups", "served types")  # a message that cannot be sent is forgotten
 
         async def tried(verb: str = verb, again: bool = again, begin: Callable[[], object] = begin) -> bool:
             if again:

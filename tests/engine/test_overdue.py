@@ -1,7 +1,9 @@
 """A step whose worker does not report in time is failed by the server, one grace after its timeout."""
 
+import pytest
+
 from kagzi.core.commands import BeginStep, CompleteStep
-from kagzi.core.errors import ErrorCode, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.outcomes import Begun, Refused
 from kagzi.core.records import Payload
 from kagzi.core.retry import RetryPolicy
@@ -19,7 +21,7 @@ async def step_status(engine: Engine, run_id: str) -> tuple[StepStatus, int]:
 
 
 async def test_the_holder_of_an_overdue_step_loses_the_attempt_and_hears_of_it(
-    make_engine: MakeEngine, clock: MovableClock
+    make_engine: MakeEngine, clock: MovableClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = make_engine(reconnect_grace_ms=1_000, look_interval_ms=600_000)
     await engine.start()
@@ -45,6 +47,8 @@ async def test_the_holder_of_an_overdue_step_loses_the_attempt_and_hears_of_it(
     (attempt,) = (await engine.steps.get("default", started.run_id, "slow")).attempts
     assert (attempt.error.kind, attempt.error.code) == (ErrorKind.TIMEOUT, ErrorCode.TIMEOUT)
     assert "2 s" in attempt.error.message
+    [logged] = [each.getMessage() for each in caplog.records if "step 'slow' failed, attempt 1" in each.getMessage()]
+    assert started.run_id in logged
     await session.submit([(2, CompleteStep(**mine, attempt=1, output=Payload(b"1")))])
     late = await outlet.answer_to(2)
     assert isinstance(late, Refused)

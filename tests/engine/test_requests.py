@@ -6,10 +6,12 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.commands import BeginSleep, FailRun
-from kagzi.core.errors import ErrorDetail, InvalidArgument, KagziError, NotFound, PreconditionFailed
+from kagzi.core.error_details import ErrorDetail
+from kagzi.core.errors import InvalidArgument, KagziError, NotFound, PreconditionFailed
 from kagzi.core.outcomes import Existing, Started
 from kagzi.core.records import Lease, NamespaceRecord, Payload, RunFilter, RunKey, Served
 from kagzi.core.retry import RetryPolicy
+from kagzi.core.scheduled_time import METADATA_KEY
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk
 from kagzi.engine.bounds import bounded_error
@@ -33,6 +35,7 @@ NOBODY = "01890000-0000-7000-8000-000000000000"
         ({"task_queue": "elsewhere"}, "task_queue"),
         ({"input": Payload(b"x" * (limits.PAYLOAD_BYTES + 1))}, str(limits.PAYLOAD_BYTES)),
         ({"context": Payload(b"", {str(n): "" for n in range(65)})}, "64"),
+        ({"context": Payload(b"", {METADATA_KEY: "1"})}, "reserved for runs that a schedule starts"),
         ({"labels": {str(n): "" for n in range(65)}}, "labels"),
         ({"labels": {"key": "x" * 257}}, "256"),
         ({"priority": 101}, "-100..100"),

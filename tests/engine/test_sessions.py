@@ -6,7 +6,8 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun, SetStatus
-from kagzi.core.errors import ErrorCode, ErrorKind, InvalidArgument
+from kagzi.core.error_details import ErrorCode, ErrorKind
+from kagzi.core.errors import InvalidArgument
 from kagzi.core.outcomes import Begun, LeaseLost, Parked, Recorded, Refused, RunClosed, RunNotFound
 from kagzi.core.records import ClaimedRun, Held, Lease, Payload, RunKey
 from kagzi.core.states import RunStatus, WorkerStatus
@@ -126,7 +127,7 @@ async def test_closing_returns_what_had_not_arrived_and_leaves_the_rest_a_grace(
 
 
 async def test_a_run_that_breaks_every_stream_before_it_is_known_to_have_arrived_is_put_aside(
-    make_engine: MakeEngine, clock: MovableClock
+    make_engine: MakeEngine, clock: MovableClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = make_engine(claim_cap=3, reconnect_grace_ms=20, lease_ms=600)
     await engine.start()
@@ -145,6 +146,9 @@ async def test_a_run_that_breaks_every_stream_before_it_is_known_to_have_arrived
     problem = (await engine.runs.get("default", run_id=started.run_id)).problem
     assert problem is not None
     assert problem.kind is ErrorKind.LOST
+    [said] = [each.getMessage() for each in caplog.records if "is quarantined" in each.getMessage()]
+    assert f"run {started.run_id}" in said
+    assert f"kagzi resume {started.run_id}" in said
 
 
 async def test_leaving_coming_again_and_stopping_are_not_counted(make_engine: MakeEngine) -> None:

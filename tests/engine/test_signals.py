@@ -3,7 +3,8 @@
 import pytest
 
 from kagzi.core.commands import BeginStep, Park, SignalGiven, WaitSignal
-from kagzi.core.errors import ErrorCode, InvalidArgument, NotFound, PreconditionFailed
+from kagzi.core.error_details import ErrorCode
+from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed
 from kagzi.core.outcomes import Begun, Existing, NotParked, Parked, Refused, SignalBound, Started, TimerSet
 from kagzi.core.records import ClaimedRun, Payload
 from kagzi.core.states import RunStatus

@@ -41,7 +41,7 @@ async def test_a_store_that_goes_away_and_comes_back_has_cost_nothing(engine: En
     await session.heartbeat([held(run) for run in runs])  # cannot be renewed now, which is no reason to lose them
     reason = engine.health()
     assert reason is not None
-    assert "store" in reason
+    assert "database" in reason
     assert not outlet.answered
     store.away = False
     await outlet.until(lambda: len(outlet.answered) == 50)

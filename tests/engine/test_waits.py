@@ -7,7 +7,8 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.commands import FailRun
-from kagzi.core.errors import ErrorDetail, InvalidArgument, NotFound, ResourceExhausted
+from kagzi.core.error_details import ErrorDetail
+from kagzi.core.errors import InvalidArgument, NotFound, ResourceExhausted
 from kagzi.core.records import Payload, RunEnd
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine

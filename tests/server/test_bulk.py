@@ -1,4 +1,4 @@
-"""Cancel, retry, terminate and delete by filter, through a real server, with the SDK."""
+"""Cancel, retry, resume, terminate and delete by filter, through a real server, with the SDK."""
 
 import asyncio
 
@@ -66,6 +66,23 @@ async def test_retry_by_filter(server: Server) -> None:
         async with asyncio.timeout(LOADED_MACHINE_S):
             while await client.count(status="completed") < 30:  # noqa: ASYNC110  ends have no signal for those who do not wait
                 await asyncio.sleep(0.02)
+
+
+async def test_resume_by_filter(server: Server) -> None:
+    async with Kagzi.connect(server.grpc_address) as client:
+        paused = await client.start_many(client.start("idle", n, labels={"team": "ab"[n % 2]}) for n in range(6))
+        for run in paused:
+            await run.pause("a look at it")
+        ended = await client.start("idle", 6, labels={"team": "a"})
+        await ended.terminate()
+        progress = await (await client.bulk.resume(labels={"team": "a"})).wait("20s")
+        assert (progress.action, progress.matched, progress.done, progress.failed) == ("resume", 3, 3, 0)
+        assert await client.count(status="pending", labels={"team": "a"}) == 3
+        assert await client.count(status="paused") == 3
+        assert (await (await client.bulk.resume(problem=True)).wait("20s")).matched == 0
+        refused = await (await client.bulk.resume(status="cancelled")).wait("20s")
+        assert (refused.done, refused.failed) == (0, 1)
+        assert "only paused runs can be resumed" in refused.last_error
 
 
 async def test_delete_takes_only_what_has_ended(server: Server) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, Workflow
-from kagzi.core.errors import ErrorKind
+from kagzi.core.error_details import ErrorKind
 from kagzi.server.app import Server
 from tests.support.patience import LOADED_MACHINE_S
 

@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 from kagzi.server.descriptors import connection_limits
 from kagzi.server.http_protocol import ANSWER_LOOKS, TimedProtocol
 from tests.server.stubs import TIMEOUT_S, Stubs
+from tests.support.patience import LOADED_MACHINE_S
 
 END_S = 40.0
 CONNECT_S = 2.0
@@ -149,7 +150,11 @@ async def test_half_requests_lock_nobody_out_and_are_cut_off(tmp_path: Path) -> 
                 )
                 crowd += [stack.enter_context(connection) for connection in came if connection is not None]
             assert len(crowd) > 256  # more than there are descriptors
-            assert server.descriptors <= 256 - 16
+            async with asyncio.timeout(
+                LOADED_MACHINE_S
+            ):  # those beyond the limit are taken from the system first, then closed
+                while server.descriptors > 256 - 16:  # noqa: ASYNC110  another process
+                    await asyncio.sleep(0.05)
             await Stubs(channel).start()  # whoever is in goes on, and so does the store
             cut_off = await asyncio.gather(*map(is_cut_off, crowd))
             assert cut_off.count(True) == len(crowd)

@@ -323,3 +323,51 @@ async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
 async def test_a_database_server_is_not_embedded() -> None:
     with pytest.raises(InvalidArgument, match="kagzi server"):
         await open_embedded("postgresql://u:hunter2@h/d")
+
+
+# Takes the lock with a worker in its process, says so, and lives until its input ends.
+WITH_A_WORKER = """
+import sys
+from pathlib import Path
+from kagzi.server.file_lock import FileLock
+
+lock = FileLock(Path(sys.argv[1]))
+assert lock.acquire()
+lock.note_worker(("default", "w-1"))
+lock.note_worker(("other", "w-2"))
+lock.note_worker(("default", "w-1"))
+print("held", flush=True)
+sys.stdin.read()
+lock.release()
+"""
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_workers_are_known_to_have_died_only_if_their_process_did(tmp_path: Path, killed: bool) -> None:
+    database = tmp_path / "kagzi.db"
+    with subprocess.Popen(
+        [sys.executable, "-c", WITH_A_WORKER, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        mine = FileLock(database)
+        assert not mine.acquire()
+        assert mine.holder_pid() == process.pid
+        if killed:
+            process.kill()
+        process.communicate()
+    assert mine.acquire()
+    assert mine.died == ((("default", "w-1"), ("other", "w-2")) if killed else ())
+    mine.release()
+
+
+def test_a_note_that_was_being_written_is_none(tmp_path: Path) -> None:
+    database = tmp_path / "kagzi.db"
+    (tmp_path / "kagzi.db.lock").write_text('7\n["default","w-1"]\nnonsense\n["default","w-')
+    lock = FileLock(database)
+    assert lock.acquire()
+    assert lock.died == (("default", "w-1"),)
+    lock.release()
+    assert lock.acquire()
+    assert lock.died == ()  # a process that lets go has not died
+    lock.release()

@@ -10,7 +10,8 @@ import pytest
 
 import kagzi
 from kagzi.core import limits
-from kagzi.server.log_guard import GUARDED, escape, guard_logs
+from kagzi.core.printable import escape
+from kagzi.server.log_guard import GUARDED, guard_logs
 from kagzi.v1 import worker_pb2
 from tests.server.stubs import TIMEOUT_S, Stubs
 

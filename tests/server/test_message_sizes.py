@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core import limits
-from kagzi.core.errors import ErrorDetail
+from kagzi.core.error_details import ErrorDetail
 from kagzi.core.outcomes import (
     Begun,
     ChildStarted,

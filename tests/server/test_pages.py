@@ -184,6 +184,12 @@ async def test_a_page_ends_at_a_number_of_bytes(stubs: Stubs, name: str, monkeyp
     whole = [_identity(row) for page in everything for row in getattr(page, field)]
     parts = [_identity(row) for page in pages for row in getattr(page, field)]
     assert parts == whole, "everything, once, in the same order"
+    assert {(page.page.total_count, page.page.total_is_capped) for page in pages} == {(len(whole), False)}
+    monkeypatch.setattr(limits, "COUNT_CAP", 3)
+    capped = (await ask(common_pb2.PageRequest(page_size=1, include_total_count=True))).page
+    assert (capped.total_count, capped.total_is_capped) == (3, True)
+    uncounted = (await ask(common_pb2.PageRequest(page_size=1))).page
+    assert (uncounted.total_count, uncounted.total_is_capped) == (0, False)
 
 
 def _identity(row: Any) -> object:
@@ -195,7 +201,7 @@ async def read_all(ask: Ask, field: str, size: int) -> list[Any]:
     pages: list[Any] = []
     token = ""
     while True:
-        page = await ask(common_pb2.PageRequest(page_size=size, page_token=token))
+        page = await ask(common_pb2.PageRequest(page_size=size, page_token=token, include_total_count=True))
         pages.append(page)
         assert getattr(page, field)
         token = page.page.next_page_token

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -49,10 +49,16 @@ def kagzi(
 class RunningCommand:
     """A command that goes on. stdout and stderr are gathered apart; `says` waits for a line in either."""
 
-    def __init__(self, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = KAGZI,
+    ) -> None:
         self.arguments = arguments
         self.process = subprocess.Popen(
-            [*KAGZI, *arguments],
+            [*program, *arguments],
             cwd=cwd,
             env=clean_environment(env),
             stdin=subprocess.DEVNULL,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kagzi import Run, Workflow
-from kagzi.core.errors import ErrorDetail
+from kagzi.core.error_details import ErrorDetail
 from kagzi.core.outcomes import RunClosed
 from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunRecord, StepRecord
 from kagzi.core.states import RunStatus, StepKind, StepStatus

@@ -3,7 +3,8 @@
 from hypothesis import strategies as st
 
 from kagzi.core.commands import StartRequest
-from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.names import canonical_type
 from kagzi.core.records import (
     ClaimedRun,
     HistoryPage,
@@ -20,10 +21,12 @@ from kagzi.core.records import (
     WorkerRecord,
 )
 from kagzi.core.retry import RetryPolicy
+from kagzi.core.scheduled_time import with_scheduled_time
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)
+types = names.map(canonical_type)
 times = st.integers(1, 253_402_300_799_999_999)
 maybe_times = st.none() | times
 counts = st.integers(0, 2**31 - 1)
@@ -31,6 +34,11 @@ longs = st.integers(0, 2**63 - 1)
 labels = st.dictionaries(names, texts, max_size=3)
 payloads = st.builds(Payload, st.binary(max_size=40), st.none() | st.dictionaries(names, texts, min_size=1, max_size=2))
 maybe_payloads = st.none() | payloads
+contexts = st.builds(
+    with_scheduled_time,
+    st.none() | payloads.filter(lambda payload: bool(payload.data)),
+    st.none() | st.integers(1, 10**17),
+)
 leases = st.builds(Lease, longs, longs)
 run_keys = st.builds(RunKey, names, names)
 
@@ -50,6 +58,7 @@ errors = st.recursive(
         subject_id=texts,
         metadata=labels,
         cause=cause,
+        exhausted=st.booleans(),
     ),
     max_leaves=3,
 ).filter(lambda error: error is not None)
@@ -63,6 +72,7 @@ retries = st.builds(
     maximum_interval_ms=st.integers(1, 10**9),
     non_retryable_errors=st.lists(names, max_size=3).map(tuple),
     jitter=st.floats(0, 1),
+    retry_on_errors=st.lists(names, max_size=3).map(tuple),
 )
 maybe_retries = st.none() | retries
 
@@ -89,11 +99,11 @@ claimed_runs = st.builds(
     lease=leases,
     worker_id=st.just("w"),
     workflow_id=names,
-    workflow_type=names,
+    workflow_type=types,
     version=names,
     attempt=counts,
     input=maybe_payloads,
-    context=maybe_payloads,
+    context=contexts,
     labels=labels,
     created_at=times,
     claimed_at=times,
@@ -110,7 +120,7 @@ run_records = st.builds(
     RunRecord,
     run=run_keys,
     workflow_id=names,
-    workflow_type=names,
+    workflow_type=types,
     version=st.none() | names,
     status=st.sampled_from(RunStatus),
     wait_reason=st.none() | st.sampled_from(WaitReason),
@@ -143,7 +153,7 @@ run_records = st.builds(
     blocked_by=st.none() | names,
     waits=st.lists(names, max_size=2).map(tuple),
     input=maybe_payloads,
-    context=maybe_payloads,
+    context=contexts,
     output=maybe_payloads,
 )
 
@@ -191,7 +201,7 @@ worker_records = st.builds(
     WorkerRecord,
     worker_id=names,
     namespace=names,
-    served=st.lists(st.builds(Served, names, names), min_size=1, max_size=3).map(tuple),
+    served=st.lists(st.builds(Served, types, names), min_size=1, max_size=3).map(tuple),
     max_concurrent=st.integers(1, 10_000),
     hostname=texts,
     pid=counts,
@@ -209,10 +219,10 @@ worker_records = st.builds(
 start_requests = st.builds(
     StartRequest,
     namespace=names,
-    workflow_type=names,
+    workflow_type=types,
     workflow_id=texts,
     request_id=texts,
-    task_queue=texts,
+    task_queue=texts.map(canonical_type),
     input=maybe_payloads,
     context=maybe_payloads,
     version=texts,
@@ -229,7 +239,7 @@ start_requests = st.builds(
 run_filters = st.builds(
     RunFilter,
     statuses=st.lists(st.sampled_from(RunStatus), unique=True).map(tuple),
-    workflow_types=st.lists(names, max_size=2).map(tuple),
+    workflow_types=st.lists(types, max_size=2).map(tuple),
     labels=labels,
     created_after=maybe_times,
     created_before=maybe_times,

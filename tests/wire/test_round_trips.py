@@ -8,7 +8,8 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 
 from kagzi.core.commands import StartRequest
-from kagzi.core.errors import ErrorDetail, InvalidArgument
+from kagzi.core.error_details import ErrorDetail
+from kagzi.core.errors import InvalidArgument
 from kagzi.core.records import ClaimedRun, Lease, Payload, RunEnd, RunFilter, RunRecord, StepRecord, WorkerRecord
 from kagzi.core.retry import SERVER_DEFAULT, RetryPolicy
 from kagzi.v1 import common_pb2, worker_pb2, workflow_pb2
@@ -177,6 +178,7 @@ def test_a_start_is_refused_for_what_nobody_would_honour(letter: Any, field: str
             "workflow_type_concurrency",
         ),
         (worker_pb2.RegisterRequest(workflow_types=["a"], task_queue="b"), "task_queue"),
+        (worker_pb2.RegisterRequest(workflow_types=["a", "b"], task_queue="b"), "task_queue"),
         (
             worker_pb2.RegisterRequest(
                 workflow_types=["a"], served=[worker_pb2.WorkflowTypeVersion(workflow_type="b", version="2")]
@@ -192,7 +194,7 @@ def test_a_registration_is_refused_for_what_nobody_would_honour(letter: Any, fie
 
 
 def test_types_without_versions_are_served_at_version_1() -> None:
-    worker = read_register(worker_pb2.RegisterRequest(workflow_types=["a", "b"], task_queue="b"))
+    worker = read_register(worker_pb2.RegisterRequest(workflow_types=["a", "b"]))
     assert [(pair.workflow_type, pair.version) for pair in worker.served] == [("a", "1"), ("b", "1")]
     assert (worker.namespace, worker.max_concurrent) == ("default", 100)
 

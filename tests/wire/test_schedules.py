@@ -16,13 +16,13 @@ from kagzi.wire.schedules import (
     write_fire,
     write_schedule,
 )
-from tests.wire.strategies import counts, labels, maybe_payloads, maybe_times, names, texts, times
+from tests.wire.strategies import counts, labels, maybe_payloads, maybe_times, names, texts, times, types
 
 spans = st.integers(0, 10**15)
 
 specs = st.builds(
     ScheduleSpec,
-    workflow_type=names,
+    workflow_type=types,
     cron_expr=texts,
     interval_us=st.none() | spans,
     timezone=texts,

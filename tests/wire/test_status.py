@@ -9,7 +9,8 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from kagzi.core import errors
-from kagzi.core.errors import ErrorKind, KagziError
+from kagzi.core.error_details import ErrorKind
+from kagzi.core.errors import KagziError
 from kagzi.wire.status import DETAILS_KEY, RpcStatus, from_rpc_error, is_incident, to_status
 
 

@@ -17,17 +17,48 @@ from .workloads.plan import WORKLOADS, Measurement, Plan
 
 @click.command()
 @click.option(
-    "--db", "url", envvar="KAGZI_BENCH_DB", help="postgresql://... or sqlite:///FILE. Default: a temporary SQLite file."
+    "--db",
+    "url",
+    envvar="KAGZI_BENCH_DB",
+    metavar="URL",
+    help="Database to use: postgresql://... or sqlite:///FILE.  [default: a temporary SQLite file]",
 )
-@click.option("--only", "only", multiple=True, type=click.Choice(WORKLOADS), help="May be repeated. Default: all.")
 @click.option(
-    "--duration", "span", type=duration, default="10s", show_default=True, help="Of each throughput measurement."
+    "--only",
+    "only",
+    multiple=True,
+    type=click.Choice(WORKLOADS),
+    help="Run only this workload. Repeatable.  [default: all]",
 )
-@click.option("--warm-up", type=duration, default="2s", show_default=True)
-@click.option("--in-flight", multiple=True, type=click.IntRange(1, 10_000), help="For W1 and W1r.  [default: 100, 500]")
-@click.option("--quick", is_flag=True, help="A tenth of everything: does it run at all?")
 @click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write everything, raw samples too."
+    "--duration",
+    "span",
+    type=duration,
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help="Length of each throughput measurement.",
+)
+@click.option(
+    "--warm-up",
+    type=duration,
+    default="2s",
+    show_default=True,
+    metavar="DURATION",
+    help="Time before each measurement.",
+)
+@click.option(
+    "--in-flight",
+    multiple=True,
+    type=click.IntRange(1, 10_000),
+    help="Runs at a time in W1 and W1r. Repeatable.  [default: 100, 500]",
+)
+@click.option("--quick", is_flag=True, help="Measure a tenth of everything, to see that it works.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write all results to a file, with raw samples.",
 )
 def bench(
     *,
@@ -39,10 +70,10 @@ def bench(
     quick: bool,
     json_file: Path | None,
 ) -> int:
-    """Measure this machine: throughput, latency and CPU, as a table and as JSON.
+    """Measure the throughput, latency and CPU use of Kagzi on this machine.
 
-    Server, worker and client are processes of their own; everything is durable. With --db the runs stay in that database, in a
-    namespace bench-...: give it a database of its own.
+    Server, worker and client are separate processes, and everything is durable. With --db the runs stay in that database, in a
+    namespace bench-...; use a separate database.
 
     \b
     W1   runs of 10 sequential steps, 100 and 500 at a time; steps/s

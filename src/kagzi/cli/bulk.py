@@ -1,4 +1,4 @@
-"""`kagzi cancel|retry|terminate|delete --status ... --yes`, and `kagzi bulk` to look after what they began."""
+"""`kagzi cancel|retry|resume|terminate|delete --status ... --yes`, and `kagzi bulk` for the operations that they began."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .console import put, put_json, put_table, say
+from ..core.plurals import counted
+from .console import hint, put_fields, put_json, put_list, say
 from .exits import Exit, Stop
 from .filters import filter_options, run_filter
-from .options import Command, address_options, duration, json_option, key_value
+from .groups import Listing
+from .options import Command, address_options, duration, json_option, key_value, list_options, same_server
+from .times import local_text, utc_text
 
 if TYPE_CHECKING:
     from ..core.bulk import BulkAction
@@ -23,7 +26,13 @@ if TYPE_CHECKING:
 _LISTS = {"status": "statuses", "workflow": "workflows"}
 _NAMES = {"id": "workflow_id", "concurrency-key": "concurrency_key"}
 _PLAIN = ("parent", "version", "schedule", "id", "concurrency-key")
-_DONE = {"cancel": "cancelled", "retry": "reopened", "terminate": "terminated", "delete": "deleted"}
+_DONE = {
+    "cancel": "cancelled",
+    "retry": "reopened",
+    "resume": "resumed",
+    "terminate": "terminated",
+    "delete": "deleted",
+}
 _PAUSE_S = 0.2
 
 Answer = TypeVar("Answer")
@@ -31,7 +40,7 @@ Answer = TypeVar("Answer")
 
 def bulk_options(command: Command) -> Command:
     """Which runs are meant, instead of RUN. The command gets them as keywords: hand them to `run_bulk`."""
-    command = click.option("--yes", "-y", is_flag=True, help="With a filter: do it. Without, only the count is shown.")(
+    command = click.option("--yes", "-y", is_flag=True, help="Do it. Without --yes only the number of runs is shown.")(
         command
     )
     command = filter_options(command)
@@ -41,7 +50,7 @@ def bulk_options(command: Command) -> Command:
         multiple=True,
         type=key_value,
         metavar="KEY=VALUE",
-        help="The same as --KEY VALUE; label.NAME=VALUE for labels. May be repeated.",
+        help="Same as --KEY VALUE; labels are label.NAME=VALUE. Repeatable.",
     )(command)
 
 
@@ -64,7 +73,7 @@ def run_bulk(
     where = read_where(run_filter(**_merged(which, filters)))
     if where == RunFilter() and not run:
         raise click.UsageError(
-            f"Give a RUN, or say which ones: kagzi {action} --status failed, --workflow NAME, --label team=a ..."
+            f"give a RUN, or choose runs with options: kagzi {action} --status failed, --workflow NAME, --label team=a ..."
         )
     return asyncio.run(_run(action, where, run, reason, yes=yes, as_json=as_json, address=address, namespace=namespace))
 
@@ -73,7 +82,7 @@ def refuse_filters(run: str, yes: bool, filters: Sequence[tuple[str, str]], whic
     """RUN names one run: then nothing else does. Raises UsageError."""
     given = [name for name, value in which.items() if value not in ("", None, ())]
     if filters or yes or given:
-        raise click.UsageError(f"RUN ({run}) is one run: give it, or a filter with --yes, not both.")
+        raise click.UsageError(f"give a RUN ({run}), or options that choose runs and --yes, not both.")
 
 
 def _merged(which: dict[str, Any], filters: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -92,7 +101,7 @@ def _merged(which: dict[str, Any], filters: Sequence[tuple[str, str]]) -> dict[s
             merged[_NAMES.get(key, key)] = value
         else:
             known = ", ".join((*_LISTS, "label.NAME", "since", "until", "problem=true", *_PLAIN))
-            raise click.BadParameter(f"{key}={value} is none of {known}.", param_hint="'--filter'")
+            raise click.BadParameter(f"{key}={value} is not one of {known}.", param_hint="'--filter'")
     return merged
 
 
@@ -100,7 +109,7 @@ def _status(value: str) -> str:
     from ..core.states import RunStatus
 
     if value not in list(RunStatus):
-        raise click.BadParameter(f"status={value} is none of {', '.join(RunStatus)}.", param_hint="'--filter'")
+        raise click.BadParameter(f"status={value} is not one of {', '.join(RunStatus)}.", param_hint="'--filter'")
     return value
 
 
@@ -124,10 +133,12 @@ async def _run(
         if run:
             where = await _only(server, run)
         found = await server.count(write_filter(meant(action, where)))
-        text = f"{found.count}{'+' if found.capped else ''} {'run' if found.count == 1 else 'runs'}"
+        text = counted(found.count, "run", capped=found.capped)
+        if not found.count and not yes:
+            return _report_nothing(action, as_json=as_json)
         if not yes:
-            verb = "matches" if found.count == 1 else "match"
-            raise Stop(Exit.USAGE, f"{text} {verb}; nothing was done.", f"add --yes to {action} them")
+            verb, them = ("matches", "it") if found.count == 1 else ("match", "them")
+            raise Stop(Exit.USAGE, f"{text} {verb}; nothing was done", f"add --yes to {action} {them}")
         operation = await Bulk(server.connection, server.namespace).start(action, where, reason)
         say(f"{operation.id}: {text} to {action}")
         progress = await _watch(operation, found.count)
@@ -145,11 +156,20 @@ async def _watch(operation: BulkOperation, expected: int) -> BulkProgress:
                 await asyncio.sleep(_PAUSE_S)
             bar.update(max(expected, 1) - shown)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        say(
-            f"It goes on in the server. See how far it is: kagzi bulk get {operation.id}; end it: kagzi bulk stop {operation.id}"
-        )
+        say(f"interrupted; operation {operation.id} goes on in the server")
+        where = same_server()
+        hint(f"kagzi bulk get {operation.id}{where} shows its progress, kagzi bulk stop {operation.id}{where} stops it")
         raise
     return progress
+
+
+def _report_nothing(action: BulkAction, *, as_json: bool) -> int:
+    """There is nothing to confirm."""
+    if as_json:
+        put_json({"operation_id": None, "action": action, "matched": 0, "done": 0, "failed": 0, "finished": True})
+    else:
+        say(f"no runs match; there is nothing to {action}")
+    return Exit.OK
 
 
 def _report(operation: BulkOperation, progress: BulkProgress, *, as_json: bool) -> int:
@@ -157,11 +177,11 @@ def _report(operation: BulkOperation, progress: BulkProgress, *, as_json: bool) 
         put_json(_view(operation.id, progress))
     else:
         say(
-            f"{progress.done} {_DONE[progress.action]}"
+            f"{counted(progress.done, 'run')} {_DONE[progress.action]}"
             + (f", {progress.failed} could not be" if progress.failed else "")
         )
         if progress.last_error:
-            say(f"the last: {progress.last_error}", colour="yellow")
+            say(f"the last error: {progress.last_error}", colour="yellow")
     return Exit.FAILED if progress.failed else Exit.OK
 
 
@@ -176,24 +196,23 @@ def _view(operation_id: str, progress: BulkProgress) -> dict[str, Any]:
         "stopped": progress.stopped,
         "last_error": progress.last_error or None,
         "reason": progress.reason or None,
-        "created_at": progress.created_at.isoformat(),
-        "finished_at": None if progress.finished_at is None else progress.finished_at.isoformat(),
+        "created_at": utc_text(progress.created_at),
+        "finished_at": None if progress.finished_at is None else utc_text(progress.finished_at),
     }
 
 
 # --- what was begun ------------------------------------------------------------------------------------------------------------
 
 
-@click.group()
+@click.group(cls=Listing)
 def bulk() -> None:
-    """Look after operations on many runs: how far they are, and end them."""
+    """List, show and stop operations on many runs."""
 
 
 @bulk.command("list")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True)
-@json_option
+@list_options("operation", limit=20)
 @address_options
-def list_bulk(*, limit: int, as_json: bool, address: str | None, namespace: str | None) -> int:
+def list_bulk(*, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
     """List operations, newest first."""
 
     async def fetch(operations: Bulk) -> list[dict[str, Any]]:
@@ -201,12 +220,8 @@ def list_bulk(*, limit: int, as_json: bool, address: str | None, namespace: str 
         return [_view(one.id, one.last) for one in found if one.last is not None]
 
     views = asyncio.run(_with_bulk(fetch, address, namespace))
-    if as_json:
-        put_json(views)
-    elif not views:
-        say("No operations. Begin one: kagzi cancel --status pending --yes")
-    else:
-        put_table([_row(view) for view in views])
+    empty = "No operations. Begin one: kagzi cancel --status pending --yes"
+    put_list(views, lambda view: view, _row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 
@@ -215,7 +230,7 @@ def list_bulk(*, limit: int, as_json: bool, address: str | None, namespace: str 
 @json_option
 @address_options
 def get(*, operation: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Show how far an operation is."""
+    """Show the progress of an operation."""
     progress = asyncio.run(_with_bulk(lambda operations: operations.get(operation).progress(), address, namespace))
     _put(operation, progress, as_json=as_json)
     return Exit.OK
@@ -226,7 +241,7 @@ def get(*, operation: str, as_json: bool, address: str | None, namespace: str | 
 @json_option
 @address_options
 def stop(*, operation: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """End an operation where it is. What is done stays done."""
+    """Stop an operation. What is done stays done."""
     progress = asyncio.run(_with_bulk(lambda operations: operations.stop(operation), address, namespace))
     _put(operation, progress, as_json=as_json)
     return Exit.OK
@@ -245,10 +260,9 @@ def _put(operation: str, progress: BulkProgress, *, as_json: bool) -> None:
     if as_json:
         put_json(view)
         return
-    for name, value in _row(view).items():
-        put(f"{click.style(name.ljust(9), dim=True)}  {value}")
+    put_fields(_row(view))
     if progress.last_error:
-        say(f"the last that could not be: {progress.last_error}", colour="yellow")
+        say(f"the last error: {progress.last_error}", colour="yellow")
 
 
 def _row(view: dict[str, Any]) -> dict[str, str]:
@@ -260,7 +274,7 @@ def _row(view: dict[str, Any]) -> dict[str, str]:
         "matched": str(view["matched"]),
         "done": str(view["done"]),
         "failed": str(view["failed"]),
-        "created": view["created_at"],
+        "created": local_text(view["created_at"]),
     }
 
 

@@ -15,7 +15,7 @@ from .options import address_options, json_option
 @click.command()
 @click.argument("run", metavar="[RUN]", default="", required=False)
 @bulk_options
-@click.option("--reason", default="", help="Kept with the run.")
+@click.option("--reason", default="", help="Reason, kept with the run.")
 @json_option
 @address_options
 def cancel(
@@ -29,10 +29,10 @@ def cancel(
     namespace: str | None,
     **which: Any,
 ) -> int:
-    """Ask a run to stop, or all that match.
+    """Cancel a run, or all that match. A cancelled run may clean up first.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
-    and --yes does it, to runs that have not ended.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Without RUN, options choose the runs: the count is
+    shown, and --yes cancels those that have not ended.
     """
     if not run:
         return run_bulk(

@@ -7,20 +7,23 @@ from contextlib import asynccontextmanager
 
 import click
 
-from ..core.errors import InvalidArgument, NotFound, Unavailable, not_found
+from ..core.errors import DOWN, DOWN_CONNECTION, InvalidArgument, NotFound, Unavailable, not_found
 from ..core.ids import is_uuid
 from ..core.records import DEFAULT_NAMESPACE
 from ..core.times import US_PER_MS, US_PER_S
-from ..sdk.address import parse_address
+from ..sdk.address import Address, parse_address
 from ..sdk.connection import Connection
 from ..sdk.credentials import KEY_VARIABLE, tls_of
+from ..sdk.unserved import UNSERVED
 from ..server.database import PostgresDatabase, mask, parse_database
 from ..system import SystemClock, SystemDice
 from ..v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from ..wire.common import write_duration, write_time
+from .console import say, warn
 from .exits import Exit, Stop
 
 WAIT_POLL_S = 20
+WAIT_PATIENCE_S = 300.0  # a run may be long, and so may be an outage in it
 PAGE_ROWS = 1_000
 
 _ANSWER_S = 10.0
@@ -45,18 +48,28 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
     except InvalidArgument as error:
         raise click.BadParameter(mask(error.message), param_hint="'--address' (KAGZI_ADDRESS)") from error
     _refuse_missing_file(parsed.embedded)
+    connection.notices.tell = _tell
     try:
         await connection.open()
     except Unavailable as error:
-        raise Stop(
-            Exit.CANNOT_CONNECT,
-            error.message,
-            "kagzi dev, which starts a server; or name another one with --address HOST:PORT or KAGZI_ADDRESS",
-        ) from error
+        raise Stop(Exit.CANNOT_CONNECT, error.message, _remedy(error, parsed)) from error
     try:
-        yield ServerConnection(connection, namespace or DEFAULT_NAMESPACE)
+        with UNSERVED.shown_by(warn):
+            yield ServerConnection(connection, namespace or DEFAULT_NAMESPACE)
     finally:
         await connection.close()
+
+
+def _tell(text: str) -> None:
+    say(f"waiting: {text}", colour="yellow")
+
+
+def _remedy(error: Unavailable, address: Address) -> str:
+    """A server to try things out is started only where nobody has one, and on this machine."""
+    if error.metadata.get(DOWN) != DOWN_CONNECTION:
+        return ""
+    other = "name another server with --address HOST:PORT or KAGZI_ADDRESS"
+    return other if address.leaves_machine else f"start a server with kagzi dev, or {other}"
 
 
 def _refuse_missing_file(embedded: str) -> None:
@@ -71,7 +84,7 @@ def _refuse_missing_file(embedded: str) -> None:
         raise Stop(
             Exit.CANNOT_CONNECT,
             f"{path} does not exist",
-            "look at --address: sqlite:///relative.db or sqlite:////absolute.db",
+            "check --address: it is sqlite:///relative.db or sqlite:////absolute.db",
         )
 
 
@@ -97,7 +110,9 @@ class ServerConnection:
         request = workflow_pb2.WaitRequest(
             namespace_id=self.namespace, run_id=run_id, timeout=write_duration(int(span_s * US_PER_S))
         )
-        return await self._connection.call(lambda link: link.workflows.Wait, request, timeout_s=span_s + _ANSWER_S)
+        return await self._connection.call(
+            lambda link: link.workflows.Wait, request, timeout_s=WAIT_PATIENCE_S, try_s=span_s + _ANSWER_S
+        )
 
     async def cancel(self, run_id: str, reason: str) -> int:
         request = workflow_pb2.CancelWorkflowRequest(namespace_id=self.namespace, run_id=run_id, reason=reason)
@@ -215,7 +230,7 @@ class ServerConnection:
         if len(matches) > 1:
             some = "\n  ".join(matches[:5])
             raise Stop(
-                Exit.USAGE, f"{prefix!r} is the beginning of more than one run id:\n  {some}", "write more of it"
+                Exit.USAGE, f"{prefix!r} is the beginning of more than one run id:\n  {some}", "write more digits"
             )
         return await self.get(run_id=matches[0])
 

@@ -1,6 +1,7 @@
-"""What commands print. stdout is data, stderr the rest; colours only for a terminal and never with NO_COLOR."""
+"""What commands print. stdout is data, stderr is the rest; colours only on a terminal and never with NO_COLOR."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -16,9 +17,15 @@ STATUS_COLOURS = {
     "paused": "magenta",
     "completed": "green",
     "failed": "red",
+    "lost": "red",
     "cancelled": "bright_black",
     "abandoned": "bright_black",
 }
+
+
+def colour() -> bool | None:
+    """What click is told: never, or as the stream is."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> None:
@@ -28,6 +35,18 @@ def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> Non
 
 def warn(text: str) -> None:
     click.echo(f"{click.style('warning:', fg='yellow')} {text}", err=True)
+
+
+def fail(message: str, remedy: str = "") -> None:
+    """What every error looks like, on stderr. Whoever calls it ends the command with an exit code other than 0."""
+    click.echo(f"{click.style('error:', fg='red')} {message}", err=True, color=colour())
+    if remedy:
+        hint(remedy)
+
+
+def hint(text: str) -> None:
+    """What to do next, on stderr."""
+    click.echo(f"{click.style('hint:', fg='cyan')} {text}", err=True, color=colour())
 
 
 def put(text: str) -> None:

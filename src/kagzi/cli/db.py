@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import put_json, say
+from .console import hint, put, put_json, say
 from .exits import Exit, Stop
+from .groups import Commands
 from .options import Command, json_option
 
 if TYPE_CHECKING:
@@ -23,20 +24,20 @@ def _db_option(command: Command) -> Command:
         envvar="KAGZI_DB",
         required=True,
         metavar="URL",
-        help="postgresql://USER@HOST/DATABASE or sqlite:///FILE.  [env: KAGZI_DB]",
+        help="Database: postgresql://USER@HOST/DATABASE or sqlite:///FILE.  [env: KAGZI_DB]",
     )(command)
 
 
-@click.group()
+@click.group(cls=Commands)
 def db() -> None:
-    """Look after the database."""
+    """Migrate and inspect the database."""
 
 
 @db.command()
 @_db_option
 @json_option
 def migrate(url: str, as_json: bool) -> int:
-    """Bring the database to the schema of this version. Repeating it is harmless."""
+    """Migrate the database to the schema of this version. You can safely repeat it."""
     before, after = asyncio.run(_migrate(url))
     if as_json:
         put_json({"before": before.current, "current": after.current, "applied": list(before.pending)})
@@ -51,32 +52,33 @@ def migrate(url: str, as_json: bool) -> int:
 @_db_option
 @json_option
 def status(url: str, as_json: bool) -> int:
-    """Show the schema version of the database. Exit code 1 if there is something to migrate."""
+    """Show the schema version of the database. The exit code is 1 if it needs migrating."""
     found = asyncio.run(_status(url))
     if as_json:
         put_json({"current": found.current, "latest": found.latest, "pending": list(found.pending)})
     elif found.pending:
-        say(f"schema {found.current}, this version needs {found.latest}: {', '.join(found.pending)} to apply")
-        say("try:   kagzi db migrate")
+        put(f"schema {found.current}, this version needs {found.latest}: {', '.join(found.pending)} to apply")
+        hint("kagzi db migrate applies them")
     else:
-        say(f"schema {found.current}, up to date")
+        put(f"schema {found.current}, up to date")
     return Exit.FAILED if found.pending else Exit.OK
 
 
 @db.command()
-@click.option("--parts", type=int, required=True, metavar="N", help="Into how many; it cannot be changed later.")
+@click.option("--parts", type=int, required=True, metavar="N", help="Number of partitions; it cannot be changed later.")
 @_db_option
 @json_option
 def partition(parts: int, url: str, as_json: bool) -> int:
-    """Divide the histories on PostgreSQL by a hash of the run id. Stop all servers first: this rewrites tables.
+    """Partition the tables of histories, on PostgreSQL.
 
-    Worth it when steps is larger than memory, or vacuum cannot keep up. Everything else stays as it is.
+    They are divided by a hash of the run id. Stop all servers first: this rewrites the tables.
+    Useful when the table `steps` is larger than memory, or vacuum cannot keep up. Nothing else changes.
     """
     changed = asyncio.run(_partition(url, parts))
     if as_json:
         put_json({"parts": parts, "changed": changed})
     else:
-        say(f"histories are divided into {parts} parts" if changed else f"{parts} parts already: nothing to do")
+        say(f"histories have {parts} partitions" + ("" if changed else " already: nothing to do"))
     return Exit.OK
 
 
@@ -86,7 +88,7 @@ async def _partition(url: str, parts: int) -> bool:
 
     database = _database(url)
     if not isinstance(database, PostgresDatabase):
-        raise click.BadParameter("only tables of PostgreSQL can be divided.", param_hint="'--db'")
+        raise click.BadParameter("only PostgreSQL has partitions.", param_hint="'--db'")
     return await PostgresPartitioner(database.url).partition(parts)
 
 
@@ -121,7 +123,7 @@ def _migrator(url: str) -> Migrator:
         raise click.BadParameter("a database in memory has nothing to migrate.", param_hint="'--db'")
     if not database.path.parent.is_dir():
         raise Stop(
-            Exit.CANNOT_CONNECT, f"the directory {database.path.parent} does not exist", "make it, then try again"
+            Exit.CANNOT_CONNECT, f"the directory {database.path.parent} does not exist", "create it, then try again"
         )
     from ..store.sqlite import SqliteMigrator
 

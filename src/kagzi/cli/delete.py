@@ -12,14 +12,14 @@ from .options import address_options, json_option
 @click.command()
 @click.argument("run", metavar="[RUN]", default="", required=False)
 @bulk_options
-@click.option("--reason", default="", help="Kept with the operation.")
+@click.option("--reason", default="", help="Reason, kept with the operation.")
 @json_option
 @address_options
 def delete(*, run: str, yes: bool, filters: Sequence[tuple[str, str]], **options: Any) -> int:
-    """Forget runs that have ended, with their history.
+    """Delete runs that have ended, with their history.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
-    and --yes does it. Runs that have not ended are left alone.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Without RUN, options choose the runs. Either way the count
+    is shown, and --yes deletes them. Runs that have not ended are kept.
     """
     if run:
         named = {

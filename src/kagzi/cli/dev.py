@@ -9,6 +9,7 @@ from time import perf_counter
 import click
 
 from .exits import Exit
+from .logs import hand_on, log_options, show_logs
 from .server_setup import server_config
 
 SAMPLE = "kagzi.cli.sample"
@@ -17,27 +18,50 @@ DATABASE = "kagzi.db"
 
 @click.command()
 @click.argument("target", metavar="[FILE|MODULE]", default=SAMPLE, required=False)
-@click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=Path(".kagzi"), show_default=True)
-@click.option("--listen", metavar="HOST:PORT", help="gRPC; port 0 picks one.  [default: 127.0.0.1:50051]")
-@click.option("--http", metavar="HOST:PORT", help="HTTP; port 0 picks one, off is none.  [default: 127.0.0.1:8420]")
-@click.option("--namespace", "-n", envvar="KAGZI_NAMESPACE", default="default", show_default=True)
-@click.option("--retention", metavar="DURATION", help="How long runs are kept after they have ended.  [default: 30d]")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".kagzi"),
+    show_default=True,
+    help="Keep state in this directory.",
+)
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
+)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
+)
+@click.option(
+    "--namespace",
+    "-n",
+    envvar="KAGZI_NAMESPACE",
+    help="Namespace to use.  [default: that of the Worker object, or default]",
+)
+@click.option("--retention", metavar="DURATION", help="Keep runs this long after they have ended.  [default: 30d]")
 @click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
+@log_options
 def dev(
     *,
     target: str,
     data: Path,
     listen: str | None,
     http: str | None,
-    namespace: str,
+    namespace: str | None,
     retention: str | None,
     reload: bool,
+    log_level: str | None,
+    log_format: str | None,
 ) -> int:
-    """Run a server and a worker for FILE, with reload: all you need while writing workflows.
+    """Run a server and a worker for FILE, and reload it on changes: all you need for development.
 
-    State is kept in the directory --data: the next start goes on with what was there. Without FILE a sample workflow is served.
+    State is kept in the directory --data; the next start continues from there. A Worker object in FILE is used as it is, except for its
+    address. Without FILE a sample workflow is served. Ctrl-C lets the worker finish its runs.
     """
     began = perf_counter()
+    hand_on(log_level, log_format)  # to the worker's process
+    show_logs(log_level, log_format, default="warning")
     from .dev_supervisor import DevSetup, Supervisor
 
     is_sample = target == SAMPLE

@@ -5,25 +5,32 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
-STOP_TIMEOUT_S = 5.0
+RELOAD = b"reload\n"
+RELOAD_GRACE = timedelta(seconds=2)  # whoever saves a file wants to see it run; what did not finish begins again
+INSIST_AFTER_S = 10.0  # beyond the time that the worker gives its runs
 Report = Callable[[dict[str, Any]], None]
 
 
 class WorkerChild:
     """One worker process. `on_report` hears `loaded`, `ready`, `broken`, and at last `ended` with the exit code."""
 
-    def __init__(self, target: str, namespace: str, on_report: Report) -> None:
+    def __init__(self, target: str, namespace: str | None, on_report: Report) -> None:
         self._target = target
-        self._namespace = namespace
+        self._namespace = namespace or ""
         self._on_report = on_report
         self._process: asyncio.subprocess.Process | None = None
         self._to_child = -1
         self._watch: asyncio.Task[None] | None = None
+        self._grace_s = 0.0  # as it says itself
+        self._ready = False
 
     async def start(self) -> None:
         """Returns when the process exists; it then waits for `connect`."""
+        self._ready = False
         their_read, self._to_child = os.pipe()
         our_read, their_write = os.pipe()
         try:
@@ -45,24 +52,40 @@ class WorkerChild:
 
     def connect(self, address: str) -> None:
         """Tell it where the server is."""
-        try:
-            os.write(self._to_child, f"{address}\n".encode())
-        except BrokenPipeError:
-            return  # it could not load its target and said so
+        self._write(f"{address}\n".encode())
+
+    def _write(self, line: bytes) -> None:
+        with suppress(BrokenPipeError):  # it could not load its target and said so
+            os.write(self._to_child, line)
 
     async def stop(self) -> None:
-        """Ask it to end, insist after a while. Idempotent."""
+        """Have it drain within its own `shutdown_grace`, insist after that. Idempotent."""
+        await self._stop(lambda process: process.terminate(), self._grace_s)
+
+    async def stop_to_reload(self) -> None:
+        """The same in little time: other code is to take over what it holds."""
+        if self._ready:
+            await self._stop(lambda process: self._write(RELOAD), RELOAD_GRACE.total_seconds())
+        else:
+            await self.stop()  # it may still be importing the user's code, and read nothing
+
+    def kill(self) -> None:
+        """At once."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    async def _stop(self, ask: Callable[[asyncio.subprocess.Process], None], grace_s: float) -> None:
         process = self._process
         if process is None:
             return
-        self._hang_up()
         if process.returncode is None:
-            process.terminate()
+            ask(process)
             try:
-                await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
+                await asyncio.wait_for(process.wait(), grace_s + INSIST_AFTER_S)
             except TimeoutError:
                 process.kill()
                 await process.wait()
+        self._hang_up()
         if self._watch is not None:
             await self._watch
         self._process = None
@@ -80,7 +103,10 @@ class WorkerChild:
         )
         try:
             while line := await reader.readline():
-                self._on_report(json.loads(line))
+                report = json.loads(line)
+                self._grace_s = report.get("shutdown_grace_s", self._grace_s)
+                self._ready = report["event"] == "ready"
+                self._on_report(report)
         finally:
             transport.close()
         code = await process.wait()

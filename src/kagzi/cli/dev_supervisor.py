@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..server.config import ServerConfig
 
 RESTART_PAUSE_S = 1.0
+PATIENCE_S = 1.0  # how long the worker may take to end before a word is said about it
 SERVER_GRACE_S = 1.0
 
 
@@ -27,14 +28,14 @@ class DevSetup(msgspec.Struct, frozen=True, kw_only=True):
     target: str  # as given
     source: Path | None  # the file, if it is one
     data: Path
-    namespace: str
+    namespace: str | None  # None: as the Worker object says
     reload: bool
     command: str  # how to call kagzi from here
     began: float  # perf_counter() when the command began
 
 
 class Supervisor:
-    """Runs until Ctrl-C, SIGTERM, or a server that cannot go on."""
+    """Runs until Ctrl-C, SIGTERM, or a server that cannot go on. The worker then finishes what it holds; a second signal ends it at once."""
 
     def __init__(self, setup: DevSetup, config: ServerConfig) -> None:
         self._setup = setup
@@ -47,13 +48,13 @@ class Supervisor:
         self._changing = False  # the worker's end is our doing
         self._broken = False  # the worker could not load the user's code: only a change helps
         self._was_ready = False
-        self._workflows: list[dict[str, str]] = []
+        self._loaded: dict[str, Any] = {"workflows": []}  # what the worker said of itself
 
     async def run(self) -> None:
         """Raises what keeps the server from starting or going on."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._on_signal)
         await self._child.start()  # first: it imports the user's code while the server starts
         try:
             from ..server.app import Server  # now, while the worker process imports its own things
@@ -65,9 +66,21 @@ class Supervisor:
             await self._until_stopped(server)
         finally:
             self._changing = True
-            await self._child.stop()
+            await self._end_child()
             if self._server is not None:
                 await self._server.stop(SERVER_GRACE_S)
+
+    def _on_signal(self) -> None:
+        if self._stop.is_set():
+            self._child.kill()
+        self._stop.set()
+
+    async def _end_child(self) -> None:
+        ending = asyncio.ensure_future(self._child.stop())
+        done, _ = await asyncio.wait({ending}, timeout=PATIENCE_S)
+        if not done:
+            say("the worker finishes what it holds; Ctrl-C again ends it at once")
+        await ending
 
     async def _until_stopped(self, server: Server) -> None:
         failed = asyncio.create_task(server.wait_failed())
@@ -93,7 +106,7 @@ class Supervisor:
         """What the worker process says about itself."""
         match report["event"]:
             case "loaded":
-                self._workflows = report["workflows"]
+                self._loaded = report
             case "ready":
                 self._say_ready()
             case "broken":
@@ -107,10 +120,10 @@ class Supervisor:
         if server is None:
             return
         if self._was_ready:
-            say(f"reloaded: {', '.join(workflow['name'] for workflow in self._workflows)}", colour="green")
+            say(f"reloaded: {', '.join(workflow['name'] for workflow in self._loaded['workflows'])}", colour="green")
         else:
             took_s = perf_counter() - self._setup.began
-            banner(self._setup, self._workflows, server.grpc_address, server.http_url, took_s)
+            banner(self._setup, self._loaded, server.grpc_address, server.http_url, took_s)
         self._was_ready = True
 
     def _ended(self, code: int) -> None:
@@ -134,7 +147,7 @@ class Supervisor:
     async def _replace_child(self) -> None:
         self._changing = True
         try:
-            await self._child.stop()
+            await self._child.stop_to_reload()
         finally:
             self._changing = self._broken = False
         await self._child.start()

@@ -1,8 +1,8 @@
 """The worker half of `kagzi dev`: a process of its own, so that new code is loaded by starting it anew.
 
 `python -m kagzi.cli.dev_worker TARGET NAMESPACE READ_FD WRITE_FD`. It loads the target, writes what it found to WRITE_FD, reads
-the server's address from READ_FD, serves, and stops when it is told to (SIGTERM) or when READ_FD ends: then `kagzi dev` is gone,
-however that happened.
+the server's address from READ_FD, and serves, as `kagzi worker` would. It drains when it is told to (SIGTERM), when READ_FD says that other code
+is to be loaded, and when READ_FD ends: then `kagzi dev` is gone, however that happened.
 """
 
 import asyncio
@@ -14,11 +14,14 @@ from typing import Any
 
 import click
 
-from .logs import show_logs
+from ..core.errors import KagziError
+from ..sdk.connecting import checked_namespace
+from ..sdk.worker import Worker, WorkerOptions
+from .dev_child import RELOAD, RELOAD_GRACE
+from .logs import show_inherited_logs
 from .samples import sample_argument
+from .supervised import serve_supervised
 from .targets import LoadError, load, parse_target
-
-SHUTDOWN_GRACE = "2s"
 
 
 def main(arguments: list[str]) -> int:
@@ -28,39 +31,49 @@ def main(arguments: list[str]) -> int:
     reports = int(write_fd)
     try:
         found = load(parse_target(target))
-    except click.UsageError as error:
+        worker = found.worker_at(None, namespace or None, None)
+    except (click.UsageError, KagziError) as error:
         _report(reports, event="broken", message=error.message)
         return 1
     except LoadError as error:
         _report(reports, event="broken", message=str(error))
         return 1
-    _report(reports, event="loaded", workflows=[_describe(workflow) for workflow in found.workflows])
+    _report(
+        reports,
+        event="loaded",
+        workflows=[_describe(workflow) for workflow in found.workflows],
+        namespace=checked_namespace(worker.options.namespace),
+        shutdown_grace_s=worker.options.shutdown_grace_s,
+        replaced=_replaced(worker.options),
+    )
     address = _read_line(int(read_fd))
     if not address:
         return 0
-    show_logs()
-    return asyncio.run(_serve(found.workflows, address, namespace, int(read_fd), reports))
+    show_inherited_logs()
+    return asyncio.run(_serve(worker.at(address, credentials=False), int(read_fd), reports))
 
 
-async def _serve(workflows: tuple[Any, ...], address: str, namespace: str, life_line: int, reports: int) -> int:
-    from ..core.errors import KagziError
-    from ..sdk.worker import Worker
-
-    stop = asyncio.Event()
+async def _serve(worker: Worker, life_line: int, reports: int) -> int:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set if number == signal.SIGTERM else _ignore)
-    loop.add_reader(life_line, stop.set)  # nothing more is written there, so readable means ended
+
+    def heard() -> None:
+        loop.remove_reader(life_line)
+        os.read(life_line, len(RELOAD))  # RELOAD, or nothing: then there is no server any more, and nothing to wait for
+        worker.stop(RELOAD_GRACE)
+
+    loop.add_reader(life_line, heard)
     try:
-        worker = Worker(address, workflows=workflows, namespace=namespace, shutdown_grace=SHUTDOWN_GRACE)
-        async with worker:
-            _report(reports, event="ready")
-            await stop.wait()
-            loop.remove_reader(life_line)
+        await serve_supervised(worker, on_ready=lambda: _report(reports, event="ready"))
     except KagziError as error:
         _report(reports, event="broken", message=str(error))
         return 1
     return 0
+
+
+def _replaced(options: WorkerOptions) -> list[str]:
+    """What of the Worker object is about another server than that of `kagzi dev`."""
+    given = {"address": options.address, "tls": options.tls, "api_key": options.api_key}
+    return [name for name, value in given.items() if value is not None]
 
 
 def _describe(workflow: Any) -> dict[str, str]:
@@ -79,10 +92,6 @@ def _read_line(fd: int) -> str:
             return ""
         data += piece
     return data.decode().strip()
-
-
-def _ignore() -> None:
-    """Ctrl-C, see above."""
 
 
 if __name__ == "__main__":

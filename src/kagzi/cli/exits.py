@@ -1,4 +1,4 @@
-"""How a command ends: one code for each thing a script may want to tell apart, and the words that go with it."""
+"""How a command ends: one exit code for each thing a script may want to tell apart, and one way to report an error."""
 
 import errno
 from enum import IntEnum
@@ -17,11 +17,20 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-_WHERE_TO_LOOK = {"step": "kagzi get RUN --steps", "schedule": "kagzi schedule list"}
+_WHERE_TO_LOOK = {
+    "run": "kagzi list shows the runs there are",
+    "step": "kagzi get RUN --steps shows the steps of a run",
+    "schedule": "kagzi schedule list shows the schedules there are",
+    "worker": "kagzi workers list shows the workers there are",
+    "namespace": "kagzi namespaces list shows the namespaces there are",
+    "workflow type": "kagzi workflows list shows the workflow types there are",
+    "version": "kagzi versions list shows the versions there are",
+    "bulk operation": "kagzi bulk list shows the operations there are",
+}
 
 
 class Stop(click.ClickException):
-    """End with `code`. `message` says what is wrong, `remedy` what to type next; both go to stderr."""
+    """End with `code`. `message` says what is wrong, `remedy` what to do about it; both go to stderr."""
 
     def __init__(self, code: Exit, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -29,24 +38,28 @@ class Stop(click.ClickException):
         self.remedy = remedy
 
 
-def stop_of(error: Exception) -> Stop | None:
-    """What an exception means at the command line; None if it is a bug and deserves its traceback."""
+def stop_of(error: Exception, command: click.Command | None = None) -> Stop | None:
+    """What an exception means at the command line; None if it is a bug and deserves its traceback.
+
+    `command`: the one that was called, whose options a refusal names.
+    """
     from ..core import errors
+    from .option_names import in_options
 
     exit_code = getattr(error, "exit_code", None)  # of what keeps a server from starting
     if isinstance(error, errors.KagziError) and exit_code is not None:
         return Stop(Exit(exit_code), str(error))
     match error:
         case errors.RunError():
-            return Stop(Exit.FAILED, str(error), f"kagzi get {error.run_id} --error")
+            return Stop(Exit.FAILED, str(error), f"kagzi get {error.run_id} --error shows the traceback")
         case errors.NotFound():
-            return Stop(Exit.NOT_FOUND, str(error), _WHERE_TO_LOOK.get(error.subject, "kagzi list"))
+            return Stop(Exit.NOT_FOUND, str(error), _WHERE_TO_LOOK.get(error.subject, ""))
         case errors.Unavailable():
             return Stop(Exit.CANNOT_CONNECT, str(error))
         case errors.SchemaMismatch():
-            return Stop(Exit.REFUSED, str(error), "kagzi db status")
+            return Stop(Exit.REFUSED, str(error), "kagzi db status shows the schema version")
         case errors.RequestError():
-            return Stop(Exit.REFUSED, str(error))
+            return Stop(Exit.REFUSED, in_options(str(error), command, error.field))
         case errors.KagziError():
             return Stop(Exit.FAILED, str(error))
         case TimeoutError():
@@ -55,6 +68,30 @@ def stop_of(error: Exception) -> Stop | None:
             return Stop(Exit.FAILED, _os_error(error), _remedy_of_os_error(error))
         case _:
             return None
+
+
+# How click begins its sentences; everybody else's begin in lower case.
+_CLICK_SENTENCES = ("Invalid ", "Missing ", "No such ", "Got unexpected ", "Option ", "Could not ")
+
+
+def message_and_hint(stop: click.ClickException) -> tuple[str, str]:
+    """What to print for any error that ends a command, whoever found it."""
+    if isinstance(stop, Stop):
+        return stop.message, stop.remedy
+    message = stop.format_message()
+    if message.startswith(_CLICK_SENTENCES):
+        message = message[0].lower() + message[1:]
+    context = stop.ctx if isinstance(stop, click.UsageError) else None
+    if context is None:
+        return message, ""
+    if isinstance(stop, click.MissingParameter) or message.startswith("got unexpected "):
+        usage = " ".join(context.get_usage().removeprefix("Usage:").split())
+        return message, f"write {usage}; see {context.command_path} --help"
+    return message, f"see {context.command_path} --help"
+
+
+def exit_code_of(stop: click.ClickException) -> int:
+    return stop.code if isinstance(stop, Stop) else stop.exit_code
 
 
 def _os_error(error: OSError) -> str:

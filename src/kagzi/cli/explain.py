@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import put, put_json, say
+from .console import hint, put, put_json
 from .exits import Exit
 from .options import address_options, json_option
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option
 @address_options
 def explain(run: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Say why a run is where it is.
+    """Explain why a run is in its current state.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
     """
@@ -38,7 +38,7 @@ def explain(run: str, as_json: bool, address: str | None, namespace: str | None)
         return Exit.OK
     put(answer.sentence)
     if answer.remedy:
-        say(f"try:   {answer.remedy}")
+        hint(answer.remedy)
     return Exit.OK
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from ..core.plurals import counted
 from .console import say, warn
 from .exits import Exit
 from .filters import filter_options, run_filter
@@ -23,9 +24,16 @@ _MOST_RUNS = 100_000_000
 
 @click.command()
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All runs that match the options, the oldest first.")
+@click.option("--all", "everything", is_flag=True, help="Export all runs that match the options, oldest first.")
 @filter_options
-@click.option("--output", "-o", type=click.File("wb", lazy=True), default="-", help="A file.  [default: stdout]")
+@click.option(
+    "--output",
+    "-o",
+    type=click.File("wb", lazy=True),
+    default="-",
+    metavar="FILE",
+    help="Write to this file.  [default: stdout]",
+)
 @address_options
 def export(
     *,
@@ -36,20 +44,21 @@ def export(
     namespace: str | None,
     **which: Any,
 ) -> int:
-    """Write runs with their history as lines of JSON.
+    """Export runs with their history, as lines of JSON.
 
     \b
     kagzi export RUN > run.jsonl
-    kagzi export --all > runs.jsonl                then: kagzi import runs.jsonl --address OTHER
+    kagzi export --all > runs.jsonl
+    kagzi import runs.jsonl --address OTHER
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run). Pause runs, or stop their workers, before they are moved:
-    one that goes on meanwhile is refused, and one that is running is imported as pending.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Pause runs or stop their workers before you move them: a
+    run that changes during the export is refused, and a running one is imported as pending.
     """
     if bool(runs) == everything:
-        raise click.UsageError("Give one or more RUNs, or --all (with options such as --status, if not all are meant).")
+        raise click.UsageError("give one or more RUNs, or --all, with options such as --status to choose among them.")
     where = run_filter(**which)
     if runs and where.ByteSize():
-        raise click.UsageError("Options such as --status go with --all, not with a RUN.")
+        raise click.UsageError("options such as --status need --all; they do not go with a RUN.")
     return asyncio.run(_export(runs, where, output, address, namespace))
 
 
@@ -75,10 +84,10 @@ async def _export(
     output.flush()
     if running:
         warn(
-            f"{running} of them were running and will be pending where they are imported: stop workers before moving runs"
+            f"{counted(running, 'run')} exported while running: imported as pending. Stop workers before you move runs"
         )
     if not sys.stdout.isatty() or output is not sys.stdout.buffer:
-        say(f"{count} {'run' if count == 1 else 'runs'} exported")
+        say(f"{counted(count, 'run')} exported")
     return Exit.OK
 
 

@@ -19,22 +19,39 @@ if TYPE_CHECKING:
 def filter_options(command: Command) -> Command:
     """The command gets them as keywords: hand them to `run_filter`."""
     for option in (
-        click.option("--problem/--no-problem", default=None, help="Only runs that the engine paused, or only others."),
-        click.option("--concurrency-key", default="", metavar="KEY", help="Only runs with this key."),
+        click.option(
+            "--problem/--no-problem",
+            default=None,
+            help="Only runs that Kagzi paused because of a problem, or only the others.",
+        ),
+        click.option("--concurrency-key", default="", metavar="KEY", help="Only runs with this concurrency key."),
         click.option("--schedule", default="", metavar="ID", help="Only runs that this schedule started."),
-        click.option("--version", default="", help="Only runs of this version."),
+        click.option("--version", default="", metavar="VERSION", help="Only runs of this version."),
         click.option("--id", "workflow_id", default="", metavar="WORKFLOW_ID", help="Only runs with this workflow id."),
-        click.option("--parent", default="", metavar="RUN_ID", help="Only children of this run (its whole id)."),
-        click.option("--until", type=duration, help="Only runs created longer ago than 2h, 1 day ..."),
-        click.option("--since", type=duration, help="Only runs created in the last 2h, 1 day ..."),
-        click.option("--label", "labels", multiple=True, type=key_value, help="All must match. May be repeated."),
-        click.option("--workflow", "workflows", multiple=True, metavar="NAME", help="May be repeated."),
+        click.option("--parent", default="", metavar="RUN_ID", help="Only children of this run; give its whole id."),
+        click.option(
+            "--until", type=duration, metavar="DURATION", help="Only runs created longer ago than this: 2h, 1 day."
+        ),
+        click.option(
+            "--since", type=duration, metavar="DURATION", help="Only runs created within this time: 2h, 1 day."
+        ),
+        click.option(
+            "--label",
+            "labels",
+            multiple=True,
+            type=key_value,
+            metavar="KEY=VALUE",
+            help="Only runs with this label. Repeatable; all must match.",
+        ),
+        click.option(
+            "--workflow", "workflows", multiple=True, metavar="NAME", help="Only runs of this workflow. Repeatable."
+        ),
         click.option(
             "--status",
             "statuses",
             multiple=True,
             type=click.Choice([str(status) for status in RunStatus]),
-            help="May be repeated.",
+            help="Only runs with this status. Repeatable.",
         ),
     ):
         command = option(command)

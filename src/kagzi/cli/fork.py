@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option(
-    "--from-step", required=True, metavar="STEP", help="The first step to run anew; see kagzi get RUN --steps."
+    "--from-step",
+    default="",
+    metavar="STEP",
+    help="First step to run anew; see kagzi get RUN --steps.  [default: go on from where RUN is]",
 )
 @click.option(
     "--output",
@@ -28,10 +31,12 @@ if TYPE_CHECKING:
     multiple=True,
     type=key_value,
     metavar="STEP=VALUE",
-    help="Another result for a step: JSON if it parses, else a string. May be repeated.",
+    help="Result to use for a step instead of the recorded one: JSON if it is valid, else text. Repeatable.",
 )
-@click.option("--version", default="", help="Version of the workflow that is to go on.")
-@click.option("--id", "workflow_id", default="", help="Your id of the new run.")
+@click.option(
+    "--version", default="", metavar="VERSION", help="Version of the workflow for the new run.  [default: that of RUN]"
+)
+@click.option("--id", "workflow_id", default="", metavar="ID", help="Your own id for the new run.")
 @json_option
 @address_options
 def fork(
@@ -45,10 +50,11 @@ def fork(
     address: str | None,
     namespace: str | None,
 ) -> int:
-    """Start a new run from the middle of another one.
+    """Start a new run with the recorded results of another one.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run).
-    The new run has the results that RUN had before STEP was begun, and goes on from there. Prints its run id.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). It is not changed.
+    The new run has the results that RUN had before STEP began, or without --from-step all of them, and goes on from there. Prints its
+    run id.
     """
     letter = _letter(from_step, outputs, version=version, workflow_id=workflow_id)
     forked = asyncio.run(_fork(run, letter, address, namespace))
@@ -68,11 +74,16 @@ def _letter(
 
     return workflow_pb2.ForkWorkflowRequest(
         from_step=from_step,
-        outputs={step_id: common_pb2.Payload(data=json_or_string(text)) for step_id, text in outputs},
+        outputs={step_id: common_pb2.Payload(data=_output(step_id, text)) for step_id, text in outputs},
         version=version,
         workflow_id=workflow_id,
         request_id=SystemIds().token(),
     )
+
+
+def _output(step_id: str, text: str) -> bytes:
+    remedy = "Correct it, or quote it as JSON if it is meant as text: '\"...\"'."
+    return json_or_string(text, f"--output {step_id}", remedy)
 
 
 async def _fork(

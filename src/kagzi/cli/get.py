@@ -14,10 +14,10 @@ CHILDREN_SHOWN = 1_000
 
 @click.command("get")
 @click.argument("run", metavar="RUN")
-@click.option("--steps", is_flag=True, help="Its steps, with their attempts.")
-@click.option("--input", "only_input", is_flag=True, help="Only its input, as JSON.")
-@click.option("--output", "only_output", is_flag=True, help="Only its result, as JSON.")
-@click.option("--error", "only_error", is_flag=True, help="Only its error, with the traceback.")
+@click.option("--steps", is_flag=True, help="Show its steps, with their attempts.")
+@click.option("--input", "only_input", is_flag=True, help="Print only its input, as JSON.")
+@click.option("--output", "only_output", is_flag=True, help="Print only its result, as JSON.")
+@click.option("--error", "only_error", is_flag=True, help="Print only its error, with the traceback.")
 @json_option
 @address_options
 def get(
@@ -36,7 +36,7 @@ def get(
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
     """
     if only_input + only_output + only_error > 1:
-        raise click.UsageError("--input, --output and --error exclude each other.")
+        raise click.UsageError("--input, --output and --error cannot be combined.")
     view = asyncio.run(_fetch(run, address, namespace, with_steps=steps))
     if only_input or only_output:
         put_json(view["input" if only_input else "output"])
@@ -78,7 +78,8 @@ def _put_run(view: dict[str, Any]) -> None:
 
     from ..core.times import to_datetime
     from ..system import SystemClock
-    from .views import age_text, labels_text, took_text, value_text
+    from .times import age_text, local_text, took_text
+    from .views import labels_text, value_text
 
     now: datetime = to_datetime(SystemClock().now())
     status = status_text(view["status"])
@@ -98,9 +99,10 @@ def _put_run(view: dict[str, Any]) -> None:
             "paused because": view["pause_reason"] or "" if view["status"] in ("paused", "running") else "",
             "waits for": ", ".join(view["waits"]) or _before(view),
             "problem": view["problem"]["text"] if view["problem"] else "",
-            "created": f"{view['created_at']} ({age_text(view['created_at'], now)})",
-            "wakes": f"{view['wake_at']} ({age_text(view['wake_at'], now)})" if view["wake_at"] else "",
-            "finished": view["finished_at"] or "",
+            "scheduled for": local_text(view["scheduled_at"]),
+            "created": f"{local_text(view['created_at'])} ({age_text(view['created_at'], now)})",
+            "wakes": f"{local_text(view['wake_at'])} ({age_text(view['wake_at'], now)})" if view["wake_at"] else "",
+            "finished": local_text(view["finished_at"]),
             "took": took_text(view["created_at"], view["finished_at"]),
             "worker": view["worker_id"] or "",
             "labels": labels_text(view["labels"]),
@@ -134,8 +136,15 @@ def _children_text(children: list[str]) -> str:
     return f"{len(children)}: {', '.join(children[:5])} ..."
 
 
+def _earlier_text(earlier: dict[str, Any]) -> str:
+    if earlier["error"]["kind"] != "lost":
+        return str(earlier["error"]["text"])
+    return f"worker {earlier['worker_id'] or 'unknown'} was lost, noticed at {earlier['finished_at']}"
+
+
 def _put_steps(steps: list[dict[str, Any]]) -> None:
-    from .views import took_text, value_text
+    from .times import local_text, took_text
+    from .views import value_text
 
     rows: list[dict[str, str]] = []
     for step in steps:
@@ -143,18 +152,20 @@ def _put_steps(steps: list[dict[str, Any]]) -> None:
             {
                 "step": step["step_id"],
                 "kind": step["kind"],
-                "status": status_text("failed"),
+                "status": status_text("lost" if earlier["error"]["kind"] == "lost" else "failed"),
                 "attempt": str(earlier["attempt"]),
                 "took": took_text(earlier["started_at"], earlier["finished_at"]),
-                "result": earlier["error"]["text"],
+                "result": _earlier_text(earlier),
             }
             for earlier in step["attempts"]
         )
         result = step["error"]["text"] if step["error"] else ""
+        if step["not_retried"]:
+            result += f" ({step['not_retried']})"
         if step["status"] == "completed":
             result = "" if step["output"] is None else value_text(step["output"])
         elif step["retry_at"] or step["wake_at"]:
-            result = f"until {step['retry_at'] or step['wake_at']}"
+            result = f"until {local_text(step['retry_at'] or step['wake_at'])}"
         rows.append(
             {
                 "step": step["step_id"],

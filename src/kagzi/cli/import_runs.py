@@ -5,6 +5,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from ..core.plurals import counted
 from .console import put, put_json, say
 from .exits import Exit
 from .options import address_options, json_option
@@ -15,13 +16,13 @@ from .options import address_options, json_option
 @json_option
 @address_options
 def import_runs(*, file: BinaryIO, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Bring in runs that were exported, perhaps from another store.
+    """Import runs that were exported, perhaps from another store.
 
-    FILE is what `kagzi export` wrote; - is stdin. Each run is there whole, or not at all. A run that is there already with the same
-    content is passed over, so a file may be imported again after something went wrong.
+    FILE is what `kagzi export` wrote; - is stdin. Each run is imported whole or not at all. A run that exists already with the same
+    content is skipped, so you can import a file again if something went wrong.
     """
     created, there = asyncio.run(_import(file, as_json, address, namespace))
-    say(f"{created} {'run' if created == 1 else 'runs'} imported" + (f", {there} were there already" if there else ""))
+    say(f"{counted(created, 'run')} imported" + (f", {there} existed already" if there else ""))
     return Exit.OK
 
 

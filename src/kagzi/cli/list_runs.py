@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import put_list, say, status_text
+from .console import hint, put_list, status_text
 from .exits import Exit
 from .filters import filter_options, run_filter
-from .options import address_options, json_option
+from .options import address_options, list_options
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @filter_options
-@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
-@click.option("--jsonl", is_flag=True, help="Print JSON, one run a line.")
-@json_option
+@list_options("run", limit=50)
 @address_options
 def list_runs(
     *,
@@ -39,11 +37,11 @@ def list_runs(
 
     where = run_filter(**which)
     views, has_more = asyncio.run(_fetch(where, limit, address, namespace))
-    empty = "No runs. Start one: kagzi start WORKFLOW INPUT"
+    empty = "No runs match." if where.ByteSize() else "No runs. Start one: kagzi start WORKFLOW INPUT"
     now = to_datetime(SystemClock().now())
     put_list(views, lambda view: view, lambda view: _row(view, now), jsonl=jsonl, as_json=as_json, empty=empty)
     if has_more:
-        say(f"There are more than {limit}: --limit {limit * 10}")
+        hint(f"there are more than {limit}; --limit {limit * 10} shows more")
     return Exit.OK
 
 
@@ -64,7 +62,7 @@ async def _fetch(
 
 
 def _row(view: dict[str, Any], now: datetime) -> dict[str, str]:
-    from .views import age_text
+    from .times import age_text
 
     return {
         "run": view["run_id"],

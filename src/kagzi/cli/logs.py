@@ -1,11 +1,142 @@
-"""Logs of long-running commands: on stderr, one line each."""
+"""Logs of long-running commands: on stderr, one line or one JSON object each.
 
+Whatever a record says (values from outside, tracebacks), it cannot look like another record: in text its further lines have a
+margin, in JSON there are none.
+"""
+
+import json
 import logging
+import os
 import sys
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from ..core.printable import escape, with_margin
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
+LEVEL_VARIABLE = "KAGZI_LOG_LEVEL"
+FORMAT_VARIABLE = "KAGZI_LOG_FORMAT"
+
+_NAMES_ITS_RUN = "kagzi.worker"  # the logger whose lines begin with the run they are about
+_PLAIN = (str, int, float, bool, type(None))
+_OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 
 
-def show_logs(level: str = "INFO") -> None:
-    """Unless the program has set up logging of its own."""
-    logging.basicConfig(
-        stream=sys.stderr, level=level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", datefmt="%H:%M:%S"
-    )
+def log_options(command: Command) -> Command:
+    """`--log-level` and `--log-format`, of commands that go on."""
+    for option in (
+        click.option(
+            "--log-format",
+            type=click.Choice(FORMATS, case_sensitive=False),
+            envvar=FORMAT_VARIABLE,
+            help=f"Log as text, or as JSON with one object per line.  [env: {FORMAT_VARIABLE}; default: text]",
+        ),
+        click.option(
+            "--log-level",
+            type=click.Choice(LEVELS, case_sensitive=False),
+            envvar=LEVEL_VARIABLE,
+            help=f"Log messages of this level and above.  [env: {LEVEL_VARIABLE}; default: info; server: warning]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def show_logs(level: str | None, form: str | None, *, default: str = "info") -> None:
+    """Log to stderr. A program that has set up logging of its own keeps it, unless a level or a form was asked for."""
+    from ..sdk.log_context import RunContextFilter
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.addFilter(RunContextFilter())
+    asked_for = level is not None or form is not None
+    logging.basicConfig(handlers=[handler], level=(level or default).upper(), force=asked_for)
+
+
+def show_inherited_logs() -> None:
+    """In a process that another command has started: as that one was told."""
+    show_logs(os.environ.get(LEVEL_VARIABLE), os.environ.get(FORMAT_VARIABLE))
+
+
+def hand_on(level: str | None, form: str | None) -> None:
+    """To the processes that this one starts."""
+    for variable, value in ((LEVEL_VARIABLE, level), (FORMAT_VARIABLE, form)):
+        if value is not None:
+            os.environ[variable] = value
+
+
+def announce(form: str | None) -> Callable[[str], None]:
+    """Says what is no log record, for example that a server is ready, in the form of the log: whoever reads JSON reads only JSON."""
+
+    def say(line: str) -> None:
+        record = logging.LogRecord("kagzi.server", logging.INFO, "", 0, line, None, None)
+        print(JsonLines().format(record) if form == "json" else line, file=sys.stderr, flush=True)
+
+    return say
+
+
+class TextLines(logging.Formatter):
+    """`2026-11-16 01:40:12+0000 WARNING kagzi.worker: ...`; further lines of a message, and tracebacks, behind a margin."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        first, _, more = record.getMessage().rstrip("\n").partition("\n")
+        at = self.formatTime(record, "%Y-%m-%d %H:%M:%S%z")
+        line = f"{at} {record.levelname:<7} {escape(record.name)}: {escape(first)}{_where(record)}"
+        if more:
+            line = f"{line}\n{with_margin(more)}"
+        if exception := exception_text(record):
+            line = f"{line}\n{with_margin(exception)}"
+        return line
+
+
+class JsonLines(logging.Formatter):
+    """One object per line: time, level, logger, message; run_id, workflow_id, workflow_type, step, attempt and exception where
+    known; and what the caller gave as `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for name, value in vars(record).items():
+            if name not in _OF_EVERY_RECORD and name not in line:
+                line[name] = value if isinstance(value, _PLAIN) else str(value)
+        if exception := exception_text(record):
+            line["exception"] = exception
+        return json.dumps(line)
+
+
+def exception_text(record: logging.LogRecord) -> str:
+    """The exception of a record; folded if it comes from a run. Empty if there is none."""
+    from ..sdk.log_context import is_about_run
+    from ..sdk.tracebacks import folded_exception
+
+    error = record.exc_info[1] if record.exc_info else None
+    if error is None:
+        text = record.exc_text or ""
+    else:
+        text = folded_exception(error) if is_about_run(record) else "".join(traceback.format_exception(error))
+    if record.stack_info:
+        text = f"{text}\n{record.stack_info}" if text else record.stack_info
+    return text.rstrip("\n")
+
+
+def _where(record: logging.LogRecord) -> str:
+    """The run, step and attempt, for lines that do not name them."""
+    facts = vars(record)
+    if record.name == _NAMES_ITS_RUN or "run_id" not in facts:
+        return ""
+    run_id, own_id = facts["run_id"], facts.get("workflow_id", "")
+    names = (facts.get("workflow_type", ""), repr(own_id) if own_id not in ("", run_id) else "")
+    named = ", ".join(filter(None, (" ".join(filter(None, names)), f"run {run_id}")))
+    step = f", step {facts['step']!r}, attempt {facts['attempt']}" if "step" in facts and "attempt" in facts else ""
+    return escape(f" [{named}{step}]")

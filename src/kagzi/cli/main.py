@@ -8,60 +8,55 @@ from typing import cast
 
 import click
 
-from .exits import Exit, Stop, stop_of
+from .. import __version__
+from .console import colour, fail
+from .exits import Exit, exit_code_of, message_and_hint, stop_of
+from .groups import Commands
 
 # name: (module, attribute, help). The help is repeated from the command, so that `kagzi --help` need not import it; a test
 # holds the two equal.
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "dev": ("dev", "dev", "Run a server and a worker for FILE, with reload: all you need while writing workflows."),
+    "dev": (
+        "dev",
+        "dev",
+        "Run a server and a worker for FILE, and reload it on changes: all you need for development.",
+    ),
     "server": ("server", "server", "Run a production server on PostgreSQL or SQLite."),
-    "worker": ("worker", "worker", "Run a worker for the workflows of a module or file."),
+    "worker": ("worker", "worker", "Run a worker that serves the workflows of a module or file."),
     "start": ("start", "start", "Start a run of WORKFLOW."),
     "list": ("list_runs", "list_runs", "List runs, newest first."),
     "get": ("get", "get", "Show one run."),
-    "explain": ("explain", "explain", "Say why a run is where it is."),
+    "explain": ("explain", "explain", "Explain why a run is in its current state."),
     "count": ("count", "count", "Count runs."),
-    "tail": ("tail", "tail", "Show what happens, as it happens."),
+    "tail": ("tail", "tail", "Follow a run, or all runs, as they change."),
     "signal": ("signals", "signal", "Send a signal to a run."),
-    "cancel": ("cancel", "cancel", "Ask a run to stop, or all that match."),
-    "terminate": ("terminate", "terminate", "End a run now, without cleanup, or all that match."),
-    "pause": ("pause", "pause", "Let a run begin no more steps, until it is resumed."),
-    "resume": ("pause", "resume", "Let a paused run go on."),
-    "retry": ("retry", "retry", "Reopen a failed run at the step that failed it, or all that match."),
-    "delete": ("delete", "delete", "Forget runs that have ended, with their history."),
-    "bulk": ("bulk", "bulk", "Look after operations on many runs: how far they are, and end them."),
-    "export": ("export", "export", "Write runs with their history as lines of JSON."),
-    "import": ("import_runs", "import_runs", "Bring in runs that were exported, perhaps from another store."),
-    "fork": ("fork", "fork", "Start a new run from the middle of another one."),
-    "schedule": ("schedule", "schedule", "Look after schedules: runs started by the clock."),
-    "workers": ("workers", "workers", "Look after workers: who is there, what happened to them, send one home."),
-    "workflows": (
-        "workflows",
-        "workflows",
-        "Look after workflow types as queues: limits, rates, pause and resume, how many runs wait.",
-    ),
-    "versions": (
-        "versions",
-        "versions",
-        "Look after versions of workflows: the default, and those that take no new runs.",
-    ),
-    "namespaces": (
-        "namespaces",
-        "namespaces",
-        "Look after namespaces: who shares this server, what each may do, and their end.",
-    ),
+    "cancel": ("cancel", "cancel", "Cancel a run, or all that match. A cancelled run may clean up first."),
+    "terminate": ("terminate", "terminate", "End a run, or all that match, at once and without cleanup."),
+    "pause": ("pause", "pause", "Pause a run: no more steps begin until it is resumed."),
+    "resume": ("pause", "resume", "Resume a paused run, or all that match."),
+    "retry": ("retry", "retry", "Reopen a failed run, or all that match, at the step that failed."),
+    "delete": ("delete", "delete", "Delete runs that have ended, with their history."),
+    "bulk": ("bulk", "bulk", "List, show and stop operations on many runs."),
+    "export": ("export", "export", "Export runs with their history, as lines of JSON."),
+    "import": ("import_runs", "import_runs", "Import runs that were exported, perhaps from another store."),
+    "fork": ("fork", "fork", "Start a new run with the recorded results of another one."),
+    "schedule": ("schedule", "schedule", "Create and manage schedules, which start runs at set times."),
+    "workers": ("workers", "workers", "List workers, show what happened to them, and drain them."),
+    "workflows": ("workflows", "workflows", "Show workflow types and their queues; limit, pause and resume them."),
+    "versions": ("versions", "versions", "List versions of workflows, set the default one, and deprecate others."),
+    "namespaces": ("namespaces", "namespaces", "Create, limit, disable and delete namespaces."),
     "stats": (
         "stats",
         "stats",
-        "Show what happened lately: runs started and ended, how long they took, and what is open.",
+        "Show how many runs were started and ended, how long they took, and how many are open.",
     ),
-    "db": ("db", "db", "Look after the database."),
-    "bench": ("bench", "bench", "Measure this machine: throughput, latency and CPU, as a table and as JSON."),
-    "version": ("version", "version", "Show the versions of Kagzi, Python and what it stands on."),
+    "db": ("db", "db", "Migrate and inspect the database."),
+    "bench": ("bench", "bench", "Measure the throughput, latency and CPU use of Kagzi on this machine."),
+    "version": ("version", "version", "Show the versions of Kagzi, Python and the libraries in use."),
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Commands):
     """A group that knows the names and the help of its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -80,9 +75,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if (
-            args and args[0] in COMMANDS
-        ):  # before the first import of a command: its options take their defaults from it
+        if args[0] in COMMANDS:  # before the first import of a command: its options take their defaults from it
             from .settings import default_map
 
             ctx.default_map = default_map()
@@ -90,13 +83,14 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Show the version and exit.")
 def kagzi() -> None:
     """Durable execution for Python.
 
     \b
-    kagzi dev hello.py                  server, worker and reload
+    kagzi dev hello.py                  run a server and a worker, and reload on changes
     kagzi start hello world --wait      start a run and print its result
-    kagzi get RUN --steps               see what it did
+    kagzi get RUN --steps               show what the run did
     """
 
 
@@ -109,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     try:
-        code: object = kagzi.main(args=arguments, prog_name="kagzi", standalone_mode=False, color=_color())
+        code: object = kagzi.main(args=arguments, prog_name="kagzi", standalone_mode=False, color=colour())
     except click.Abort:
         return Exit.INTERRUPTED
     except click.ClickException as refusal:
@@ -129,14 +123,5 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(stop: click.ClickException) -> int:
-    if not isinstance(stop, Stop):
-        stop.show()
-        return stop.exit_code
-    click.echo(f"{click.style('error:', fg='red')} {stop.message}", err=True, color=_color())
-    if stop.remedy:
-        click.echo(f"{click.style('try:', fg='cyan')}   {stop.remedy}", err=True, color=_color())
-    return stop.code
-
-
-def _color() -> bool | None:
-    return False if os.environ.get("NO_COLOR") else None
+    fail(*message_and_hint(stop))
+    return exit_code_of(stop)

@@ -11,11 +11,11 @@ import click
 
 from .console import put_fields, put_json, put_list, say
 from .exits import Exit
-from .options import NONE, Command, Limit, address_options, duration, json_option, key_value
+from .groups import Listing
+from .options import NONE, Command, Limit, address_options, duration, json_option, key_value, list_options
+from .times import local_text, utc_text
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ..sdk.namespaces import NamespaceInfo, Namespaces
 
 Answer = TypeVar("Answer")
@@ -30,14 +30,9 @@ _LIMITS = (
 )
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def namespaces(context: click.Context) -> int:
-    """Look after namespaces: who shares this server, what each may do, and their end."""
-    if context.invoked_subcommand is not None:
-        return Exit.OK
-    code: int = context.invoke(list_namespaces)
-    return code
+@click.group(cls=Listing)
+def namespaces() -> None:
+    """Create, limit, disable and delete namespaces."""
 
 
 def _retention(value: str | tuple[str, timedelta]) -> tuple[str, timedelta]:
@@ -56,17 +51,25 @@ def _limit_options(command: Command) -> Command:
             multiple=True,
             type=_retention,
             metavar="STATUS=DURATION",
-            help="How long completed, failed or cancelled runs are kept. May be repeated; replaces what was said before.",
+            help="Keep completed, failed or cancelled runs this long. Repeatable; replaces the previous setting.",
         ),
-        click.option("--max-schedules", type=Limit(int), metavar="N", help="Schedules."),
-        click.option("--max-sessions", type=Limit(int), metavar="N", help="Workers at once."),
+        click.option("--max-schedules", type=Limit(int), metavar="N", help="Limit the number of schedules."),
+        click.option("--max-sessions", type=Limit(int), metavar="N", help="Limit the number of connected workers."),
         click.option(
-            "--max-stored-bytes", type=Limit(int), metavar="N", help="Payloads and errors; measured every minute."
+            "--max-stored-bytes",
+            type=Limit(int),
+            metavar="N",
+            help="Limit the bytes of payloads and errors; measured every minute.",
         ),
-        click.option("--max-starts-per-second", type=Limit(float), metavar="N", help="Runs started per second."),
-        click.option("--max-running-runs", type=Limit(int), metavar="N", help="Runs that run at once."),
         click.option(
-            "--max-open-runs", type=Limit(int), metavar="N", help="Runs that have not ended.  [none: any number]"
+            "--max-starts-per-second", type=Limit(float), metavar="N", help="Limit how many runs start per second."
+        ),
+        click.option("--max-running-runs", type=Limit(int), metavar="N", help="Limit how many runs run at once."),
+        click.option(
+            "--max-open-runs",
+            type=Limit(int),
+            metavar="N",
+            help="Limit how many runs are open; none removes the limit.",
         ),
     ):
         command = option(command)
@@ -74,8 +77,7 @@ def _limit_options(command: Command) -> Command:
 
 
 @namespaces.command("list")
-@click.option("--jsonl", is_flag=True, help="Print JSON, one namespace a line.")
-@json_option
+@list_options("namespace")
 @address_options
 def list_namespaces(*, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
     """List namespaces by name."""
@@ -90,7 +92,7 @@ def list_namespaces(*, jsonl: bool, as_json: bool, address: str | None, namespac
         _row,
         jsonl=jsonl,
         as_json=as_json,
-        empty="No namespaces: one comes into being with its first run or worker.",
+        empty="No namespaces. A namespace is created with its first run or worker.",
     )
     return Exit.OK
 
@@ -99,7 +101,7 @@ def list_namespaces(*, jsonl: bool, as_json: bool, address: str | None, namespac
 @click.argument("name")
 @json_option
 @address_options
-def show(*, name: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+def get(*, name: str, as_json: bool, address: str | None, namespace: str | None) -> int:
     """Show one namespace."""
     return _put(asyncio.run(_ask(lambda asked: asked.get(name), address, namespace)), as_json)
 
@@ -110,7 +112,7 @@ def show(*, name: str, as_json: bool, address: str | None, namespace: str | None
 @json_option
 @address_options
 def create(*, name: str, as_json: bool, address: str | None, namespace: str | None, **given: Any) -> int:
-    """Create a namespace, with limits if you like."""
+    """Create a namespace, perhaps with limits."""
     changes = _changes(given)
     return _put(asyncio.run(_ask(lambda asked: asked.create(name, **changes), address, namespace)), as_json)
 
@@ -121,11 +123,11 @@ def create(*, name: str, as_json: bool, address: str | None, namespace: str | No
 @json_option
 @address_options
 def update(*, name: str, as_json: bool, address: str | None, namespace: str | None, **given: Any) -> int:
-    """Change limits and retention. What is not named stays; none takes a limit away."""
+    """Change limits and retention. What you do not name stays as it is."""
     changes = _changes(given)
     if not changes:
         options = ", ".join("--" + limit.replace("_", "-") for limit in _LIMITS)
-        raise click.UsageError(f"Name what to change: {options} or --retention.")
+        raise click.UsageError(f"name what to change: {options} or --retention.")
     return _put(asyncio.run(_ask(lambda asked: asked.update(name, **changes), address, namespace)), as_json)
 
 
@@ -134,7 +136,7 @@ def update(*, name: str, as_json: bool, address: str | None, namespace: str | No
 @json_option
 @address_options
 def enable(*, name: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a namespace take new runs again."""
+    """Enable a disabled namespace: it takes new runs again."""
     found = asyncio.run(_ask(lambda asked: asked.enable(name), address, namespace))
     put_json(_view(found)) if as_json else say(f"{name} takes new runs")
     return Exit.OK
@@ -145,7 +147,7 @@ def enable(*, name: str, as_json: bool, address: str | None, namespace: str | No
 @json_option
 @address_options
 def disable(*, name: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a namespace take no new runs. Those it has go on."""
+    """Disable a namespace: it takes no new runs. Those it has go on."""
     found = asyncio.run(_ask(lambda asked: asked.disable(name), address, namespace))
     put_json(_view(found)) if as_json else say(f"{name} takes no new runs; those it has go on")
     return Exit.OK
@@ -153,16 +155,16 @@ def disable(*, name: str, as_json: bool, address: str | None, namespace: str | N
 
 @namespaces.command()
 @click.argument("name")
-@click.option("--confirm", metavar="NAME", help="Repeat the name: all its runs are deleted with it.")
+@click.option("--confirm", metavar="NAME", help="Repeat the name to confirm.")
 @json_option
 @address_options
 def delete(*, name: str, confirm: str | None, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Delete a namespace with all its runs, for good. Refused while runs are open in it or schedules enabled."""
+    """Delete a namespace for good, with all its runs. Refused while it has open runs or enabled schedules."""
     if confirm != name:
-        raise click.UsageError(f"{name} is deleted for good, with all its runs. Say so: --confirm {name}")
+        raise click.UsageError(f"{name} would be deleted for good, with all its runs. Add --confirm {name}.")
     asyncio.run(_ask(lambda asked: asked.delete(name, confirm=name), address, namespace))
     put_json({"namespace": name, "deleting": True}) if as_json else say(
-        f"{name} is gone; what it had is removed in the background"
+        f"{name} is deleted; its runs are removed in the background"
     )
     return Exit.OK
 
@@ -191,30 +193,30 @@ def _view(found: NamespaceInfo) -> dict[str, Any]:
         "namespace": found.name,
         "enabled": found.enabled,
         "deleting": found.deleting,
-        "created_at": _moment(found.created_at),
+        "created_at": utc_text(found.created_at),
         **{limit: getattr(found, limit) for limit in _LIMITS},
         "retention_seconds": {status: int(kept.total_seconds()) for status, kept in found.retention.items()},
         "stored_bytes": found.stored_bytes,
-        "stored_bytes_at": None if found.stored_bytes_at is None else _moment(found.stored_bytes_at),
+        "stored_bytes_at": None if found.stored_bytes_at is None else utc_text(found.stored_bytes_at),
     }
 
 
 def _row(found: NamespaceInfo) -> dict[str, str]:
     return {
         "namespace": found.name,
-        "": _state(found),
-        **{limit.removeprefix("max_").replace("_", " "): _number(getattr(found, limit)) for limit in _LIMITS},
+        "state": _state(found),
+        **{limit.replace("_", " "): _number(getattr(found, limit)) for limit in _LIMITS},
     }
 
 
 def _fields(found: NamespaceInfo) -> dict[str, str]:
     from ..core.duration import format_duration
 
-    stored = "" if found.stored_bytes is None else f"{found.stored_bytes} at {found.stored_bytes_at:%H:%M:%SZ}"
+    stored = "" if found.stored_bytes is None else f"{found.stored_bytes} at {local_text(found.stored_bytes_at)}"
     return {
         "namespace": found.name,
-        "state": _state(found) or "enabled",
-        "created": _moment(found.created_at),
+        "state": _state(found),
+        "created": local_text(found.created_at),
         **{limit.replace("_", " "): _number(getattr(found, limit)) for limit in _LIMITS},
         "stored bytes": stored,
         "retention": ", ".join(f"{status} {format_duration(kept)}" for status, kept in found.retention.items()),
@@ -224,11 +226,7 @@ def _fields(found: NamespaceInfo) -> dict[str, str]:
 def _state(found: NamespaceInfo) -> str:
     if found.deleting:
         return "deleting"
-    return "" if found.enabled else "disabled"
-
-
-def _moment(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")
+    return "enabled" if found.enabled else "disabled"
 
 
 def _number(limit: float | None) -> str:

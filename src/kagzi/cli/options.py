@@ -1,7 +1,8 @@
 """Types and options that several commands share. A bad value is a usage error that names its option."""
 
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +25,7 @@ else:
 
 
 class Limit(_Type):
-    """A click type: a number, or `none` to take the limit away."""
+    """A click type: a number, or `none` to remove the limit."""
 
     name = "limit"
 
@@ -37,7 +38,7 @@ class Limit(_Type):
         try:
             return self._number(value)
         except ValueError:
-            self.fail(f"{value!r} is no number. Give one, or none to take the limit away.", param, ctx)
+            self.fail(f"{value!r} is not a number. Give one, or none to remove the limit.", param, ctx)
 
 
 def duration(value: str | timedelta) -> timedelta:
@@ -45,7 +46,7 @@ def duration(value: str | timedelta) -> timedelta:
     try:
         return parse_duration(value)
     except InvalidArgument as error:
-        raise click.BadParameter(error.message) from error
+        raise click.BadParameter(error.message.removeprefix("duration=")) from error
 
 
 def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
@@ -54,7 +55,7 @@ def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
         return value
     found = _KEY_VALUE.fullmatch(value)
     if found is None:
-        raise click.BadParameter(f"{value!r} is no pair. Write key=value.")
+        raise click.BadParameter(f"{value!r} is not a pair. Write key=value.")
     return found[1], found[2]
 
 
@@ -62,17 +63,71 @@ def address_options(command: Command) -> Command:
     """`--address` and `--namespace`, as every command has them that talks to a server."""
     for option in (
         click.option(
-            "--namespace", "-n", envvar="KAGZI_NAMESPACE", help="Namespace.  [env: KAGZI_NAMESPACE; default: default]"
+            "--namespace",
+            "-n",
+            envvar="KAGZI_NAMESPACE",
+            metavar="NAMESPACE",
+            help="Namespace to use.  [env: KAGZI_NAMESPACE; default: default]",
         ),
         click.option(
             "--address",
             envvar="KAGZI_ADDRESS",
-            help="Server: HOST:PORT, https://HOST, sqlite:///FILE.  [env: KAGZI_ADDRESS; default: localhost:50051]",
+            metavar="ADDRESS",
+            help="Server to connect to: HOST:PORT, https://HOST or sqlite:///FILE.  "
+            "[env: KAGZI_ADDRESS; default: localhost:50051]",
         ),
     ):
         command = option(command)
     return command
 
 
+def same_server() -> str:
+    """` --address far:1 --namespace team`, as far as they were typed: for a command that is to be typed next."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return ""
+    typed = click.core.ParameterSource.COMMANDLINE
+    names = [name for name in ("address", "namespace") if context.get_parameter_source(name) is typed]
+    return "".join(f" --{name} {shlex.quote(context.params[name])}" for name in names)
+
+
 def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def list_options(what: str, limit: int | None = None) -> Callable[[Command], Command]:
+    """`--json` and `--jsonl`, and `--limit` where lists can be long, as every list has them."""
+
+    def add(command: Command) -> Command:
+        command = json_option(command)
+        command = click.option("--jsonl", is_flag=True, help=f"Print JSON, one {what} per line.")(command)
+        if limit is None:
+            return command
+        text = "Show at most this many."
+        return click.option("--limit", type=click.IntRange(1, 100_000), default=limit, show_default=True, help=text)(
+            command
+        )
+
+    return add
+
+
+class Kebab(_Type):
+    """A click type: one of `values`, which are shown as kebab-case and accepted with underscores as well."""
+
+    name = "choice"
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self._values = {kebab(value): value for value in values}
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"[{'|'.join(self._values)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if kebab(value) not in self._values:
+            self.fail(f"{value!r} is not one of {', '.join(self._values)}.", param, ctx)
+        return self._values[kebab(value)]
+
+
+def kebab(word: str) -> str:
+    """How choices are shown."""
+    return word.replace("_", "-")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from .bulk import bulk_options, refuse_filters, run_bulk
 from .console import put_json, say
 from .exits import Exit
-from .options import address_options, json_option
+from .options import address_options, json_option, same_server
 
 if TYPE_CHECKING:
     from .connection import ServerConnection
@@ -20,14 +21,14 @@ ENDED = ("completed", "failed", "cancelled")
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--reason", default="", help="Kept with the run.")
+@click.option("--reason", default="", help="Reason, kept with the run.")
 @json_option
 @address_options
 def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a run begin no more steps, until it is resumed.
+    """Pause a run: no more steps begin until it is resumed.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
-    A step that runs is finished and recorded; signals and timers wait.
+    Steps that are running finish and are recorded; signals and timers wait.
     """
     run_id, status = asyncio.run(_change(run, address, namespace, lambda server, run_id: server.pause(run_id, reason)))
     if as_json:
@@ -35,22 +36,28 @@ def pause(run: str, reason: str, as_json: bool, address: str | None, namespace: 
     elif status in ENDED:
         say(f"{run_id} has {status}: nothing to pause")
     elif status == "paused":
-        say(f"{run_id} is paused. Let it go on: kagzi resume {run_id}")
+        say(f"{run_id} is paused. Resume it: kagzi resume {run_id}{same_server()}")
     else:
-        say(f"{run_id} is {status} and pauses as soon as its worker has let go of it")
+        say(f"{run_id} is {status} and will pause when its running steps are done")
     return Exit.OK
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="[RUN]", default="", required=False)
+@bulk_options
 @json_option
 @address_options
-def resume(run: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a paused run go on.
+def resume(*, run: str, yes: bool, filters: Sequence[tuple[str, str]], as_json: bool, **where: Any) -> int:
+    """Resume a paused run, or all that match.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run).
-    Also one that was paused because of a problem: see kagzi explain RUN.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Without it, options choose the runs: the command shows how
+    many match, and --yes resumes those that are paused.
+    Kagzi pauses runs that have a problem (--problem); kagzi explain RUN says which one. Solve it before you resume the run.
     """
+    if not run:
+        return run_bulk("resume", yes=yes, filters=filters, as_json=as_json, **where)
+    address, namespace = where.pop("address"), where.pop("namespace")
+    refuse_filters(run, yes, filters, where)
     run_id, status = asyncio.run(_change(run, address, namespace, lambda server, run_id: server.resume(run_id)))
     if as_json:
         put_json({"run_id": run_id, "status": status})

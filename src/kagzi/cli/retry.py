@@ -9,26 +9,28 @@ import click
 from .bulk import bulk_options, refuse_filters, run_bulk
 from .console import put_json, say
 from .exits import Exit
-from .options import address_options, json_option
+from .options import address_options, json_option, same_server
 
 
 @click.command()
 @click.argument("run", metavar="[RUN]", default="", required=False)
 @bulk_options
-@click.option("--from-step", default="", metavar="STEP", help="Reopen it here instead; see kagzi get RUN --steps.")
+@click.option(
+    "--from-step", default="", metavar="STEP", help="Reopen RUN at this step instead; see kagzi get RUN --steps."
+)
 @json_option
 @address_options
 def retry(
     *, run: str, from_step: str, yes: bool, filters: Sequence[tuple[str, str]], as_json: bool, **where: Any
 ) -> int:
-    """Reopen a failed run at the step that failed it, or all that match.
+    """Reopen a failed run, or all that match, at the step that failed.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
-    and --yes does it, to failed runs. What was recorded before that step is kept and does not run again.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). What was recorded before that step is kept and does not
+    run again. Without RUN, options choose the runs: the count is shown, and --yes retries those that failed.
     """
     if not run:
         if from_step:
-            raise click.UsageError("--from-step is about one RUN: give it, or leave --from-step out.")
+            raise click.UsageError("--from-step needs a RUN.")
         return run_bulk("retry", yes=yes, filters=filters, as_json=as_json, **where)
     address, namespace = where.pop("address"), where.pop("namespace")
     refuse_filters(run, yes, filters, where)
@@ -36,7 +38,7 @@ def retry(
     if as_json:
         put_json({"run_id": run_id, "status": status})
     else:
-        say(f"{run_id} is {status} again. See how it goes: kagzi get {run_id} --steps")
+        say(f"{run_id} is {status} again. Show it: kagzi get {run_id} --steps{same_server()}")
     return Exit.OK
 
 

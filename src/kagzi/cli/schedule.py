@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..core.plurals import counted
 from .console import put, put_fields, put_json, put_list, say
 from .exits import Exit
-from .options import address_options, json_option
+from .groups import Listing
+from .options import address_options, json_option, kebab, list_options
 from .schedule_edit import create, update
 from .schedule_times import backfill, preview
-from .schedule_views import fire_row, fire_view, schedule_view, schedules_at, utc_text, when_text
+from .schedule_views import fire_row, fire_view, schedule_view, schedules_at, when_text
+from .times import local_text
 
 if TYPE_CHECKING:
     from ..sdk.run import Run
     from ..sdk.schedule_records import Schedule, ScheduleFire
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def schedule(context: click.Context) -> int:
-    """Look after schedules: runs started by the clock."""
-    if context.invoked_subcommand is not None:
-        return Exit.OK
-    code: int = context.invoke(list_schedules)
-    return code
+@click.group(cls=Listing)
+def schedule() -> None:
+    """Create and manage schedules, which start runs at set times."""
 
 
 for _command in (create, update, backfill, preview):
@@ -34,24 +32,17 @@ for _command in (create, update, backfill, preview):
 
 
 @schedule.command("list")
-@click.option("--workflow", metavar="WORKFLOW", help="Only those that start it.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
-@click.option("--jsonl", is_flag=True, help="Print JSON, one schedule a line.")
-@json_option
+@click.option("--workflow", metavar="WORKFLOW", help="Only schedules of this workflow.")
+@list_options("schedule", limit=100)
 @address_options
 def list_schedules(
     *, workflow: str | None, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None
 ) -> int:
     """List schedules, newest first."""
     found = asyncio.run(_list(workflow, limit, address, namespace))
-    put_list(
-        found,
-        schedule_view,
-        _row,
-        jsonl=jsonl,
-        as_json=as_json,
-        empty='No schedules. Make one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"',
-    )
+    create_one = 'No schedules. Create one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"'
+    empty = "No schedules match." if workflow else create_one
+    put_list(found, schedule_view, _row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 
@@ -66,8 +57,8 @@ def _row(found: Schedule) -> dict[str, str]:
         "schedule": found.id,
         "workflow": found.workflow,
         "when": when_text(found),
-        "next": paused or utc_text(found.next_at) or "",
-        "last": utc_text(found.last_fired_at) or "",
+        "next": paused or local_text(found.next_at),
+        "last": local_text(found.last_fired_at),
     }
 
 
@@ -88,11 +79,11 @@ def get(*, id: str, as_json: bool, address: str | None, namespace: str | None) -
 
 @schedule.command()
 @click.argument("id", metavar="ID")
-@click.option("--reason", default="", help="Why, for those who look at it.")
+@click.option("--reason", default="", help="Reason, shown with the schedule.")
 @json_option
 @address_options
 def pause(*, id: str, reason: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Start no more runs until it is resumed. Times that pass meanwhile are not caught up with."""
+    """Pause a schedule. Times that pass while it is paused are not caught up with."""
 
     async def ask() -> Schedule:
         async with schedules_at(address, namespace) as schedules:
@@ -107,7 +98,7 @@ def pause(*, id: str, reason: str, as_json: bool, address: str | None, namespace
 @json_option
 @address_options
 def resume(*, id: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let a paused schedule go on with its next time."""
+    """Resume a paused schedule at its next time."""
 
     async def ask() -> Schedule:
         async with schedules_at(address, namespace) as schedules:
@@ -122,7 +113,7 @@ def resume(*, id: str, as_json: bool, address: str | None, namespace: str | None
 @json_option
 @address_options
 def trigger(*, id: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Start a run now, beside its times; also of a paused schedule. Prints the run id."""
+    """Start a run of a schedule now, even if it is paused. Prints the run id."""
 
     async def ask() -> Run[object]:
         async with schedules_at(address, namespace) as schedules:
@@ -138,36 +129,34 @@ def trigger(*, id: str, as_json: bool, address: str | None, namespace: str | Non
 
 @schedule.command()
 @click.argument("id", metavar="ID")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
-@click.option("--jsonl", is_flag=True, help="Print JSON, one time a line.")
-@json_option
+@list_options("time", limit=50)
 @address_options
 def runs(*, id: str, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Show what became of its times, newest first: runs, and what was skipped, with the reason."""
+    """Show the past times of a schedule, newest first. With the runs, and what was skipped and why."""
 
     async def ask() -> list[ScheduleFire]:
         async with schedules_at(address, namespace) as schedules:
             return [fire async for fire in schedules.runs(id, limit=limit)]
 
     fires = asyncio.run(ask())
-    empty = f"None of its times has come yet. Start a run now: kagzi schedule trigger {id}"
+    empty = f"No runs yet. Start one now: kagzi schedule trigger {id}"
     put_list(fires, fire_view, fire_row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 
 @schedule.command()
 @click.argument("id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @address_options
 def delete(*, id: str, yes: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Forget a schedule, and what became of its times. Its runs stay."""
+    """Delete a schedule. Its runs stay."""
     if not yes:
         click.confirm(f"Delete schedule {id}?", abort=True, err=True)
 
     async def ask() -> bool:
         async with schedules_at(address, namespace) as schedules:
-            await schedules.get(id)  # for the sake of the exit code: deleting again is no error
+            await schedules.get(id)  # for the exit code: deleting a missing one is not an error
             return await schedules.delete(id)
 
     deleted = asyncio.run(ask())
@@ -187,14 +176,14 @@ def _put(found: Schedule, *, as_json: bool) -> None:
         "schedule": found.id,
         "workflow": found.workflow,
         "when": when_text(found),
-        "next": view["next_at"] or "",
-        "last": view["last_fired_at"] or "",
+        "next": local_text(found.next_at),
+        "last": local_text(found.last_fired_at),
         "paused": (found.paused_reason or "yes") if found.paused else "",
-        "overlap": found.overlap,
-        "catch-up": f"{found.max_catchup} times, not older than {view['catchup_window']}",
+        "overlap": kebab(found.overlap),
+        "catch-up": f"{counted(found.max_catchup, 'time')}, not older than {view['catchup_window']}",
         "jitter": "" if view["jitter"] == "0s" else view["jitter"],
-        "from": view["start_at"] or "",
-        "until": view["end_at"] or "",
+        "from": local_text(found.start_at),
+        "until": local_text(found.end_at),
         "timeout": view["timeout"] or "",
         "version": found.version,
         "labels": " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())),

@@ -12,7 +12,7 @@ import click
 from .console import put_json, put_table, say
 from .exits import Exit
 from .options import address_options, duration, json_option
-from .schedule_views import fire_row, fire_view, moment, schedules_at, utc_text
+from .schedule_views import fire_row, fire_view, moment, rule, schedules_at, utc_text
 
 if TYPE_CHECKING:
     from ..sdk.schedule_records import ScheduleFire
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("id", metavar="[ID]", required=False)
-@click.option("--cron", metavar="EXPR", help="Instead of a schedule: an expression to look at.")
-@click.option("--timezone", metavar="ZONE", help="IANA name of its zone.  [default: UTC]")
-@click.option("--every", type=duration, metavar="DURATION", help="Instead of a schedule: an interval to look at.")
-@click.option("--count", type=click.IntRange(1, 1_000), default=10, show_default=True)
-@click.option("--after", type=moment, metavar="TIME", help="Times after this (RFC 3339).  [default: now]")
+@click.option("--cron", metavar="EXPR", help="Show the times of this expression instead of a schedule.")
+@click.option("--timezone", metavar="ZONE", help="Time zone of the expression, by its IANA name.  [default: UTC]")
+@click.option(
+    "--every", type=duration, metavar="DURATION", help="Show the times of this interval instead of a schedule."
+)
+@click.option("--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="Show this many times.")
+@click.option("--after", type=moment, metavar="TIME", help="Show times after this one (RFC 3339).  [default: now]")
 @json_option
 @address_options
 def preview(
@@ -39,7 +41,10 @@ def preview(
     address: str | None,
     namespace: str | None,
 ) -> int:
-    """Show the next times of a schedule, or of an expression: by the clock of its zone, and in UTC."""
+    """Show the next times of a schedule, in its time zone and in UTC.
+
+    Without ID, those of an expression (--cron) or of an interval (--every).
+    """
 
     async def ask() -> tuple[str, Sequence[datetime]]:
         async with schedules_at(address, namespace) as schedules:
@@ -49,13 +54,16 @@ def preview(
             )
 
     if id is None and cron is None and every is None:
-        raise click.UsageError('Name a schedule, or give --cron "0 6 * * *" or --every 5m.')
+        raise click.UsageError('give the ID of a schedule, --cron "0 6 * * *" or --every 5m.')
+    if id is not None and (cron is not None or every is not None or timezone is not None):
+        raise click.UsageError("--cron, --timezone and --every do not go with the ID of a schedule.")
+    rule(cron, timezone, every)
     zone, times = asyncio.run(ask())
     views = [_view(at, zone) for at in times]
     if as_json:
         put_json(views)
     elif not views:
-        say("No time lies ahead.")
+        say("No more times.")
     else:
         put_table([{"local": view["local"], "zone": f"{view['zone']} ({zone})", "utc": view["utc"]} for view in views])
     return Exit.OK
@@ -74,14 +82,18 @@ def _view(at: datetime, zone: str) -> dict[str, str]:
 
 @click.command()
 @click.argument("id", metavar="ID")
-@click.option("--from", "start", type=moment, required=True, metavar="TIME", help="From this time on (RFC 3339).")
-@click.option("--to", "end", type=moment, required=True, metavar="TIME", help="And before this.")
+@click.option(
+    "--from", "start", type=moment, required=True, metavar="TIME", help="First time to start a run for (RFC 3339)."
+)
+@click.option(
+    "--to", "end", type=moment, required=True, metavar="TIME", help="End: only times before this one (RFC 3339)."
+)
 @json_option
 @address_options
 def backfill(
     *, id: str, start: datetime, end: datetime, as_json: bool, address: str | None, namespace: str | None
 ) -> int:
-    """Start runs for past times that have none, at most 1,000; repeating it starts no others."""
+    """Start runs for past times of a schedule that have none. At most 1,000; repeating it starts no others."""
 
     async def ask() -> tuple[ScheduleFire, ...]:
         async with schedules_at(address, namespace) as schedules:
@@ -91,7 +103,7 @@ def backfill(
     if as_json:
         put_json([fire_view(fire) for fire in fires])
     elif not fires:
-        say("None of its times lies there.")
+        say("The schedule has no times there.")
     else:
         put_table([fire_row(fire) for fire in fires])
     return Exit.OK

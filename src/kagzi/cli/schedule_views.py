@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +36,7 @@ def moment(value: str | datetime) -> datetime:
     try:
         at = datetime.fromisoformat(value)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no time. Write for example 2026-03-29T06:00:00Z.") from error
+        raise click.BadParameter(f"{value!r} is not a time. Write for example 2026-03-29T06:00:00Z.") from error
     if at.tzinfo is None:
         raise click.BadParameter(f"{value!r} has no time zone. Write {value}Z for UTC, or {value}+02:00.")
     return at
@@ -89,14 +89,24 @@ def fire_view(fire: ScheduleFire) -> dict[str, Any]:
 
 
 def fire_row(fire: ScheduleFire) -> dict[str, str]:
-    view = fire_view(fire)
+    from .times import local_text
+
+    time = local_text(fire.nominal_at)
     until = fire.skipped_until if fire.skipped_until != fire.nominal_at else None
     what = fire.run_id or click.style(f"skipped: {fire.skipped}", fg="yellow")
     return {
-        "time": view["nominal_at"] if until is None else f"{view['nominal_at']} to {view['skipped_until']}",
+        "time": time if until is None else f"{time} to {local_text(until)}",
         "cause": fire.cause,
         "run": what,
     }
+
+
+def rule(cron: str | None, timezone: str | None, every: timedelta | None) -> None:
+    """What cannot be said together about the times of a schedule. Raises UsageError."""
+    if cron is not None and every is not None:
+        raise click.UsageError("--cron and --every cannot be combined. Give exactly one.")
+    if every is not None and timezone is not None:
+        raise click.UsageError("--timezone needs --cron: an interval has no time zone.")
 
 
 def utc_text(at: datetime | None) -> str | None:

@@ -10,10 +10,13 @@ from typing import Any
 from ..core.errors import InvalidArgument
 from .exits import Exit, Stop
 
+# Of all others the server reads its settings itself, or there is no server to talk to.
 CLIENTS = (
-    *("start", "list", "count", "get", "explain", "worker"),
-    *("signal", "cancel", "terminate", "pause", "resume", "retry", "fork"),
+    *("start", "list", "count", "get", "explain", "tail", "stats", "worker"),
+    *("signal", "cancel", "terminate", "pause", "resume", "retry", "delete", "fork", "export", "import"),
+    *("bulk", "schedule", "workers", "workflows", "versions", "namespaces"),
 )
+LOGS = ("log_level", "log_format")
 
 
 def default_map(directory: Path | None = None) -> dict[str, Any]:
@@ -22,13 +25,17 @@ def default_map(directory: Path | None = None) -> dict[str, Any]:
     from ..server.settings_file import read_settings_file
 
     try:
-        table = read_settings_file(directory or Path.cwd(), ("address", "namespace", "data", *SETTING_NAMES))
+        table = read_settings_file(directory or Path.cwd(), ("address", "namespace", "data", *LOGS, *SETTING_NAMES))
     except InvalidArgument as error:
         raise Stop(Exit.USAGE, error.message) from error
     client = {key: table[key] for key in ("address", "namespace") if key in table}
     defaults: dict[str, Any] = dict.fromkeys(CLIENTS, client)
-    defaults["dev"] = {key: table[key] for key in ("namespace", "data") if key in table}
+    defaults["dev"] = {key: table[key] for key in ("namespace", "data", *LOGS) if key in table}
+    logs = {key: table[key] for key in LOGS if key in table}
+    if logs:
+        defaults["server"] = logs
+        defaults["worker"] = {**client, **logs}
     if "db" in table:
         url = {"url": table["db"]}
-        defaults["db"] = {"migrate": url, "status": url}
+        defaults["db"] = {"migrate": url, "status": url, "partition": url}
     return defaults

@@ -11,7 +11,7 @@ import click
 
 from .console import put_json, say
 from .exits import Exit
-from .inputs import read_input
+from .inputs import read_input, text_option
 from .options import address_options, json_option
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 @click.argument("run", metavar="RUN")
 @click.argument("name")
 @click.argument("value", nargs=-1)
-@click.option("--replace", is_flag=True, help="Put VALUE in the place of one that the run has not received.")
-@click.option("--drop", is_flag=True, help="Drop a value that the run has not received; its wait goes on.")
-@click.option("--request-id", default="", help="The same one sent twice is one signal.")
+@text_option("VALUE")
+@click.option("--replace", is_flag=True, help="Replace a value that the run has not received yet by VALUE.")
+@click.option("--drop", is_flag=True, help="Drop a value that the run has not received yet; it waits for the next one.")
+@click.option("--request-id", default="", metavar="ID", help="Id of this request: sent twice, it is one signal.")
 @json_option
 @address_options
 def signal(
@@ -32,6 +33,7 @@ def signal(
     run: str,
     name: str,
     value: Sequence[str],
+    as_text: bool,
     replace: bool,
     drop: bool,
     request_id: str,
@@ -44,21 +46,21 @@ def signal(
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
 
     \b
-    VALUE   JSON if it parses, else a string      kagzi signal RUN approved true
+    VALUE   JSON if it is valid, else text        kagzi signal RUN approved true
             key=text and key:=json pairs          kagzi signal RUN decision approved:=true by=ada
             @file, or - for stdin                 kagzi signal RUN decision @decision.json
 
     \b
-    A value that does not fit what the run waits for pauses it. Then
+    A value of the wrong type pauses the run. Then
             kagzi signal RUN approved true --replace     gives it another value, and it goes on
-            kagzi signal RUN approved --drop             has it wait for the next one
-    Both also work on a value that the run has not waited for yet, the oldest of its name first.
+            kagzi signal RUN approved --drop             drops the value, and it waits for the next one
+    Both also work on values that the run has not waited for yet, the oldest of that name first.
     """
     if replace and drop:
-        raise click.UsageError("--replace and --drop are both given. Give one.")
+        raise click.UsageError("--replace and --drop cannot be combined.")
     if drop and value:
-        raise click.UsageError("--drop takes no VALUE. To put another value in its place, use --replace.")
-    data = read_input(value, sys.stdin.buffer.read)
+        raise click.UsageError("--drop takes no VALUE. To give the run another value, use --replace.")
+    data = read_input(value, sys.stdin.buffer.read, as_text=as_text, what="VALUE")
     if replace or drop:
         return _replace(
             run, _replacement(name, None if drop else data or b"null", request_id), as_json, address, namespace
@@ -68,9 +70,9 @@ def signal(
     if as_json:
         put_json({"run_id": letter.run_id, "signal": name, "delivered": answer.delivered})
     elif answer.delivered:
-        say(f"{letter.run_id} was waiting for {name!r} and has it")
+        say(f"{letter.run_id} was waiting for {name!r} and received it")
     else:
-        say(f"{letter.run_id} does not wait for {name!r} yet: it is kept until the run does")
+        say(f"{letter.run_id} is not waiting for {name!r} yet: the signal is kept until it does")
     return Exit.OK
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from .console import put, put_json, say, warn
+from .console import fail, hint, put, put_json, say, warn
 from .exits import Exit
-from .inputs import read_input
-from .options import address_options, duration, json_option, key_value
+from .inputs import read_input, text_option
+from .options import Kebab, address_options, duration, json_option, key_value, same_server
 
 if TYPE_CHECKING:
     from ..core.commands import OnConflict
@@ -27,23 +27,41 @@ ON_CONFLICT = ("existing", "existing_or_completed", "fail", "replace")
 @click.command()
 @click.argument("workflow")
 @click.argument("input", nargs=-1)
+@text_option("INPUT")
 @click.option(
-    "--id", "workflow_id", default="", help="Your id of the run: a start whose id is active answers that run."
+    "--id", "workflow_id", default="", metavar="ID", help="Your own id for the run, unique among the open ones."
 )
-@click.option("--wait", is_flag=True, help="Wait for the end and print the result.")
-@click.option("--timeout", type=duration, help="With --wait: how long. Then the exit code is 124; the run goes on.")
-@click.option("--delay", type=duration, help="Begin so much later.")
-@click.option("--label", "labels", multiple=True, type=key_value, help="May be repeated.")
-@click.option("--version", default="", help="Version of the workflow.")
-@click.option("--priority", type=int, default=0, help="Of runs that wait, those with a higher one begin first.")
-@click.option("--concurrency-key", default="", help="What limits per key count by, a customer for example.")
-@click.option("--on-conflict", type=click.Choice(ON_CONFLICT), default="existing", show_default=True)
+@click.option("--wait", is_flag=True, help="Wait for the run to end and print its result.")
+@click.option(
+    "--timeout", type=duration, metavar="DURATION", help="Wait at most this long with --wait, then exit with code 124."
+)
+@click.option("--delay", type=duration, metavar="DURATION", help="Start the run this much later.")
+@click.option(
+    "--label", "labels", multiple=True, type=key_value, metavar="KEY=VALUE", help="Label the run. Repeatable."
+)
+@click.option(
+    "--version", default="", metavar="VERSION", help="Version of the workflow.  [default: its default version]"
+)
+@click.option(
+    "--priority", type=int, default=0, show_default=True, help="Waiting runs with a higher priority begin first."
+)
+@click.option(
+    "--concurrency-key", default="", metavar="KEY", help="Key that per-key limits count by, such as a customer."
+)
+@click.option(
+    "--on-conflict",
+    type=Kebab(ON_CONFLICT),
+    default="existing",
+    show_default=True,
+    help="What to do if an open run has the same id.",
+)
 @json_option
 @address_options
 def start(
     *,
     workflow: str,
     input: Sequence[str],
+    as_text: bool,
     workflow_id: str,
     wait: bool,
     timeout: timedelta | None,
@@ -60,13 +78,15 @@ def start(
     """Start a run of WORKFLOW.
 
     \b
-    INPUT   JSON if it parses, else a string      kagzi start hello world
+    INPUT   JSON if it is valid, else text        kagzi start hello world
             key=text and key:=json pairs          kagzi start order user=ada total:=9.5
             @file, or - for stdin                 kagzi start order @order.json
+
+    Prints the run id, or with --wait the result. Ctrl-C ends the wait, not the run.
     """
     if timeout is not None and not wait:
-        raise click.UsageError("--timeout is about --wait: give both, or neither.")
-    data = read_input(input, sys.stdin.buffer.read)
+        raise click.UsageError("--timeout needs --wait.")
+    data = read_input(input, sys.stdin.buffer.read, as_text=as_text)
     letter = _letter(
         workflow=workflow,
         data=data,
@@ -124,9 +144,14 @@ async def _start(
 
     async with connected(address, namespace) as server:
         letter.namespace_id = server.namespace
-        started = await server.start(letter)
+        started = await _acknowledged(server, letter)
         if started.already_exists:
-            say(f"{started.run_id} was there already, with id {started.workflow_id!r}")
+            say(f"run {started.run_id} exists already, with id {started.workflow_id!r}")
+        elif wait:
+            say(f"run {started.run_id} started")
+        if started.warning:
+            warn(started.warning)
+            hint("start a worker that has it: kagzi worker FILE")
         if not wait:
             view = {
                 "run_id": started.run_id,
@@ -137,12 +162,30 @@ async def _start(
             }
             put_json(view) if as_json else put(started.run_id)
             return Exit.OK
-        notice = asyncio.create_task(_notice_missing_worker(server, letter.workflow_type, started.run_id))
+        notice = None
+        if not started.warning:
+            notice = asyncio.create_task(_notice_missing_worker(server, letter.workflow_type, started.run_id))
         try:
             outcome = await _wait(server, started.run_id, patience)
+        except asyncio.CancelledError:  # Ctrl-C
+            say(f"interrupted; run {started.run_id} goes on")
+            hint(_way_back(started.run_id))
+            raise
         finally:
-            notice.cancel()
+            if notice is not None:
+                notice.cancel()
         return _put_outcome(outcome, as_json=as_json, run_id=started.run_id, workflow_id=started.workflow_id)
+
+
+async def _acknowledged(
+    server: ServerConnection, letter: workflow_pb2.StartWorkflowRequest
+) -> workflow_pb2.StartWorkflowResponse:
+    try:
+        return await server.start(letter)
+    except asyncio.CancelledError:  # Ctrl-C
+        say("interrupted before the server answered: the run may have been started")
+        hint(f"kagzi list --workflow {letter.workflow_type}{same_server()} shows whether it was")
+        raise
 
 
 async def _wait(
@@ -183,6 +226,11 @@ async def _notice_missing_worker(server: ServerConnection, workflow: str, run_id
     )
 
 
+def _way_back(run_id: str) -> str:
+    where = same_server()
+    return f"kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end"
+
+
 def _put_outcome(
     outcome: workflow_pb2.RunOutcome | workflow_pb2.WorkflowStatus, *, as_json: bool, run_id: str, workflow_id: str
 ) -> int:
@@ -193,7 +241,10 @@ def _put_outcome(
         view["status"] = str(run_status(outcome))
         if as_json:
             put_json(view)
-        say(f"still {view['status']} when the time was up; the run goes on. Look again: kagzi get {run_id}")
+        fail(
+            f"run {run_id} is still {view['status']} after the timeout; it goes on",
+            _way_back(run_id),
+        )
         return Exit.TIMED_OUT
     view["status"] = str(run_status(outcome.status))
     view["output"] = payload_view(outcome.output) if outcome.HasField("output") else None
@@ -205,6 +256,9 @@ def _put_outcome(
             put(value_text(view["output"]))
         return Exit.OK
     text = view["error"]["text"] if view["error"] else ""
-    say(f"run {run_id} {view['status']}" + (f": {text}" if text else ""), colour="red")
-    say(f"try:   kagzi get {run_id} --steps")
+    what = "was cancelled" if view["status"] == "cancelled" else view["status"]
+    fail(
+        f"run {run_id} {what}" + (f": {text}" if text else ""),
+        f"kagzi get {run_id} --steps{same_server()} shows what it did",
+    )
     return Exit.FAILED

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--workflow", default="", metavar="NAME", help="Only this one.")
-@click.option("--since", type=duration, help="From so long ago.  [default: 1h]")
-@click.option("--until", type=duration, help="Up to so long ago.  [default: now]")
-@click.option("--by-minute", is_flag=True, help="One line a minute, instead of one a workflow.")
+@click.option("--workflow", default="", metavar="NAME", help="Only this workflow.")
+@click.option("--since", type=duration, metavar="DURATION", help="Start this long ago.  [default: 1h]")
+@click.option("--until", type=duration, metavar="DURATION", help="End this long ago.  [default: now]")
+@click.option("--by-minute", is_flag=True, help="Show one line per minute instead of one per workflow.")
 @json_option
 @address_options
 def stats(
@@ -35,19 +35,19 @@ def stats(
     address: str | None,
     namespace: str | None,
 ) -> int:
-    """Show what happened lately: runs started and ended, how long they took, and what is open."""
+    """Show how many runs were started and ended, how long they took, and how many are open."""
     found = asyncio.run(_fetch(workflow, since, until, address, namespace))
     if as_json:
         put_json(_view(found))
         return Exit.OK
     if not found.minutes:
-        say("Nothing was started or ended in this time.")
+        say("No run was started or ended in this time.")
     else:
         put_table([_row(each) for each in found.minutes] if by_minute else _totals(found.minutes))
     open_runs = ", ".join(
         f"{count}{'+' if count >= 10_000 else ''} {status}" for status, count in found.open.items() if count
     )
-    say(f"Open now: {open_runs or 'nothing'}")
+    say(f"Open now: {open_runs or 'no runs'}")
     return Exit.OK
 
 
@@ -82,8 +82,10 @@ def _view(found: Stats) -> dict[str, Any]:
 
 
 def _row(each: StatsMinute) -> dict[str, str]:
+    from .times import local_text
+
     return {
-        "minute": _moment(each.minute),
+        "minute": local_text(each.minute),
         "workflow": each.workflow,
         "started": str(each.started),
         "completed": str(each.completed),
@@ -95,7 +97,7 @@ def _row(each: StatsMinute) -> dict[str, str]:
 
 
 def _totals(minutes: tuple[StatsMinute, ...]) -> list[dict[str, str]]:
-    """Percentiles cannot be added up: the worst minute is told."""
+    """Percentiles cannot be added up: the worst minute is shown."""
     rows: list[dict[str, str]] = []
     for workflow in sorted({each.workflow for each in minutes}):
         mine = [each for each in minutes if each.workflow == workflow]
@@ -122,6 +124,6 @@ def _ms(span: timedelta | None) -> float | None:
 
 
 def _span(span: timedelta | None) -> str:
-    from .views import span_text
+    from .times import span_text
 
     return "-" if span is None else span_text(span)

@@ -23,22 +23,24 @@ _ENDS = {"run_completed": Exit.OK, "run_continued": Exit.OK, "run_failed": Exit.
 
 @click.command()
 @click.argument("run", metavar="[RUN]", default="")
-@click.option("--after", type=click.IntRange(0), default=0, help="Of RUN: begin after the event with this seq.")
+@click.option(
+    "--after", type=click.IntRange(0), default=0, help="With RUN: begin after the event with this number (seq)."
+)
 @filter_options
-@click.option("--jsonl", "--json", "jsonl", is_flag=True, help="Print JSON, one event, or one run, a line.")
+@click.option("--jsonl", "--json", "jsonl", is_flag=True, help="Print JSON, one event or run per line.")
 @address_options
 def tail(*, run: str, after: int, jsonl: bool, address: str | None, namespace: str | None, **which: Any) -> int:
-    """Show what happens, as it happens.
+    """Follow a run, or all runs, as they change.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run): everything that happened to it, and then what
-    happens, until it has ended. Exits with 1 if it failed or was cancelled.
+    With RUN, shows everything that happened to it and then what happens, until it has ended; the exit code is 1 if it failed or was
+    cancelled. RUN is a run id, the beginning of one, or a workflow id (its latest run).
 
-    Without RUN: the newest runs, whenever one is new or its status changes. Ends with Ctrl-C.
+    Without RUN, shows the newest runs, whenever one is new or its status changes, until Ctrl-C.
     """
     if run and any(value or value is False for value in which.values()):
-        raise click.UsageError("RUN is one run: --status, --workflow, --label and the like choose among all of them.")
+        raise click.UsageError("options such as --status choose among all runs; they do not go with a RUN.")
     if after and not run:
-        raise click.UsageError("--after is for the tail of one RUN.")
+        raise click.UsageError("--after needs a RUN.")
     if run:
         return asyncio.run(_tail_run(run, after, jsonl=jsonl, address=address, namespace=namespace))
     asyncio.run(_tail_all(run_filter(**which), jsonl=jsonl, address=address, namespace=namespace))
@@ -62,23 +64,39 @@ async def _tail_run(run: str, after: int, *, jsonl: bool, address: str | None, n
 
 
 async def _tell_run(server: ServerConnection, run_id: str, after: int, *, jsonl: bool) -> dict[str, Any]:
-    """Answers the last event; nothing if all was known."""
+    """Returns the last event; nothing if all was known."""
     from ..sdk.watching import Watch
 
     last: dict[str, Any] = {}
+    day = ""
     async for event in Watch(server.connection, server.namespace, run_id, after).events():
         if jsonl:
             put_json(event, lines=True)
         else:
-            put(_line(event))
+            if (today := event_day(event)) not in ("", day):
+                put(click.style(f"--- {today}", dim=True))
+                day = today
+            put(event_line(event))
         last = event
     return last
 
 
-def _line(event: dict[str, Any]) -> str:
+def event_day(event: dict[str, Any]) -> str:
+    """The heading of the lines that follow: `2026-11-16 UTC+01:00`. The local zone, as in logs."""
+    from .times import local
+
+    if "at" not in event:
+        return ""
+    moment = local(event["at"])
+    return f"{moment:%Y-%m-%d} UTC{moment.isoformat()[-6:]}"
+
+
+def event_line(event: dict[str, Any]) -> str:
+    from .times import local, local_text
     from .views import value_text
 
-    at = click.style(event.get("at", "").partition("T")[2].removesuffix("Z").ljust(15), dim=True)
+    clock = local(event["at"]).strftime("%H:%M:%S.%f")[:-3] if "at" in event else ""
+    at = click.style(clock.ljust(12), dim=True)
     what = event["kind"].replace("_", " ")
     if event["kind"] == "run_status":
         what = f"run {status_text(event['status'])}{_requests(event)}"
@@ -90,7 +108,7 @@ def _line(event: dict[str, Any]) -> str:
     if "error" in event:
         parts.append(click.style(_brief(event["error"]["text"]), fg="red"))
     if "until" in event:
-        parts.append(f"until {event['until']}")
+        parts.append(f"until {local_text(event['until'])}")
     parts += [event.get("status_text", ""), f"{event['progress']:.0%}" if "progress" in event else ""]
     parts += [event.get("child_run_id", ""), event.get("continued_as", "")]
     return f"{at}  {what.ljust(16)}  {' '.join(part for part in parts if part)}".rstrip()
@@ -113,7 +131,7 @@ def _brief(text: str, characters: int = 100) -> str:
 async def _tail_all(
     where: workflow_pb2.WorkflowFilter, *, jsonl: bool, address: str | None, namespace: str | None
 ) -> None:
-    """Look at the newest ones once a second. What was there before is told once, oldest first."""
+    """Look at the newest ones once a second. What was there before is shown once, oldest first."""
     from .connection import connected
 
     async with connected(address, namespace) as server:

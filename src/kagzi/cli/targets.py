@@ -34,7 +34,7 @@ class Found(NamedTuple):
     workflows: tuple[Workflow[Any, Any], ...]
 
     def worker_at(self, address: str | None, namespace: str | None, max_concurrent: int | None) -> Worker:
-        """The worker to run. What is None stays as the module has it."""
+        """The worker to run, for `kagzi worker` and `kagzi dev` alike. What is None stays as the module has it."""
         worker = self.worker or Worker(workflows=self.workflows)
         if address is not None:
             worker = worker.at(address)
@@ -47,7 +47,7 @@ def parse_target(text: str) -> Target:
     """Raises UsageError for what is neither an existing file nor a dotted name."""
     where, _, attribute = text.partition(":")
     if attribute and not attribute.isidentifier():
-        raise click.UsageError(f"{text!r}: {attribute!r} is no name. Write MODULE:ATTRIBUTE or FILE:ATTRIBUTE.")
+        raise click.UsageError(f"{text!r}: {attribute!r} is not a name. Write MODULE:ATTRIBUTE or FILE:ATTRIBUTE.")
     path = Path(where)
     if path.suffix == ".py" or "/" in where or path.is_file():
         if not path.is_file():

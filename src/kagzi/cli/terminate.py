@@ -15,16 +15,16 @@ from .options import address_options, json_option
 @click.command()
 @click.argument("run", metavar="[RUN]", default="", required=False)
 @bulk_options
-@click.option("--reason", default="", help="Kept with the run.")
+@click.option("--reason", default="", help="Reason, kept with the run.")
 @json_option
 @address_options
 def terminate(
     *, run: str, reason: str, yes: bool, filters: Sequence[tuple[str, str]], as_json: bool, **where: Any
 ) -> int:
-    """End a run now, without cleanup, or all that match.
+    """End a run, or all that match, at once and without cleanup.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run). Instead of it, options say which runs: the count is shown,
-    and --yes does it, to runs that have not ended. They end as cancelled; `kagzi cancel` lets them clean up first.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). It ends as cancelled; `kagzi cancel` lets it clean up
+    first. Without RUN, options choose the runs: the count is shown, and --yes terminates those that have not ended.
     """
     if not run:
         return run_bulk("terminate", reason=reason, yes=yes, filters=filters, as_json=as_json, **where)
@@ -36,7 +36,7 @@ def terminate(
     elif status == "cancelled":
         say(f"{run_id} is cancelled")
     else:
-        say(f"{run_id} had already {status}: nothing to end")
+        say(f"{run_id} had already {status}: nothing to terminate")
     return Exit.OK
 
 

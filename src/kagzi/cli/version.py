@@ -17,7 +17,7 @@ PACKAGES = ("grpcio", "protobuf", "asyncpg", "msgspec")
 @click.command()
 @json_option
 def version(*, as_json: bool) -> int:
-    """Show the versions of Kagzi, Python and what it stands on."""
+    """Show the versions of Kagzi, Python and the libraries in use."""
     import sqlite3
 
     versions = {"kagzi": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}

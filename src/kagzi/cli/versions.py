@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..core.plurals import counted
 from .console import put_json, put_list, say
 from .exits import Exit
-from .options import address_options, json_option
+from .groups import Listing
+from .options import address_options, json_option, list_options
+from .times import local_text, utc_text
 
 if TYPE_CHECKING:
     from ..sdk.versions import VersionInfo, Versions
@@ -18,20 +21,19 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-@click.group()
+@click.group(cls=Listing)
 def versions() -> None:
-    """Look after versions of workflows: the default, and those that take no new runs."""
+    """List versions of workflows, set the default one, and deprecate others."""
 
 
 @versions.command("list")
 @click.argument("workflow", metavar="[WORKFLOW]", required=False)
-@click.option("--jsonl", is_flag=True, help="Print JSON, one version a line.")
-@json_option
+@list_options("version")
 @address_options
 def list_versions(
     *, workflow: str | None, jsonl: bool, as_json: bool, address: str | None, namespace: str | None
 ) -> int:
-    """List versions, with the runs they still have to finish and the workers that serve them."""
+    """List versions with their open runs and workers."""
 
     async def gather(versions: Versions) -> list[VersionInfo]:
         return [version async for version in versions.list(workflow)]
@@ -43,7 +45,7 @@ def list_versions(
         _row,
         jsonl=jsonl,
         as_json=as_json,
-        empty="No versions: workers bring them. Start one: kagzi worker MODULE",
+        empty="No versions. Workers register them; start one: kagzi worker MODULE",
     )
     return Exit.OK
 
@@ -51,15 +53,15 @@ def list_versions(
 @versions.command("set-default")
 @click.argument("workflow", metavar="WORKFLOW")
 @click.argument("version", metavar="[VERSION]", required=False)
-@click.option("--highest", is_flag=True, help="None is set: the highest that is not deprecated.")
+@click.option("--highest", is_flag=True, help="Use the highest version that is not deprecated.")
 @json_option
 @address_options
 def set_default(
     *, workflow: str, version: str | None, highest: bool, as_json: bool, address: str | None, namespace: str | None
 ) -> int:
-    """Say which version new runs get that ask for none."""
+    """Set the version for new runs that do not ask for one."""
     if (version is None) != highest:
-        raise click.UsageError("Name a VERSION, or give --highest.")
+        raise click.UsageError("give a VERSION, or --highest.")
     found = asyncio.run(_ask(lambda versions: versions.set_default(workflow, version), address, namespace))
     if as_json:
         put_json(_view(found))
@@ -73,20 +75,22 @@ def set_default(
 @versions.command()
 @click.argument("workflow", metavar="WORKFLOW")
 @click.argument("version", metavar="VERSION")
-@click.option("--undo", is_flag=True, help="It takes new runs again.")
+@click.option("--undo", is_flag=True, help="Let it take new runs again.")
 @json_option
 @address_options
 def deprecate(
     *, workflow: str, version: str, undo: bool, as_json: bool, address: str | None, namespace: str | None
 ) -> int:
-    """Let a version take no new runs. Those that are there finish."""
+    """Deprecate a version: it takes no new runs. Those it has go on."""
     found = asyncio.run(_ask(lambda versions: versions.deprecate(workflow, version, undo=undo), address, namespace))
     if as_json:
         put_json(_view(found))
     elif undo:
         say(f"Version {version} of {workflow} takes new runs")
     else:
-        say(f"Version {version} of {workflow} takes no new runs; it has {_count(found)} left to finish")
+        say(
+            f"Version {version} of {workflow} takes no new runs; {counted(found.open_runs, 'open run', capped=found.open_is_capped)} left"
+        )
     return Exit.OK
 
 
@@ -108,7 +112,7 @@ def _view(version: VersionInfo) -> dict[str, Any]:
         "open_runs": version.open_runs,
         "open_is_capped": version.open_is_capped,
         "workers": version.workers,
-        "first_seen_at": version.first_seen_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "first_seen_at": utc_text(version.first_seen_at),
     }
 
 
@@ -118,10 +122,10 @@ def _row(version: VersionInfo) -> dict[str, str]:
     return {
         "workflow": version.workflow,
         "version": version.version,
-        "": ", ".join(mark for mark in marks if mark),
+        "state": ", ".join(mark for mark in marks if mark),
         "open runs": _count(version),
         "workers": str(version.workers),
-        "first seen": version.first_seen_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "first seen": local_text(version.first_seen_at),
     }
 
 

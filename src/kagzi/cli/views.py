@@ -1,4 +1,4 @@
-"""Runs and steps as they are printed: JSON with a stable schema (snake_case, RFC 3339), and lines for people."""
+"""Runs and steps as they are printed: JSON with a stable schema (snake_case, RFC 3339), and values for people."""
 
 import json
 from collections.abc import Mapping
@@ -7,10 +7,10 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
 
-from ..core.duration import format_duration
+from ..core.retry_words import why_not_retried
 from ..core.states import RunStatus
 from ..v1 import common_pb2, worker_pb2, workflow_pb2
-from ..wire.common import read_error
+from ..wire.common import read_error, read_retry
 from ..wire.enums import (
     RUN_STATUS_FROM_WIRE,
     STEP_KIND_FROM_WIRE,
@@ -68,6 +68,7 @@ def whole_run_view(run: workflow_pb2.Workflow) -> dict[str, Any]:
     return {
         **run_view(run),
         "waits": list(run.waits),
+        "scheduled_at": _moment(run, "scheduled_at"),
         "input": payload_view(run.input) if run.HasField("input") else None,
         "output": payload_view(run.output) if run.HasField("output") else None,
     }
@@ -91,16 +92,25 @@ def step_view(step: worker_pb2.Step) -> dict[str, Any]:
         "details": payload_view(step.heartbeat_details) if step.HasField("heartbeat_details") else None,
         "output": payload_view(step.output) if step.HasField("output") else None,
         "error": error_view(step.error) if step.HasField("error") else None,
+        "not_retried": _not_retried(step),
         "attempts": [
             {
                 "attempt": earlier.attempt_number,
                 "started_at": _moment(earlier, "started_at"),
                 "finished_at": _moment(earlier, "finished_at"),
+                "worker_id": earlier.worker_id or None,
                 "error": error_view(earlier.error),
             }
             for earlier in step.attempts
         ],
     }
+
+
+def _not_retried(step: worker_pb2.Step) -> str | None:
+    """Why a step that failed was not tried again, unless its attempts were used up."""
+    if step.kind != worker_pb2.STEP_KIND_FUNCTION or step.status != worker_pb2.STEP_STATUS_FAILED:
+        return None
+    return why_not_retried(read_retry(step.retry_policy), read_error(step.error)) or None
 
 
 def error_view(letter: common_pb2.ErrorDetail) -> dict[str, Any]:
@@ -111,6 +121,8 @@ def error_view(letter: common_pb2.ErrorDetail) -> dict[str, Any]:
         "message": error.message,
         "kind": str(error.kind),
         "code": str(error.code),
+        "exhausted": error.exhausted,
+        "non_retryable": error.non_retryable,
         "traceback": error.traceback or None,
         "metadata": dict(error.metadata),
     }
@@ -133,31 +145,8 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def age_text(then: str | None, now: datetime) -> str:
-    """`5m 3s ago`: the two largest units."""
-    if then is None:
-        return ""
-    gone = now - datetime.fromisoformat(then)
-    return f"{span_text(gone)} ago" if gone >= timedelta(0) else f"in {span_text(-gone)}"
-
-
-def took_text(start: str | None, end: str | None) -> str:
-    if start is None or end is None:
-        return ""
-    return span_text(datetime.fromisoformat(end) - datetime.fromisoformat(start))
-
-
 def labels_text(labels: Mapping[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-def span_text(span: timedelta) -> str:
-    """`2s`, `5m 3s`, `14ms`: as much as anybody reads."""
-    if span >= timedelta(seconds=1):
-        span -= timedelta(microseconds=span.microseconds)
-    else:
-        span -= timedelta(microseconds=span.microseconds % 1_000)
-    return " ".join(format_duration(span).split()[:2])
 
 
 def _moment(letter: Any, field: str) -> str | None:

@@ -1,6 +1,7 @@
 """`kagzi worker`."""
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -9,29 +10,43 @@ import click
 
 from .console import say
 from .exits import Exit, Stop
+from .logs import log_options
 from .options import address_options
 
 STOP_TIMEOUT_S = 60.0
+RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
 
 
 @click.command()
 @click.argument("target", metavar="MODULE[:ATTR]|FILE[:ATTR]")
 @click.option(
-    "--max-concurrent", type=click.IntRange(1, 10_000), help="Runs at a time.  [default: as the Worker says, or 100]"
+    "--max-concurrent", type=click.IntRange(1, 10_000), help="Runs at a time.  [default: that of the Worker, or 100]"
 )
-@click.option("--reload", is_flag=True, help="Start anew when a Python file changes.")
+@click.option("--reload", is_flag=True, help="Restart when a Python file changes.")
+@log_options
 @address_options
-def worker(*, target: str, max_concurrent: int | None, reload: bool, address: str | None, namespace: str | None) -> int:
-    """Run a worker for the workflows of a module or file.
+def worker(
+    *,
+    target: str,
+    max_concurrent: int | None,
+    reload: bool,
+    log_level: str | None,
+    log_format: str | None,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    """Run a worker that serves the workflows of a module or file.
 
-    A Worker object in it is used as it is (the one called `worker`, if there are several); otherwise a worker is made for all
-    workflows found. SIGTERM and Ctrl-C let it finish what it holds and hand back the rest.
+    A Worker object in it is used as it is (the one named `worker`, if there are several); otherwise a worker serves all workflows
+    found. SIGTERM and Ctrl-C let it finish its runs; other workers take over what is left.
     """
     if reload:
         path = Path(target.partition(":")[0])
         return asyncio.run(_reloading(path.resolve() if path.is_file() else None))
     from ..core.errors import InvalidArgument
     from .logs import show_logs
+    from .loops import fast_runner
+    from .supervised import serve_supervised
     from .targets import LoadError, load, parse_target
 
     try:
@@ -42,8 +57,12 @@ def worker(*, target: str, max_concurrent: int | None, reload: bool, address: st
         chosen = found.worker_at(address, namespace, max_concurrent)
     except InvalidArgument as error:
         raise click.UsageError(error.message) from error
-    show_logs()
-    chosen.serve()
+    show_logs(log_level, log_format)
+    if os.environ.get(RELOADED):
+        with fast_runner() as runner:
+            runner.run(serve_supervised(chosen))
+    else:
+        chosen.serve()
     return Exit.OK
 
 
@@ -70,7 +89,8 @@ async def _reloading(source: Path | None) -> int:
 
 async def _spawn(arguments: list[str]) -> asyncio.subprocess.Process:
     # -B: bytecode is told apart by second and size only, and an edit may be as long as what it replaces.
-    return await asyncio.create_subprocess_exec(sys.executable, "-B", "-m", "kagzi", *arguments)
+    command = (sys.executable, "-B", "-m", "kagzi", *arguments)
+    return await asyncio.create_subprocess_exec(*command, env={**os.environ, RELOADED: "1"})
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..core.plurals import counted
 from .console import put_fields, put_json, put_list, say
 from .exits import Exit
-from .options import address_options, duration, json_option
+from .groups import Listing
+from .options import address_options, duration, json_option, list_options, same_server
+from .times import age_text, local_text, utc_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,22 +24,15 @@ _COLOURS = {"online": "green", "draining": "yellow", "offline": "bright_black", 
 _LOOK_S = 0.2
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def workers(context: click.Context) -> int:
-    """Look after workers: who is there, what happened to them, send one home."""
-    if context.invoked_subcommand is not None:
-        return Exit.OK
-    code: int = context.invoke(list_workers)
-    return code
+@click.group(cls=Listing)
+def workers() -> None:
+    """List workers, show what happened to them, and drain them."""
 
 
 @workers.command("list")
-@click.option("--status", type=click.Choice(["online", "draining", "offline"]), help="Only those.")
-@click.option("--workflow", metavar="WORKFLOW", help="Only those that serve it.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
-@click.option("--jsonl", is_flag=True, help="Print JSON, one worker a line.")
-@json_option
+@click.option("--status", type=click.Choice(["online", "draining", "offline"]), help="Only workers with this status.")
+@click.option("--workflow", metavar="WORKFLOW", help="Only workers that serve this workflow.")
+@list_options("worker", limit=100)
 @address_options
 def list_workers(
     *,
@@ -48,13 +44,13 @@ def list_workers(
     address: str | None,
     namespace: str | None,
 ) -> int:
-    """List workers, newest registration first."""
+    """List workers, most recently registered first."""
     from ..core.times import to_datetime
     from ..system import SystemClock
 
     found = asyncio.run(_list(status, workflow, limit, address, namespace))
     now = to_datetime(SystemClock().now())
-    empty = "No workers. Start one: kagzi worker MODULE"
+    empty = "No workers match." if status or workflow else "No workers. Start one: kagzi worker MODULE"
     put_list(found, _view, lambda worker: _row(worker, now), jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
@@ -82,8 +78,8 @@ def get(*, worker: str, as_json: bool, address: str | None, namespace: str | Non
             "slots": f"{found.active} of {found.max_concurrent} in use",
             "ended": f"{found.completed} completed, {found.failed} failed",
             "labels": " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())),
-            "registered": view["registered_at"],
-            "last seen": view["last_seen_at"],
+            "registered": local_text(found.registered_at),
+            "last seen": local_text(found.last_seen_at),
         }
     )
     return Exit.OK
@@ -91,31 +87,36 @@ def get(*, worker: str, as_json: bool, address: str | None, namespace: str | Non
 
 @workers.command()
 @click.argument("worker", metavar="[WORKER]", required=False)
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True)
-@click.option("--jsonl", is_flag=True, help="Print JSON, one event a line.")
-@json_option
+@list_options("event", limit=100)
 @address_options
 def events(
     *, worker: str | None, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None
 ) -> int:
-    """Show what happened to a worker, or to all of them, latest first."""
+    """Show the events of a worker, or of all workers, newest first."""
     found = asyncio.run(_events(worker, limit, address, namespace))
-    put_list(found, _event_view, _event_row, jsonl=jsonl, as_json=as_json, empty="Nothing has happened.")
+    put_list(found, _event_view, _event_row, jsonl=jsonl, as_json=as_json, empty="No events.")
     return Exit.OK
 
 
 @workers.command()
 @click.argument("worker", metavar="WORKER")
-@click.option("--wait", is_flag=True, help="Until it has left.")
-@click.option("--timeout", type=duration, default="5m", show_default=True, help="How long --wait waits.")
+@click.option("--wait", is_flag=True, help="Wait until the worker has left.")
+@click.option(
+    "--timeout",
+    type=duration,
+    default="5m",
+    metavar="DURATION",
+    show_default=True,
+    help="Wait at most this long with --wait.",
+)
 @json_option
 @address_options
 def drain(
     *, worker: str, wait: bool, timeout: timedelta, as_json: bool, address: str | None, namespace: str | None
 ) -> int:
-    """Let a worker finish what it can, hand back the rest and leave.
+    """Drain a worker: it takes no more work and leaves.
 
-    It takes no more work from now on. It has its shutdown_grace to finish; what it hands back others take at once.
+    It has its shutdown_grace to finish its runs; other workers take over the rest at once.
     """
     found = asyncio.run(_drain(worker, timeout.total_seconds() if wait else 0.0, address, namespace))
     if as_json:
@@ -124,7 +125,7 @@ def drain(
         say(f"{worker} has left")
     else:
         say(
-            f"{worker} is {found.status}; runs in its hands: {found.active}. See what it does: kagzi workers get {worker}"
+            f"{worker} is {found.status} and has {counted(found.active, 'run')} left. Show it: kagzi workers get {worker}{same_server()}"
         )
     if wait and found.status != "offline":
         raise TimeoutError(f"{worker} has not left within {timeout.total_seconds():g} s")
@@ -181,7 +182,7 @@ async def _drain(worker_id: str, wait_s: float, address: str | None, namespace: 
         return worker
 
 
-# --- words ----------------------------------------------------------------------------------------------------------------
+# --- views ----------------------------------------------------------------------------------------------------------------
 
 
 def _view(worker: WorkerInfo) -> dict[str, Any]:
@@ -198,14 +199,12 @@ def _view(worker: WorkerInfo) -> dict[str, Any]:
         "active": worker.active,
         "completed": worker.completed,
         "failed": worker.failed,
-        "registered_at": _moment(worker.registered_at),
-        "last_seen_at": _moment(worker.last_seen_at),
+        "registered_at": utc_text(worker.registered_at),
+        "last_seen_at": utc_text(worker.last_seen_at),
     }
 
 
 def _row(worker: WorkerInfo, now: datetime) -> dict[str, str]:
-    from .views import age_text
-
     return {
         "worker": worker.id,
         "status": _styled(worker.status),
@@ -213,17 +212,17 @@ def _row(worker: WorkerInfo, now: datetime) -> dict[str, str]:
         "slots": f"{worker.active}/{worker.max_concurrent}",
         "serves": _served(worker),
         "build": worker.build_id,
-        "last seen": age_text(_moment(worker.last_seen_at), now),
+        "last seen": age_text(worker.last_seen_at, now),
     }
 
 
 def _event_view(event: WorkerEvent) -> dict[str, str]:
-    return {"worker_id": event.worker_id, "kind": str(event.kind), "at": _moment(event.at), "detail": event.detail}
+    return {"worker_id": event.worker_id, "kind": str(event.kind), "at": utc_text(event.at), "detail": event.detail}
 
 
 def _event_row(event: WorkerEvent) -> dict[str, str]:
     return {
-        "at": _moment(event.at),
+        "at": local_text(event.at),
         "worker": event.worker_id,
         "event": _styled(str(event.kind)),
         "detail": event.detail.partition("\n")[0],
@@ -236,7 +235,3 @@ def _served(worker: WorkerInfo) -> str:
 
 def _styled(word: str) -> str:
     return click.style(word, fg=_COLOURS.get(word))
-
-
-def _moment(at: datetime) -> str:
-    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

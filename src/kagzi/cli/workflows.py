@@ -10,7 +10,9 @@ import click
 
 from .console import put_fields, put_json, put_list, say
 from .exits import Exit
-from .options import NONE, Limit, address_options, json_option
+from .groups import Listing
+from .options import NONE, Kebab, Limit, address_options, json_option, kebab, list_options, same_server
+from .times import local_text, utc_text
 
 if TYPE_CHECKING:
     from ..sdk.workflow_types import QueueInfo, WorkflowTypeInfo, WorkflowTypes
@@ -18,17 +20,16 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-@click.group()
+@click.group(cls=Listing)
 def workflows() -> None:
-    """Look after workflow types as queues: limits, rates, pause and resume, how many runs wait."""
+    """Show workflow types and their queues; limit, pause and resume them."""
 
 
 @workflows.command("list")
-@click.option("--jsonl", is_flag=True, help="Print JSON, one type a line.")
-@json_option
+@list_options("type")
 @address_options
 def list_types(*, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """List workflow types with their limits and open runs."""
+    """List workflow types with their open runs and limits."""
 
     async def gather(types: WorkflowTypes) -> list[WorkflowTypeInfo]:
         return [each async for each in types.list()]
@@ -40,7 +41,7 @@ def list_types(*, jsonl: bool, as_json: bool, address: str | None, namespace: st
         _row,
         jsonl=jsonl,
         as_json=as_json,
-        empty="No workflow types: workers bring them. Start one: kagzi worker MODULE",
+        empty="No workflow types. Workers register them; start one: kagzi worker MODULE",
     )
     return Exit.OK
 
@@ -49,7 +50,7 @@ def list_types(*, jsonl: bool, as_json: bool, address: str | None, namespace: st
 @click.argument("workflow", metavar="WORKFLOW")
 @json_option
 @address_options
-def show(*, workflow: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+def get(*, workflow: str, as_json: bool, address: str | None, namespace: str | None) -> int:
     """Show one workflow type."""
     found = asyncio.run(_ask(lambda types: types.get(workflow), address, namespace))
     put_json(_view(found)) if as_json else put_fields(_fields(found))
@@ -58,19 +59,26 @@ def show(*, workflow: str, as_json: bool, address: str | None, namespace: str | 
 
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
-@click.option("--max-running", type=Limit(int), metavar="N", help="Runs of it that run at once; none: any number.")
-@click.option("--per-key", type=Limit(int), metavar="N", help="The same for runs with one concurrency key.")
-@click.option("--rate", type=Limit(float), metavar="N", help="Runs that begin per second; 0.1 is one in ten seconds.")
-@click.option("--per-key-rate", type=Limit(float), metavar="N", help="The same for runs with one concurrency key.")
+@click.option(
+    "--max-running",
+    type=Limit(int),
+    metavar="N",
+    help="Limit how many of its runs run at once; none removes the limit.",
+)
+@click.option("--per-key", type=Limit(int), metavar="N", help="The same limit for each concurrency key.")
+@click.option(
+    "--rate", type=Limit(float), metavar="N", help="Limit how many runs begin per second; 0.1 is one every ten seconds."
+)
+@click.option("--per-key-rate", type=Limit(float), metavar="N", help="The same rate for each concurrency key.")
 @click.option(
     "--when-full",
-    type=click.Choice(["queue", "reject", "cancel-oldest"]),
-    help="What becomes of a start when the limit is reached.",
+    type=Kebab(["queue", "reject", "cancel-oldest"]),
+    help="What to do with a start when the limit is reached.",
 )
 @json_option
 @address_options
 def limit(*, workflow: str, as_json: bool, address: str | None, namespace: str | None, **given: Any) -> int:
-    """Limit how many runs of a type run, and how quickly they begin. What is not named stays."""
+    """Limit how many runs of a type run at once and how fast they begin. Limits that you do not name stay as they are."""
     names = {
         "max_running": "max_running",
         "per_key": "max_running_per_key",
@@ -82,7 +90,7 @@ def limit(*, workflow: str, as_json: bool, address: str | None, namespace: str |
         field: None if given[name] == NONE else given[name] for name, field in names.items() if given[name] is not None
     }
     if not changes:
-        raise click.UsageError("Name a limit: --max-running, --per-key, --rate, --per-key-rate or --when-full.")
+        raise click.UsageError("name a limit: --max-running, --per-key, --rate, --per-key-rate or --when-full.")
     found = asyncio.run(_ask(lambda types: types.update(workflow, **changes), address, namespace))
     put_json(_view(found)) if as_json else put_fields(_fields(found))
     return Exit.OK
@@ -93,9 +101,11 @@ def limit(*, workflow: str, as_json: bool, address: str | None, namespace: str |
 @json_option
 @address_options
 def pause(*, workflow: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let no run of a type begin or go on. Starts are accepted and wait; what runs now runs on."""
+    """Pause a workflow type: its runs wait, new ones included. Runs that are running now go on."""
     found = asyncio.run(_ask(lambda types: types.pause(workflow), address, namespace))
-    put_json(_view(found)) if as_json else say(f"{workflow} is paused; runs that are started wait")
+    put_json(_view(found)) if as_json else say(
+        f"{workflow} is paused; its runs wait. Resume it: kagzi workflows resume {workflow}{same_server()}"
+    )
     return Exit.OK
 
 
@@ -104,21 +114,20 @@ def pause(*, workflow: str, as_json: bool, address: str | None, namespace: str |
 @json_option
 @address_options
 def resume(*, workflow: str, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Let runs of a paused type begin."""
+    """Resume a paused workflow type."""
     found = asyncio.run(_ask(lambda types: types.resume(workflow), address, namespace))
-    put_json(_view(found)) if as_json else say(f"{workflow} goes on")
+    put_json(_view(found)) if as_json else say(f"{workflow} is resumed")
     return Exit.OK
 
 
 @workflows.command()
 @click.argument("workflow", metavar="[WORKFLOW]", required=False)
-@click.option("--jsonl", is_flag=True, help="Print JSON, one queue a line.")
-@json_option
+@list_options("queue")
 @address_options
 def depth(*, workflow: str | None, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
-    """Show how many runs wait for a worker, since when, and what holds them back."""
+    """Show how many runs are waiting for a worker, since when, and why."""
     found = asyncio.run(_ask(lambda types: types.queue_depth(workflow), address, namespace))
-    put_list(found, _queue_view, _queue_row, jsonl=jsonl, as_json=as_json, empty="Nothing waits")
+    put_list(found, _queue_view, _queue_row, jsonl=jsonl, as_json=as_json, empty="No runs are waiting.")
     return Exit.OK
 
 
@@ -148,13 +157,13 @@ def _view(found: WorkflowTypeInfo) -> dict[str, Any]:
 def _row(found: WorkflowTypeInfo) -> dict[str, str]:
     return {
         "workflow": found.workflow,
-        "": "paused" if found.paused else "",
+        "state": "paused" if found.paused else "active",
         "open runs": str(found.open_runs),
-        "running": _number(found.max_running),
-        "per key": _number(found.max_running_per_key),
-        "rate": _number(found.starts_per_second),
-        "rate per key": _number(found.starts_per_second_per_key),
-        "when full": found.when_full,
+        "max running": _number(found.max_running),
+        "max per key": _number(found.max_running_per_key),
+        "max rate": _number(found.starts_per_second),
+        "max rate per key": _number(found.starts_per_second_per_key),
+        "when full": kebab(found.when_full),
         "versions": ", ".join(found.versions),
     }
 
@@ -162,12 +171,12 @@ def _row(found: WorkflowTypeInfo) -> dict[str, str]:
 def _fields(found: WorkflowTypeInfo) -> dict[str, str]:
     return {
         "workflow": found.workflow,
-        "paused": "yes" if found.paused else "no",
+        "state": "paused" if found.paused else "active",
         "max running": _number(found.max_running),
         "max running per key": _number(found.max_running_per_key),
-        "starts per second": _number(found.starts_per_second),
-        "starts per second per key": _number(found.starts_per_second_per_key),
-        "when full": found.when_full,
+        "max rate": _rate(found.starts_per_second),
+        "max rate per key": _rate(found.starts_per_second_per_key),
+        "when full": kebab(found.when_full),
         "versions": ", ".join(found.versions),
         "default version": found.default_version or "",
         "open runs": str(found.open_runs),
@@ -180,7 +189,7 @@ def _queue_view(found: QueueInfo) -> dict[str, Any]:
         "workflow": found.workflow,
         "version": found.version,
         "waiting": found.waiting,
-        "oldest_waiting_since": None if since is None else since.isoformat().replace("+00:00", "Z"),
+        "oldest_waiting_since": None if since is None else utc_text(since),
         "workers": found.workers,
         "free_slots": found.free_slots,
         "held_back": found.held_back,
@@ -193,11 +202,15 @@ def _queue_row(found: QueueInfo) -> dict[str, str]:
         "workflow": found.workflow,
         "version": found.version or "any",
         "waiting": str(found.waiting),
-        "oldest since": "" if since is None else since.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "oldest since": local_text(since),
         "workers": str(found.workers),
         "free slots": str(found.free_slots),
         "held back": found.held_back or "",
     }
+
+
+def _rate(limit: float | None) -> str:
+    return _number(limit) if limit is None else f"{_number(limit)} per second"
 
 
 def _number(limit: float | None) -> str:

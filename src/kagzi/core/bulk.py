@@ -9,19 +9,21 @@ from .records import RunFilter
 from .states import RunStatus
 from .times import Timestamp
 
-BulkAction: TypeAlias = Literal["cancel", "retry", "terminate", "delete"]
+BulkAction: TypeAlias = Literal["cancel", "retry", "terminate", "delete", "resume"]
 
 _OPEN = tuple(status for status in RunStatus if not status.ended)
 _IMPLIED: dict[BulkAction, tuple[RunStatus, ...]] = {
     "cancel": _OPEN,
     "terminate": _OPEN,
     "retry": (RunStatus.FAILED,),
+    "resume": (RunStatus.PAUSED,),
     "delete": (),
 }
 
 
 def meant(action: BulkAction, where: RunFilter) -> RunFilter:
-    """What an action is about if the filter names no status: nobody means to cancel what has ended."""
+    """What an action is about if the filter names no status: nobody means to cancel what has ended, or to
+    resume what is not paused."""
     return where if where.statuses else msgspec.structs.replace(where, statuses=_IMPLIED[action])
 
 

@@ -9,12 +9,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .errors import ErrorDetail
+from .error_details import ErrorDetail
 from .records import NO_LABELS, Lease, Payload, RunKey
 from .retry import RetryPolicy
 from .times import Timestamp
 
 OnConflict: TypeAlias = Literal["existing", "existing_or_completed", "fail", "replace"]
+"""What a start does if its workflow_id is taken by a run that has not ended. See `Kagzi.start`."""
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 Duration: TypeAlias = str | timedelta
+"""A span of time: text with units (`"30s"`, `"5m 30s"`, `"1 day"`), or a timedelta. See `parse_duration`."""
 
 _UNIT_US: dict[str, Decimal | int] = {}
 for _microseconds, _names in (
@@ -29,7 +30,12 @@ _MAX_US = 100 * 366 * 86_400_000_000
 
 
 def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
-    """A non-negative span of time. Fractions of a microsecond round up, so that nothing becomes zero by accident.
+    """Read a duration: `"30s"`, `"5m 30s"`, `"1 day"` or a timedelta. A bare number is refused: it has no unit.
+
+    Args:
+        value: Zero to 100 years, in ns, us, ms, s, m, h, d, w, month (30.44 days) or year (365.25 days). Fractions of a
+            microsecond round up, so that nothing becomes zero by accident.
+        what: What the value is called in the error.
 
     Raises InvalidArgument, naming `what`, the value and the remedy.
     """

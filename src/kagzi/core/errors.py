@@ -30,26 +30,13 @@ KagziError
 
 from collections.abc import Mapping
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 import msgspec
 
 from .duration import Duration, parse_duration
-
-
-class ErrorKind(StrEnum):
-    """What an error means for whoever sees it."""
-
-    TRANSIENT = "transient"
-    PERMANENT = "permanent"
-    TIMEOUT = "timeout"
-    CANCELLED = "cancelled"
-    EXHAUSTED = "exhausted"
-    NONDETERMINISM = "nondeterminism"
-    TERMINATED = "terminated"
-    LOST = "lost"
-
+from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
+from .remote_traceback import remote_traceback
 
 REASON = "reason"
 """In the metadata of a refusal that tells a worker of a cancellation: why the run is to be cancelled."""
@@ -60,83 +47,45 @@ def limit_reached(name: str, maximum: float) -> dict[str, str]:
     return {"limit": name, "maximum": str(int(maximum)) if maximum == int(maximum) else f"{maximum:g}"}
 
 
-class ErrorCode(StrEnum):
-    NOT_FOUND = "not_found"
-    INVALID_ARGUMENT = "invalid_argument"
-    PRECONDITION_FAILED = "precondition_failed"
-    CONFLICT = "conflict"
-    UNAUTHORIZED = "unauthorized"
-    UNAVAILABLE = "unavailable"
-    INTERNAL = "internal"
-    TIMEOUT = "timeout"
-    LEASE_LOST = "lease_lost"
-    RESOURCE_EXHAUSTED = "resource_exhausted"
-    CANCELLED = "cancelled"
-    UNIMPLEMENTED = "unimplemented"
-    USER = "user"
-
-
-class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error as it is stored and sent. Both stores keep it as JSON."""
-
-    code: ErrorCode = ErrorCode.USER
-    kind: ErrorKind = ErrorKind.TRANSIENT
-    message: str = ""
-    type: str = ""
-    bases: tuple[str, ...] = ()
-    traceback: str = ""
-    non_retryable: bool = False
-    retry_after_ms: int = 0
-    subject: str = ""
-    subject_id: str = ""
-    metadata: dict[str, str] = {}
-    cause: "ErrorDetail | None" = None
-
-    @property
-    def text(self) -> str:
-        """`Type: message`, as Python would print it."""
-        name = self.type.rpartition(".")[2]
-        return f"{name}: {self.message}" if name and self.message else name or self.message
-
-    def names(self) -> frozenset[str]:
-        """Every name the error answers to: its class and bases, qualified and plain."""
-        qualified = (self.type, *self.bases)
-        return frozenset(name for full in qualified if full for name in (full, full.rpartition(".")[2]))
-
-
-_detail_encoder = msgspec.json.Encoder()
-_detail_decoder = msgspec.json.Decoder(ErrorDetail)
-
-
-def encode_detail(detail: ErrorDetail) -> bytes:
-    return _detail_encoder.encode(detail)
-
-
-def decode_detail(data: bytes | str) -> ErrorDetail:
-    return _detail_decoder.decode(data)
-
-
 class KagziError(Exception):
     """Base of everything Kagzi raises."""
 
-    kind: ErrorKind = ErrorKind.PERMANENT
-    code: ErrorCode = ErrorCode.INTERNAL
+    kind: ErrorKind = ErrorKind.PERMANENT  #: what the error means for whoever sees it
+    code: ErrorCode = ErrorCode.INTERNAL  #: what went wrong
 
     def __init__(
         self,
         message: str = "",
         *,
+        subject: str = "",
+        subject_id: str = "",
         metadata: Mapping[str, str] | None = None,
         retry_after: timedelta | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.metadata: dict[str, str] = dict(metadata or {})
-        self.retry_after = retry_after
+        self.message = message  #: what went wrong, in words
+        self.subject = subject  #: what it is about: "field", "step", "run" ...
+        self.subject_id = subject_id  #: which one
+        self.metadata: dict[str, str] = dict(metadata or {})  #: machine-readable details
+        self.retry_after = retry_after  #: when to try again at the earliest; None: not known
+
+    @property
+    def non_retryable(self) -> bool:
+        """Whether doing the same again is pointless."""
+        return self.kind is not ErrorKind.TRANSIENT
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by what it holds: constructors differ, and those of users, too."""
+        return _unpickled, (type(self), self.args), self.__dict__
+
+
+def _unpickled(cls: type[KagziError], args: tuple[Any, ...]) -> KagziError:
+    return cls.__new__(cls, *args)
 
 
 class NonRetryable(KagziError):
-    """Raise inside a step: fail now, do not retry."""
+    """Raise it inside a step: the step fails now and is not tried again. `code` (a word of your own) and `details` (any
+    value with a JSON form) are kept in the metadata of the error."""
 
     kind = ErrorKind.PERMANENT
     code = ErrorCode.USER
@@ -144,34 +93,50 @@ class NonRetryable(KagziError):
     def __init__(self, message: str, *, code: str | None = None, details: Any = None) -> None:
         metadata: dict[str, str] = {}
         if code is not None:
-            metadata["code"] = code
+            metadata[OWN_CODE] = code
         if details is not None:
             metadata["details"] = msgspec.json.encode(details).decode()
         super().__init__(message, metadata=metadata)
 
 
 class RetryAfter(KagziError):
-    """Raise inside a step: retry, but not before this delay (HTTP 429/503)."""
+    """Raise it inside a step: the step is tried again, but not before `after`, as HTTP 429 and 503 ask for. The retry
+    policy still decides whether there is another attempt."""
 
     kind = ErrorKind.TRANSIENT
     code = ErrorCode.USER
 
     def __init__(self, message: str, after: Duration) -> None:
-        self.after = parse_duration(after, what="after")
+        self.after = parse_duration(after, what="after")  #: the delay as a timedelta
         super().__init__(message, retry_after=self.after)
 
 
 class FailureError(KagziError):
-    """A recorded failure of user code: shared by StepError and RunError."""
+    """A recorded failure of user code: shared by StepError and RunError. A note has the traceback that was recorded with it."""
 
-    def __init__(self, message: str, error: ErrorDetail) -> None:
-        super().__init__(message, metadata=error.metadata)
-        self.error = error
-        self.kind = error.kind
-        self.code = error.code
+    def __init__(self, message: str, error: ErrorDetail, *, subject: str, subject_id: str) -> None:
+        step = subject_id if subject == "step" else ""
+        if error.subject:
+            subject, subject_id = error.subject, error.subject_id
+        super().__init__(message, subject=subject, subject_id=subject_id, metadata=error.metadata)
+        self.error = error  #: the error as it is recorded, with the original type, message and traceback
+        self.kind = error.kind  #: the kind of the original error
+        self.code = error.code  #: the code of the original error
+        if note := remote_traceback(error, step):
+            self.add_note(note)
+
+    @property
+    def non_retryable(self) -> bool:
+        """Whether the error itself forbade another attempt."""
+        return self.error.non_retryable
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the last allowed attempt failed. `kind` is that of its error."""
+        return self.error.exhausted
 
     def matches(self, *errors: type[BaseException]) -> bool:
-        """isinstance() for the original error, which may have happened in another process."""
+        """isinstance() for the original error, which may have happened in another process: any of the classes `errors`."""
         names = (self.error.type, *self.error.bases)
         return any(qualified_name(cls) in names for cls in errors)
 
@@ -192,33 +157,37 @@ class StepError(FailureError):
     ) -> None:
         detail = error or ErrorDetail(kind=kind, type=error_type, message=message, bases=mro)
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-        super().__init__(f"step {step!r} failed after {tries}: {detail.text}", detail)
-        self.step = step
-        self.attempts = attempts
+        text = f"step {step!r} failed after {tries}: {detail.text}"
+        super().__init__(text, detail, subject="step", subject_id=step)
+        self.step = step  #: the step id
+        self.attempts = attempts  #: how many attempts were made
 
     @classmethod
     def of(cls, step: str, error: ErrorDetail, *, attempts: int) -> Self:
+        """The StepError for a recorded `error` of a `step` after so many `attempts`."""
         return cls(step, error.type, error.message, attempts=attempts, kind=error.kind, mro=error.bases, error=error)
 
 
 class RunError(FailureError):
-    """Raised by run.result(): the workflow did not complete."""
+    """A run did not complete: raised by `run.result()` and `client.run()`."""
 
     def __init__(
         self, run_id: str, status: str, message: str, kind: ErrorKind, *, error: ErrorDetail | None = None
     ) -> None:
         detail = error or ErrorDetail(kind=kind, message=message)
-        super().__init__(f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}", detail)
-        self.run_id = run_id
-        self.status = status
+        text = f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}"
+        super().__init__(text, detail, subject="run", subject_id=run_id)
+        self.run_id = run_id  #: the run
+        self.status = status  #: how it ended: "failed" or "cancelled"
 
     @classmethod
     def of(cls, run_id: str, status: str, error: ErrorDetail) -> Self:
+        """The RunError for a recorded `error` of a run that ended with `status`; `run_id` says which one."""
         return cls(run_id, status, error.message, error.kind, error=error)
 
 
 class ChildError(RunError):
-    """A child run did not complete."""
+    """A child run did not complete: raised by `ctx.child()` and `ChildHandle.result()`."""
 
 
 class Diverged(KagziError):
@@ -229,7 +198,7 @@ class Diverged(KagziError):
 
 
 class RequestError(KagziError):
-    """The request was refused and nothing was changed. `field` names what to fix."""
+    """The request was refused and nothing was changed."""
 
     code: ErrorCode = ErrorCode.INVALID_ARGUMENT
     default_subject: ClassVar[str] = "field"
@@ -244,38 +213,56 @@ class RequestError(KagziError):
         metadata: Mapping[str, str] | None = None,
         retry_after: timedelta | None = None,
     ) -> None:
-        super().__init__(message, metadata=metadata, retry_after=retry_after)
-        self.field = field
-        self.subject = subject or (self.default_subject if field else "")
-        self.subject_id = subject_id or field
+        super().__init__(
+            message,
+            subject=subject or (self.default_subject if field else ""),
+            subject_id=subject_id or field,
+            metadata=metadata,
+            retry_after=retry_after,
+        )
+        self.field = field  #: the argument or field to fix; empty if it is not about one
 
 
 class InvalidArgument(RequestError, ValueError):
+    """An argument cannot be right. The message names it and says what to write instead."""
+
     code = ErrorCode.INVALID_ARGUMENT
 
 
 class NotFound(RequestError, LookupError):
+    """There is no such thing in this namespace."""
+
     code = ErrorCode.NOT_FOUND
 
 
 class AlreadyExists(RequestError):
+    """The id is taken by something else."""
+
     code = ErrorCode.CONFLICT
 
 
 class PreconditionFailed(RequestError):
+    """What was asked for cannot be done in the present state."""
+
     code = ErrorCode.PRECONDITION_FAILED
 
 
 class PermissionDenied(RequestError):
+    """The credentials do not allow this."""
+
     code = ErrorCode.UNAUTHORIZED
 
 
 class ResourceExhausted(RequestError):
+    """A limit was reached; `metadata["limit"]` names it. Try again after `retry_after`, or raise the limit."""
+
     kind = ErrorKind.TRANSIENT
     code = ErrorCode.RESOURCE_EXHAUSTED
 
 
 class LeaseLost(RequestError):
+    """Another worker holds the run now. The SDK handles this itself: workflow code never sees it."""
+
     kind = ErrorKind.LOST
     code = ErrorCode.LEASE_LOST
 
@@ -291,6 +278,8 @@ class CancelRequested(RequestError):
 
 
 class Unimplemented(RequestError):
+    """This server does not do that (yet)."""
+
     code = ErrorCode.UNIMPLEMENTED
 
 
@@ -328,6 +317,12 @@ class InternalError(KagziError):
 class StatementFailed(InternalError):
     """The store refused a statement in a way that nobody foresaw. Its words are for the log only."""
 
+
+DOWN = "down"
+"""In the metadata of an Unavailable: what is down, one of the next three."""
+DOWN_CONNECTION = "connection"  # nothing listens there, or the way there does not work
+DOWN_SERVER = "server"  # it is there, but does not answer, or cannot do it now
+DOWN_DATABASE = "database"  # the server answers, its database does not
 
 INCIDENT = "incident"
 """In the metadata of an InternalError whose cause is in the log: the number under which it is found there."""

@@ -4,7 +4,7 @@ from enum import IntEnum, StrEnum
 
 import msgspec
 
-from .errors import ErrorDetail
+from .error_details import ErrorDetail
 from .records import Payload, RunKey
 from .states import RunStatus, StepKind, StepStatus
 from .times import Timestamp
@@ -16,6 +16,7 @@ class EventKind(StrEnum):
     STEP_COMPLETED = "step_completed"
     STEP_FAILED = "step_failed"
     STEP_RETRYING = "step_retrying"  # an attempt failed, and another one will follow
+    STEP_LOST = "step_lost"  # its worker was lost; the attempt is begun again
     SLEEP_STARTED = "sleep_started"
     SLEEP_COMPLETED = "sleep_completed"
     SIGNAL_AWAITED = "signal_awaited"
@@ -105,9 +106,15 @@ _ENDED = {
 }
 
 
-def event_kind(source: Source, kind: StepKind, status: StepStatus) -> EventKind:
-    """What a number of a step's row says. `status`: of a result."""
+LOST_RETRY_AT: Timestamp = 0
+"""The time of the retry in the record of an attempt that was lost with its worker: no failure set one."""
+
+
+def event_kind(source: Source, kind: StepKind, status: StepStatus, *, lost: bool = False) -> EventKind:
+    """What a number of a step's row says. `status`: of a result. `lost`: of an attempt."""
     match source:
+        case Source.ATTEMPT_FAILED if lost:
+            return EventKind.STEP_LOST
         case Source.ATTEMPT_BEGUN if kind is StepKind.SIGNAL:
             return EventKind.SIGNAL_RECEIVED  # by the run, but by no code: it was rejected later
         case Source.BEGUN | Source.ATTEMPT_BEGUN:

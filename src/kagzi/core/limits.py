@@ -12,6 +12,8 @@ PAGE_DEFAULT_ROWS = 50
 PAGE_MAX_ROWS = 1_000
 PAGE_BYTES = 1 * MIB  # of any list; a single row may exceed it
 PAGE_ATTEMPTS = 10_000  # earlier attempts of all steps of a page
+LOST_ATTEMPT_NUMBERS = 1_000
+"""Of a run whose holder is lost so many of the last numbers are searched for attempts that were lost with it."""
 STEPS_PER_RUN = 50_000
 MESSAGE_SOFT_BYTES = 1 * MIB  # senders cut here; a single payload may exceed it
 MESSAGE_HARD_BYTES = 4 * MIB
@@ -61,6 +63,7 @@ LEASES_AT_ONCE = 200  # renewed, cut or handed back in one transaction: others' 
 WORKER_TYPES = 1_000
 VERSIONS = 1_000  # of a workflow type that are looked at when one is chosen, the latest first seen first
 VERSION_OPEN_RUNS = 100_000  # of a namespace, the oldest ones, among which those of each version are counted
+TRIED_BUILDS = 100  # remembered of each run, the latest: builds whose code did not fit it
 WORKER_EVENTS = 1_000  # kept of each worker
 WORKER_EVENTS_AGE_US = 30 * 86_400 * 1_000_000
 TROUBLES = 16  # a worker may report in one message

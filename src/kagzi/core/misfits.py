@@ -9,7 +9,7 @@ import shlex
 import msgspec
 
 from .commands import SignalReplacement
-from .errors import ErrorCode, ErrorDetail, ErrorKind
+from .error_details import ErrorCode, ErrorDetail, ErrorKind
 from .outcomes import Refused
 from .records import Payload
 from .refusals import refused

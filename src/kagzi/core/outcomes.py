@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from .errors import ErrorDetail
+from .error_details import ErrorDetail
 from .records import HistoryStep, Lease, Payload, RunKey
 from .states import RunStatus
 from .times import Timestamp

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from .errors import ErrorDetail
+from .error_details import ErrorDetail, ErrorKind
 from .retry import RetryPolicy
 from .states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from .times import Timestamp
@@ -58,6 +58,10 @@ class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):
     wake_at: Timestamp | None = None
     child_run_id: str | None = None
     details: Payload | None = None
+
+
+HOLDER_DIED: Timestamp = 0
+"""The end of a lease whose holder is known to have died. It needs no last chance to renew."""
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
@@ -145,13 +149,17 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier attempt that failed."""
+    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same number."""
 
     attempt: int
     started_at: Timestamp | None
     finished_at: Timestamp
     error: ErrorDetail
     worker_id: str | None = None
+
+    @property
+    def lost(self) -> bool:
+        return self.error.kind is ErrorKind.LOST
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,6 +189,14 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     worker_id: str | None = None
     attempts: tuple[StepAttempt, ...] = ()
     details: Payload | None = None  # of its last heartbeat
+
+
+def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
+    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is written, so
+    that a run that is tried again finds its steps as they were."""
+    if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
+        return step
+    return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):

@@ -6,8 +6,10 @@ A limit is named in `metadata["limit"]`; what it allows is the number in `metada
 import msgspec
 
 from . import limits
-from .errors import REASON, ErrorCode, ErrorDetail, ErrorKind, limit_reached
+from .error_details import ErrorCode, ErrorDetail, ErrorKind
+from .errors import REASON, limit_reached
 from .outcomes import Refused
+from .plurals import counted
 from .states import KindCode, StepCode
 from .times import US_PER_MS
 
@@ -124,6 +126,15 @@ def lost_once(step_id: str) -> ErrorDetail:
         non_retryable=True,
         subject="step",
         subject_id=step_id,
+    )
+
+
+def lost_attempt() -> ErrorDetail:
+    """How an attempt ended whose worker was lost before it reported a result. Which worker that was its record says."""
+    return ErrorDetail(
+        code=ErrorCode.LEASE_LOST,
+        kind=ErrorKind.LOST,
+        message="its worker was lost before it reported a result; the attempt is begun again",
     )
 
 
@@ -246,10 +257,11 @@ def no_step(run_id: str, step_id: str) -> Refused:
 
 
 def no_result_before(step_id: str, from_step: str) -> Refused:
-    """An output that a fork is to replace."""
+    """An output that a fork is to replace. `from_step` is empty if the fork takes over everything."""
+    when = f"had no result before {from_step!r} was begun" if from_step else "has no result"
     return refused(
         ErrorCode.PRECONDITION_FAILED,
-        f"outputs: step {step_id!r} had no result before {from_step!r} was begun.",
+        f"outputs: step {step_id!r} {when}.",
         subject="field",
         subject_id="outputs",
     )
@@ -301,7 +313,7 @@ def namespace_full(namespace: str, maximum: int) -> Refused:
         namespace,
         "open_runs_limit",
         maximum,
-        f"has {maximum} open runs, its limit (open_runs_limit). Wait until some have ended, or raise the limit.",
+        f"has {counted(maximum, 'open run')}, its limit (open_runs_limit). Wait until some have ended, or raise the limit.",
     )
 
 
@@ -310,7 +322,7 @@ def too_many_schedules(namespace: str, maximum: int) -> Refused:
         namespace,
         "schedules_limit",
         maximum,
-        f"has {maximum} schedules, its limit (schedules_limit). Delete some, or raise the limit.",
+        f"has {counted(maximum, 'schedule')}, its limit (schedules_limit). Delete some, or raise the limit.",
     )
 
 
@@ -319,7 +331,7 @@ def too_many_sessions(namespace: str, maximum: int) -> Refused:
         namespace,
         "sessions_limit",
         maximum,
-        f"has {maximum} workers, its limit (sessions_limit). Stop one, or raise the limit.",
+        f"has {counted(maximum, 'worker')}, its limit (sessions_limit). Stop one, or raise the limit.",
     )
 
 

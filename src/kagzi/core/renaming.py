@@ -5,7 +5,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from .errors import ErrorDetail
+from .error_details import ErrorDetail
 from .ids import is_uuid
 from .transfers import AttemptImage, LinkImage, Part, RunImage, StepImage
 

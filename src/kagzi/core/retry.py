@@ -1,20 +1,26 @@
 """When to try again. The server decides, from the policy recorded when the step began."""
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
 
 from . import limits
-from .errors import ErrorDetail, ErrorKind
+from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
 from .seams import Dice
 from .times import US_PER_MS, Timestamp
 
 UNLIMITED = -1
+_ROOTS = ("Exception", "BaseException")
 _MAX_EXPONENT = 1_000  # beyond it every interval is the maximum; keeps floats finite
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """`maximum_attempts` counts executions in total: 1 = no retry, -1 = unlimited. (0, "inherit", exists on the wire only.)"""
+    """`maximum_attempts` counts executions in total: 1 = no retry, -1 = unlimited. (0, "inherit", exists on the wire only.)
+
+    `retry_on_errors` and `non_retryable_errors` are class names (plain or qualified) and codes of errors that are retried, or not,
+    whatever their kind.
+    """
 
     maximum_attempts: int = 3
     initial_interval_ms: int = 1_000
@@ -22,6 +28,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     maximum_interval_ms: int = 60_000
     non_retryable_errors: tuple[str, ...] = ()
     jitter: float = 1.0
+    retry_on_errors: tuple[str, ...] = ()
 
 
 SERVER_DEFAULT = RetryPolicy()
@@ -55,19 +62,63 @@ def after_failure(
 ) -> RetryDecision:
     """What follows the failure of attempt number `attempt` (1, 2, ...). A retry that would come after the deadline is none."""
     if is_final(policy, error):
-        return Exhausted(error)
+        return Exhausted(msgspec.structs.replace(error, non_retryable=True))
     if policy.maximum_attempts != UNLIMITED and attempt >= policy.maximum_attempts:
-        kind = error.kind if policy.maximum_attempts == 1 else ErrorKind.EXHAUSTED
-        return Exhausted(msgspec.structs.replace(error, kind=kind))
+        return Exhausted(msgspec.structs.replace(error, exhausted=policy.maximum_attempts != 1))
     at = now + delay_after(policy, attempt, error, dice=dice) * US_PER_MS
     if deadline_at is not None and at >= deadline_at:
-        return Exhausted(msgspec.structs.replace(error, kind=ErrorKind.EXHAUSTED))
+        return Exhausted(msgspec.structs.replace(error, exhausted=True))
     return RetryAt(attempt + 1, at)
 
 
 def is_final(policy: RetryPolicy, error: ErrorDetail) -> bool:
-    """Whether the error itself forbids another try. Names are compared, never messages."""
-    return error.non_retryable or not error.names().isdisjoint(policy.non_retryable_errors)
+    """Whether the error itself forbids another try.
+
+    `non_retryable` on the error decides first, then what the policy says about it, then its kind: permanent errors are not
+    retried. See ADR 0029.
+    """
+    if error.non_retryable:
+        return True
+    named = retried_by_name(policy, error)
+    return error.kind is ErrorKind.PERMANENT if named is None else not named
+
+
+def retried_by_name(policy: RetryPolicy, error: ErrorDetail) -> bool | None:
+    """What the policy's two lists say about the error: retry it, do not, or (None) nothing.
+
+    A code is nearer to an error than its class, and a class nearer than its bases: the nearest one that is listed decides.
+    Codes and names are compared, never messages.
+    """
+    if not policy.retry_on_errors and not policy.non_retryable_errors:
+        return None
+    codes = _codes(error)
+    for listed, verdict in ((policy.non_retryable_errors, False), (policy.retry_on_errors, True)):
+        if not codes.isdisjoint(fold_code(name) for name in listed):
+            return verdict
+    for name in _names(error):
+        if name in policy.non_retryable_errors:
+            return False
+        if name in policy.retry_on_errors:
+            return True
+    return None
+
+
+def fold_code(code: str) -> str:
+    """`InvalidArgument`, `INVALID_ARGUMENT` and `ERROR_CODE_INVALID_ARGUMENT` are one code."""
+    return code.upper().removeprefix("ERROR_CODE_").replace("_", "")
+
+
+def _codes(error: ErrorDetail) -> frozenset[str]:
+    """Kagzi's code, and the one in the terms of whoever raised it: an HTTP status, a gRPC code."""
+    codes = ("" if error.code is ErrorCode.USER else error.code, error.metadata.get(OWN_CODE, ""))
+    return frozenset(fold_code(code) for code in codes if code)
+
+
+def _names(error: ErrorDetail) -> Iterator[str]:
+    """Every name the error answers to, nearest first: its class and bases, qualified and plain."""
+    for qualified in (error.type, *error.bases, *_ROOTS) if error.type else ():
+        yield qualified
+        yield qualified.rpartition(".")[2]
 
 
 def delay_after(policy: RetryPolicy, attempt: int, error: ErrorDetail, *, dice: Dice) -> int:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from .commands import StartRun
-from .errors import ErrorDetail
+from .error_details import ErrorDetail
 from .limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_WINDOW_US
 from .records import NO_LABELS, Payload
 from .times import US_PER_S, Timestamp, to_datetime

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from . import limits
-from .errors import ErrorDetail
+from .error_details import ErrorDetail
 from .outcomes import Known, NotParked, Outcome, Refused, SignalBound, StepFailed
 from .records import ClaimedRun, HistoryStep, Payload
 

@@ -12,47 +12,58 @@ from enum import IntEnum, StrEnum
 
 
 class RunStatus(StrEnum):
-    PENDING = "pending"
-    RUNNING = "running"
-    SLEEPING = "sleeping"
-    PAUSED = "paused"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    """The state of a run."""
+
+    PENDING = "pending"  #: ready to run: waits for a worker with a free slot
+    RUNNING = "running"  #: a worker executes it
+    SLEEPING = "sleeping"  #: waits for time, a signal, a child or a retry; needs no worker
+    PAUSED = "paused"  #: by a person, or by the engine because of a problem
+    COMPLETED = "completed"  #: the function returned
+    FAILED = "failed"  #: the function raised, or the deadline passed
+    CANCELLED = "cancelled"  #: cancelled or terminated
 
     @property
     def ended(self) -> bool:
+        """Whether the run has ended: COMPLETED, FAILED or CANCELLED."""
         return self in ENDED
 
 
 class WaitReason(StrEnum):
-    TIME = "time"
-    SIGNAL = "signal"
-    CHILD = "child"
-    RETRY = "retry"
+    """What a SLEEPING run waits for."""
+
+    TIME = "time"  #: a sleep, or a delayed start
+    SIGNAL = "signal"  #: a signal
+    CHILD = "child"  #: the end of a child
+    RETRY = "retry"  #: the next attempt of a step
 
 
 class StepStatus(StrEnum):
-    PENDING = "pending"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    ABANDONED = "abandoned"
+    """The state of a step."""
+
+    PENDING = "pending"  #: waits for its next attempt
+    RUNNING = "running"  #: begun, without a result
+    COMPLETED = "completed"  #: has a result
+    FAILED = "failed"  #: failed for good
+    ABANDONED = "abandoned"  #: lost a race, or was given up with its branch
 
 
 class StepKind(StrEnum):
-    FUNCTION = "function"
-    SLEEP = "sleep"
-    SIGNAL = "signal"
-    CHILD = "child"
-    RACE = "race"
-    PATCH = "patch"
+    """What a step is."""
+
+    FUNCTION = "function"  #: `ctx.step`, `@step` or an item of `ctx.map`
+    SLEEP = "sleep"  #: `ctx.sleep` and `ctx.sleep_until`
+    SIGNAL = "signal"  #: `ctx.wait_for`
+    CHILD = "child"  #: `ctx.child` and `ctx.start_child`
+    RACE = "race"  #: `ctx.race`: who won
+    PATCH = "patch"  #: `ctx.changed`
 
 
 class WorkerStatus(StrEnum):
-    ONLINE = "online"
-    DRAINING = "draining"
-    OFFLINE = "offline"
+    """The state of a worker."""
+
+    ONLINE = "online"  #: takes work
+    DRAINING = "draining"  #: finishes what it has and takes no more
+    OFFLINE = "offline"  #: left, or not heard of
 
 
 ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})

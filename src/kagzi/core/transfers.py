@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from .errors import ErrorDetail, ErrorKind, InvalidArgument
+from .error_details import ErrorDetail, ErrorKind
+from .errors import InvalidArgument
 from .misfits import misfit_of
 from .records import NO_LABELS, Payload
 from .retry import RetryPolicy

@@ -3,12 +3,14 @@
 from .bulk import Bulk
 from .control import Control
 from .engine import Engine
-from .explain import Explanation, Explanations
+from .explain import Explanations
+from .explain_words import Explanation
 from .paging import Page, PageAsk
 from .ports import HeartbeatAnswer, Notice, NoticeKind, Outlet
 from .refusals import error_of
 from .runs import Runs
 from .schedules import Schedules
+from .served import LIMITS_WAIT, RUN_WAITS, RUNS_WAIT, Named, ServedTypes
 from .session import Session
 from .sessions import Sessions
 from .stats import Figures
@@ -20,6 +22,9 @@ from .watching import Told, Watching
 from .workers import Workers
 
 __all__ = [
+    "LIMITS_WAIT",
+    "RUNS_WAIT",
+    "RUN_WAITS",
     "Bulk",
     "Control",
     "Engine",
@@ -27,6 +32,7 @@ __all__ = [
     "Explanations",
     "Figures",
     "HeartbeatAnswer",
+    "Named",
     "Notice",
     "NoticeKind",
     "Outlet",
@@ -34,6 +40,7 @@ __all__ = [
     "PageAsk",
     "Runs",
     "Schedules",
+    "ServedTypes",
     "Session",
     "Sessions",
     "Steps",

@@ -3,7 +3,7 @@
 import msgspec
 
 from ..core import limits
-from ..core.errors import ErrorDetail
+from ..core.error_details import ErrorDetail
 
 _CUT = b" [cut]"
 

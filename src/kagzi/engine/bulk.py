@@ -1,4 +1,4 @@
-"""Operations on everything a filter matches: cancel, retry, terminate or delete, in the background, with progress.
+"""Operations on everything a filter matches: cancel, retry, resume, terminate or delete, in the background, with progress.
 
 An operation is a row in the store, and so is what is being done for it: a server that dies leaves it to another one, which does
 the last batch again (every action can be repeated) and counts it once. Several operations are worked on in turn.
@@ -11,8 +11,18 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.bulk import Batch, BulkAction, BulkOperation, BulkProgress, meant
+from ..core.counting import Counted
 from ..core.cursor import Cursor
-from ..core.errors import InternalError, InvalidArgument, KagziError, NotFound, Unavailable, incident_error, not_found
+from ..core.errors import (
+    InternalError,
+    InvalidArgument,
+    KagziError,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+    incident_error,
+    not_found,
+)
 from ..core.ids import is_uuid
 from ..core.limits import BULK_RUNS
 from ..core.records import RunFilter
@@ -22,7 +32,7 @@ from ..store.protocol import Store
 from . import checks
 from .control import Control
 from .outages import backoff_s
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -85,11 +95,8 @@ class Bulk:
         bound_to = msgspec.json.encode(("bulk", namespace)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_bulk(namespace, cursor, page_size(page))
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for bulk operations. Leave it out.", field="include_total_count"
-            )
-        return page_of(rows, cursor, bound_to, lambda one: Cursor(one.created_at, one.operation_id))
+        result = page_of(rows, cursor, bound_to, lambda one: Cursor(one.created_at, one.operation_id))
+        return await with_total(result, page, self._store, Counted(rows="bulk_operations", namespace=namespace))
 
     async def stop(self, namespace: str, operation_id: str) -> BulkOperation:
         """What is done stays done. Raises NotFound."""
@@ -176,6 +183,10 @@ class Bulk:
                     await self._control.cancel(namespace, run_id=run_id, reason=operation.reason)
                 elif operation.action == "terminate":
                     await self._control.terminate(namespace, run_id=run_id, reason=operation.reason)
+                elif operation.action == "resume":
+                    status = await self._control.resume(namespace, run_id=run_id)
+                    if status.ended:
+                        return PreconditionFailed(f"it has {status.value}: only paused runs can be resumed")
                 else:
                     request_id = f"bulk/{operation.operation_id}"  # so that a repeat is known for one
                     await self._control.retry(namespace, run_id=run_id, request_id=request_id)

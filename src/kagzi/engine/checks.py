@@ -10,6 +10,7 @@ from ..core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunFilter, RunKey, WorkerRecord
 from ..core.retry import UNLIMITED, RetryPolicy
+from ..core.scheduled_time import METADATA_KEY
 from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp
 
@@ -115,9 +116,19 @@ def retry(policy: RetryPolicy | None, field: str) -> None:
         raise InvalidArgument(f"{field}.backoff_coefficient is not a finite number.", field=field)
     within(policy.backoff_coefficient, 0, 1_000_000, f"{field}.backoff_coefficient")
     within(policy.jitter, 0, 1, f"{field}.jitter")
-    within(len(policy.non_retryable_errors), 0, limits.METADATA_ENTRIES, f"{field}.non_retryable_errors count")
-    for error in policy.non_retryable_errors:
-        name(error, f"{field}.non_retryable_errors")
+    for listed, errors in (
+        (f"{field}.non_retryable_errors", policy.non_retryable_errors),
+        (f"{field}.retry_on_errors", policy.retry_on_errors),
+    ):
+        within(len(errors), 0, limits.METADATA_ENTRIES, f"{listed} count")
+        for error in errors:
+            name(error, listed)
+    for error in policy.retry_on_errors:
+        if error in policy.non_retryable_errors:
+            raise InvalidArgument(
+                f"{field}: {error!r} is both in retry_on_errors and in non_retryable_errors. Remove it from one of them.",
+                field=field,
+            )
 
 
 timestamp = check_time
@@ -164,12 +175,21 @@ def _of_any_start(request: StartRequest | StartRun, payload_bytes: int) -> None:
     optional_name(request.concurrency_key, "concurrency_key")
     payload(request.input, "input", payload_bytes)
     payload(request.context, "context", payload_bytes)
+    _context(request.context)
     if request.labels:
         entries(request.labels, "labels", limits.LABELS)
     within(request.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, "priority")
     retry(request.retry, "retry_policy")
     timestamp(request.start_at, "start_at")
     timestamp(request.deadline_at, "deadline_at")
+
+
+def _context(context: Payload | None) -> None:
+    if context is not None and context.metadata and METADATA_KEY in context.metadata:
+        raise InvalidArgument(
+            f"context.metadata has the key {METADATA_KEY!r}, which is reserved for runs that a schedule starts. Remove it.",
+            field="context",
+        )
 
 
 def _deadline(deadline_at: Timestamp | None, now: Timestamp, begins: Timestamp, field: str) -> None:

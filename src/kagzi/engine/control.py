@@ -32,7 +32,7 @@ class Control:
     async def signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven
     ) -> Signalled:
-        """By workflow_id: the run that has not ended. Raises PreconditionFailed if the run has ended, ResourceExhausted if it
+        """By workflow_id: the run that has not ended, else the latest. Raises PreconditionFailed if the run has ended, ResourceExhausted if it
         has too many signals that it has not consumed."""
         checks.name(namespace, "namespace")
         checks.one_of(run_id, workflow_id)

@@ -32,6 +32,8 @@ from .wakeups import Wakeups
 
 
 class Effects:
+    """`on_unserved_child` hears of children that wait and whose type nobody connected here serves."""
+
     def __init__(
         self,
         *,
@@ -52,6 +54,7 @@ class Effects:
         self._wakeups = wakeups
         self._news = news
         self._on_recorded = on_recorded
+        self.on_unserved_child: Callable[[TypeKey, str, Holding], None] = _nobody
         self._ends: list[RunEnd] = []
         self._starts: list[tuple[StartRun, Started | Existing]] = []
         self._handlers: dict[type, Callable[[Any, Any], None]] = {
@@ -120,7 +123,11 @@ class Effects:
             if due_at is not None:
                 self._timers.hear(due_at)
         if outcome.status is RunStatus.PENDING:
-            self._matcher.mark(TypeKey(start.run.namespace, start.workflow_type), announce=True)
+            key = TypeKey(start.run.namespace, start.workflow_type)
+            self._matcher.mark(key, announce=True)
+            holding = self._holders.get(command.run.run_id, command.lease)
+            if holding is not None and not self._matcher.serves(key, start.version or ""):
+                self.on_unserved_child(key, start.version or "", holding)
 
     def _race_decided(self, command: Any) -> None:
         if command.losers:
@@ -190,3 +197,7 @@ class Effects:
     def _refused(self, command: Command, outcome: Refused) -> None:
         if isinstance(command, StartRun):
             self._matcher.unassign(command.run.run_id)
+
+
+def _nobody(key: TypeKey, version: str, holding: Holding) -> None:
+    """Until the engine is composed nobody has to hear of it."""

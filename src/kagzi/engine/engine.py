@@ -37,6 +37,7 @@ from .retention import Retention
 from .runs import Runs
 from .schedule_clock import ScheduleClock
 from .schedules import Schedules
+from .served import ServedTypes
 from .sessions import Sessions
 from .stats import Stats
 from .steps import Steps
@@ -67,6 +68,7 @@ class Engine:
         self._bus = bus
         self._supervisor = Supervisor()
         self._outages = Outages(clock)
+        self.store_problem = self._outages.problem
         self._store_clock = StoreClock(
             store, clock=clock, settings=settings, alone=isinstance(bus, NullBus), on_step=self._clock_stepped
         )
@@ -151,12 +153,9 @@ class Engine:
     def _open_doors(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
         namespaces = self._open_namespaces(store, clock, settings)
         operations = Operations(settings.payload_bytes, clock=clock, ids=ids)
+        alone = isinstance(self._bus, NullBus)
         self.versions = Versions(
-            store,
-            clock=clock,
-            outages=self._outages,
-            alone=isinstance(self._bus, NullBus),
-            alive_since=self._presence.alive_since,
+            store, clock=clock, outages=self._outages, alone=alone, alive_since=self._presence.alive_since
         )
         self.versions.on_change = self._versions_changed
         pinning = Pinning(store, versions=self.versions, holders=self._holders)
@@ -199,19 +198,19 @@ class Engine:
         self.control = Control(store, clock=clock, ids=ids, settings=settings, news=self._news)
         self.bulk = Bulk(store, clock=clock, ids=ids, control=self.control, server_id=self.server_id)
         self.transfers = Transfers(
-            store,
-            clock=clock,
-            ids=ids,
-            settings=settings,
-            namespaces=namespaces,
-            news=self._news,
-            timers=self._timers,
+            store, clock=clock, ids=ids, settings=settings, namespaces=namespaces, news=self._news, timers=self._timers
         )
         self.housekeeping.add(Chore(name="bulk-operations", work=self.bulk.forget, every=60, shared=True))
         self.housekeeping.add(Chore(name="imports", work=self.transfers.sweep, every=10, shared=True))
         self.queues = Queues(store, clock=clock, matcher=self._matcher, namespaces=namespaces, presence=self._presence)
         self._open_schedules(store, clock, ids, settings, namespaces)
-        self.explanations = Explanations(store, clock=clock, presence=self._presence)
+        self.served = ServedTypes(
+            store, clock=clock, presence=self._presence, matcher=self._matcher, versions=self.versions
+        )
+        self._effects.on_unserved_child = self.served.child_started
+        self.explanations = Explanations(
+            store, clock=clock, presence=self._presence, served=self.served, sessions=self.sessions
+        )
 
     def _open_namespaces(self, store: Store, clock: Clock, settings: Settings) -> Namespaces:
         self.namespaces = Namespaces(store, settings, clock)
@@ -282,6 +281,7 @@ class Engine:
             ("watching", self.watching.run),
             ("housekeeping", self.housekeeping.run),
             ("bulk", self.bulk.run),
+            ("served types", self.served.run),
         ):
             self._supervisor.watch(name, work)
 
@@ -355,19 +355,20 @@ class Engine:
     def _fired(self, fired: Fired) -> None:
         self._woken(fired.woken)
         self.sessions.lost_leases(fired.lost)
+        self.watching.touched([held.run.run_id for held in fired.lost] + [end.run.run_id for end in fired.ended])
         for end in fired.ended:
             self._wakeups.ended(end.run)
             self._matcher.permit_free(end.run.namespace)
             self.sessions.run_ended(end.run.run_id)
         if fired.ended:
             self._waits.tell(fired.ended)
-            self.watching.touched(end.run.run_id for end in fired.ended)
         self._news.stirred(fired.stirred)
         if fired.has_children:
             self._cascade.wanted()
 
     def _looked(self, horizon: Horizon) -> None:
         self._matcher.mark_all(horizon.pending)
+        self.served.noticed_pending(horizon.pending)
         self._waits.look_again()
         self._schedule_clock.hear(horizon.next_schedule_at)
         for namespace, worker_id in horizon.draining:
@@ -384,8 +385,7 @@ class Engine:
             self._news.cancelled(cancelled.run, cancelled, cancelled.reason, cancel_by)
 
     def _drain_worker(self, namespace: str, worker_id: str) -> None:
-        session = self.sessions.get(namespace, worker_id)
-        if session is not None:
+        if (session := self.sessions.get(namespace, worker_id)) is not None:
             session.drain()
         else:
             self._wakeups.poke(Poke(worker_id, namespace, "", "drain"))

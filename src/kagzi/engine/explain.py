@@ -4,37 +4,34 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..core.errors import ErrorKind
+from ..core.error_details import ErrorKind
 from ..core.misfits import misfit_of, misfit_words
-from ..core.records import RunRecord, Served, StepRecord, WorkerRecord
+from ..core.records import RunRecord, StepRecord
 from ..core.retry import SERVER_DEFAULT, UNLIMITED
 from ..core.seams import Clock
-from ..core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
-from ..core.times import LAST_TIME, Timestamp, to_datetime
-from ..core.versions import best_first
+from ..core.states import RunStatus, StepKind, StepStatus, WaitReason
+from ..core.times import LAST_TIME
 from ..store.protocol import Store
 from . import checks
-from .held_words import held_back_by
+from .explain_pending import UNSERVED, PendingExplanations
+from .explain_words import Explanation, because_words, brief, time_words
+from .failed_words import not_retried
+from .lost_words import lost_attempts
 from .presence import Presence
+from .served import ServedTypes
+from .sessions import Sessions
 
-_WORKERS_SEEN = 1_000
-_WORKERS_NAMED = 5
+_WAITS_NAMED = 5
 _STEPS_LOOKED_AT = 1_000
 _STEPS_NAMED = 3
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    sentence: str
-    reason: str  # a stable word
-    facts: dict[str, str] = {}
-    remedy: str = ""
-
-
 class Explanations:
-    def __init__(self, store: Store, *, clock: Clock, presence: Presence) -> None:
+    def __init__(
+        self, store: Store, *, clock: Clock, presence: Presence, served: ServedTypes, sessions: Sessions
+    ) -> None:
         self._store = store
-        self._clock = clock
-        self._presence = presence
+        self._pending = PendingExplanations(store, clock=clock, presence=presence, served=served, sessions=sessions)
 
     async def explain(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> Explanation:
         """Raises NotFound, InvalidArgument."""
@@ -43,12 +40,20 @@ class Explanations:
         run = await self._store.get_run(namespace, run_id=run_id, workflow_id=workflow_id)
         if run is None:
             raise checks.no_run(run_id or workflow_id)
-        return _with_common_facts(await self._explain(run), run)
+        return _with_common_facts(await self._with_lost_attempts(await self._explain(run), run), run)
+
+    async def _with_lost_attempts(self, explained: Explanation, run: RunRecord) -> Explanation:
+        if run.status not in (RunStatus.PENDING, RunStatus.RUNNING) or run.started_at is None:
+            return explained
+        sentence, facts = lost_attempts(await self._open_steps(run))
+        return msgspec.structs.replace(
+            explained, sentence=explained.sentence + sentence, facts={**explained.facts, **facts}
+        )
 
     async def _explain(self, run: RunRecord) -> Explanation:
         match run.status:
             case RunStatus.PENDING:
-                return await self._pending(run)
+                return await self._pending.explain(run)
             case RunStatus.RUNNING:
                 return await self._running(run)
             case RunStatus.SLEEPING:
@@ -56,78 +61,7 @@ class Explanations:
             case RunStatus.PAUSED:
                 return _paused(run)
             case _:
-                return _ended(run)
-
-    # --- waiting for a worker -------------------------------------------------------------------------------------------
-
-    async def _pending(self, run: RunRecord) -> Explanation:
-        held = await self._held_back(run)
-        if held is not None and held.reason == "type_paused":
-            return held
-        workers = await self._workers(run)
-        what = _served(run)
-        if not workers:
-            return Explanation(
-                sentence=f"It waits for a worker: none is connected that serves {run.workflow_type}.",
-                reason="no_worker",
-                remedy=f"Start a worker for {run.workflow_type} in namespace {run.run.namespace}.",
-            )
-        fitting = [worker for worker in workers if _serves(worker, run)]
-        if not fitting:
-            versions = best_first(served.version for worker in workers for served in _of_type(worker, run))
-            return Explanation(
-                sentence=f"It waits for a worker with version {run.version} of {run.workflow_type}: those connected "
-                f"serve {', '.join(versions)}.",
-                reason="no_worker_for_version",
-                facts={"version": run.version or "", "versions_served": ", ".join(versions)},
-                remedy=f"Start a worker that registers {what}. If it is gone for good, let another version go on from where "
-                f"this run is: kagzi fork {run.run.run_id} --version {versions[0]}; and have new runs get that one: "
-                f"kagzi versions set-default {run.workflow_type} {versions[0]}",
-            )
-        active = [worker for worker in fitting if worker.status is WorkerStatus.ONLINE]
-        if not active:
-            return Explanation(
-                sentence=f"It waits for a worker: the {_count(len(fitting), 'worker')} that serve {what} are draining.",
-                reason="workers_draining",
-                facts=_named(fitting),
-                remedy=f"Start a worker for {run.workflow_type}.",
-            )
-        if held is not None:
-            return held
-        slots = sum(worker.max_concurrent for worker in active)
-        busy = sum(min(worker.active_count, worker.max_concurrent) for worker in active)
-        facts = {**_named(active), "slots": str(slots), "slots_in_use": str(busy)}
-        cancel = " to clean up, as it is to be cancelled" if run.cancel_requested else ""
-        return Explanation(
-            sentence=f"It waits for a free slot{cancel}: {_count(len(active), 'worker')} serving {what} "
-            f"{'has' if len(active) == 1 else 'have'} {busy} of {slots} slots in use.",
-            reason="waiting_for_slot",
-            facts=facts,
-            remedy="It starts as soon as a slot is free. Add workers, or raise max_concurrent.",
-        )
-
-    async def _held_back(self, run: RunRecord) -> Explanation | None:
-        """Limits of its type, or of its key."""
-        key = run.concurrency_key
-        pressure = await self._store.type_pressure(run.run.namespace, run.workflow_type, key)
-        begun = run.started_at is not None
-        held = pressure and held_back_by(pressure, run.workflow_type, key, self._clock.now(), begun=begun)
-        if not held:
-            return None
-        facts = {"key": key, "held_back_by": held.reason}
-        return Explanation(sentence=f"It waits: {held.sentence}.", reason=held.reason, facts=facts, remedy=held.remedy)
-
-    async def _workers(self, run: RunRecord) -> list[WorkerRecord]:
-        """Those that serve the type and have been heard of lately."""
-        rows = await self._store.list_workers(
-            run.run.namespace,
-            workflow_type=run.workflow_type,
-            status=None,
-            cursor=None,
-            limit=_WORKERS_SEEN,
-            alive_since=self._presence.alive_since(self._clock.now()),
-        )
-        return [worker for worker in rows.rows if worker.status is not WorkerStatus.OFFLINE]
+                return _ended(run, await not_retried(self._store, run))
 
     # --- in somebody's hands ----------------------------------------------------------------------------------------------
 
@@ -137,13 +71,14 @@ class Explanations:
         place = run.worker_id or "a worker"
         if worker is not None and worker.hostname:
             place += f" ({worker.hostname}{f', pid {worker.pid}' if worker.pid else ''})"
-        facts = {"worker": run.worker_id or "", "started_at": _time(run.started_at)}
+        facts = {"worker": run.worker_id or "", "started_at": time_words(run.started_at)}
         facts |= {"steps": ", ".join(step.step_id for step in steps[:_STEPS_NAMED])} if steps else {}
         doing = _doing(steps)
-        since = f" since {_time(run.started_at)}" if run.started_at is not None else ""
+        # Another worker may have begun it, so when it began says nothing about this one.
+        began = f"; it began at {time_words(run.started_at)}" if run.started_at is not None else ""
         if run.cancel_requested:
             return Explanation(
-                sentence=f"Its cancellation was requested{_because(run.cancel_reason)}; worker {place} is to stop it"
+                sentence=f"Its cancellation was requested{because_words(run.cancel_reason)}; worker {place} is to stop it"
                 f" and may clean up first{doing}.",
                 reason="cancel_requested",
                 facts=facts,
@@ -151,12 +86,12 @@ class Explanations:
             )
         if run.pause_requested:
             return Explanation(
-                sentence=f"It is to be paused{_because(run.pause_reason)}: worker {place} finishes what is in flight{doing}.",
+                sentence=f"It is to be paused{because_words(run.pause_reason)}: worker {place} finishes what is in flight{doing}.",
                 reason="pause_requested",
                 facts={**facts, "pause_reason": run.pause_reason},
             )
         return Explanation(
-            sentence=f"It runs on worker {place}{since}{doing}.",
+            sentence=f"It runs on worker {place}{doing}{began}.",
             reason="running",
             facts=facts,
             remedy="If the worker is gone, another one takes over when the lease ends, within seconds.",
@@ -189,26 +124,44 @@ class Explanations:
             )
         if run.started_at is None and run.wait_reason is WaitReason.TIME:
             return Explanation(
-                sentence=f"It has not begun: it is to start at {_time(run.wake_at)}.",
+                sentence=f"It has not begun: it is to start at {time_words(run.wake_at)}.",
                 reason="delayed_start",
-                facts={"wakes_at": _time(run.wake_at)},
+                facts={"wakes_at": time_words(run.wake_at)},
             )
         step = await self._nearest_wait(run)
         if run.wait_reason is WaitReason.RETRY and (step is None or step.kind is not StepKind.FUNCTION):
             return _run_retry(run)
         if step is None:
             return Explanation(
-                sentence=f"It sleeps until {_time(run.wake_at)}." if run.wake_at else "It waits.",
+                sentence=f"It sleeps until {time_words(run.wake_at)}." if run.wake_at else "It waits.",
                 reason="sleeping",
-                facts={"wakes_at": _time(run.wake_at)},
+                facts={"wakes_at": time_words(run.wake_at)},
             )
         explained = _waiting_for(step, run)
+        if step.child_run_id is not None:
+            explained = await self._with_child(explained, run, step.child_run_id)
         more = len(run.waits) - 1
         if more <= 0:
             return explained
         sentence = f"{explained.sentence[:-1]}, and for {more} other {'thing' if more == 1 else 'things'}."
         return msgspec.structs.replace(
-            explained, sentence=sentence, facts={**explained.facts, "waits": ", ".join(run.waits[:_WORKERS_NAMED])}
+            explained, sentence=sentence, facts={**explained.facts, "waits": ", ".join(run.waits[:_WAITS_NAMED])}
+        )
+
+    async def _with_child(self, explained: Explanation, run: RunRecord, child_run_id: str) -> Explanation:
+        """A child that nobody serves is why its parent does not go on."""
+        child = await self._store.get_run(run.run.namespace, run_id=child_run_id)
+        if child is None or child.status is not RunStatus.PENDING:
+            return explained
+        why = await self._pending.explain(child)
+        if why.reason not in UNSERVED:
+            return explained
+        sentence = f"{explained.sentence} The child waits{why.sentence.removeprefix('It waits')}"
+        return msgspec.structs.replace(
+            explained,
+            sentence=sentence,
+            facts={**why.facts, **explained.facts},
+            remedy=f"{why.remedy} {explained.remedy}",
         )
 
     async def _nearest_wait(self, run: RunRecord) -> StepRecord | None:
@@ -222,11 +175,11 @@ def _waiting_for(step: StepRecord, run: RunRecord) -> Explanation:
     facts = {"step": step.step_id}
     match step.kind:
         case StepKind.SIGNAL:
-            limit = f" until {_time(step.wake_at)}" if step.wake_at is not None else ""
+            limit = f" until {time_words(step.wake_at)}" if step.wake_at is not None else ""
             return Explanation(
                 sentence=f"It waits for the signal {step.name!r} in step {step.step_id}{limit}.",
                 reason="waiting_for_signal",
-                facts={**facts, "signal": step.name, "times_out_at": _time(step.wake_at)},
+                facts={**facts, "signal": step.name, "times_out_at": time_words(step.wake_at)},
                 remedy=f"Send it: kagzi signal {run.run.run_id} {step.name} VALUE",
             )
         case StepKind.CHILD:
@@ -238,9 +191,9 @@ def _waiting_for(step: StepRecord, run: RunRecord) -> Explanation:
             )
         case StepKind.SLEEP:
             return Explanation(
-                sentence=f"It sleeps until {_time(step.wake_at)} in step {step.step_id}.",
+                sentence=f"It sleeps until {time_words(step.wake_at)} in step {step.step_id}.",
                 reason="sleeping",
-                facts={**facts, "wakes_at": _time(step.wake_at)},
+                facts={**facts, "wakes_at": time_words(step.wake_at)},
             )
         case _:
             return _step_retry(step)
@@ -250,26 +203,26 @@ def _step_retry(step: StepRecord) -> Explanation:
     policy = step.retry or SERVER_DEFAULT
     of = "" if policy.maximum_attempts == UNLIMITED else f" of {policy.maximum_attempts}"
     last = step.attempts[-1].error if step.attempts else step.error
-    failed = f"; the last one failed with {_brief(last.text)}" if last is not None else ""
+    failed = f"; the last one failed with {brief(last.text)}" if last is not None else ""
     return Explanation(
-        sentence=f"It waits to retry step {step.step_id}: attempt {step.attempt}{of} at {_time(step.retry_at)}{failed}.",
+        sentence=f"It waits to retry step {step.step_id}: attempt {step.attempt}{of} at {time_words(step.retry_at)}{failed}.",
         reason="waiting_for_retry",
         facts={
             "step": step.step_id,
             "attempt": str(step.attempt),
             "maximum_attempts": str(policy.maximum_attempts),
-            "retry_at": _time(step.retry_at),
+            "retry_at": time_words(step.retry_at),
         },
     )
 
 
 def _run_retry(run: RunRecord) -> Explanation:
     of = f" of {run.retry.maximum_attempts}" if run.retry and run.retry.maximum_attempts != UNLIMITED else ""
-    failed = f"; the last one failed with {_brief(run.error.text)}" if run.error is not None else ""
+    failed = f"; the last one failed with {brief(run.error.text)}" if run.error is not None else ""
     return Explanation(
-        sentence=f"The whole run is to be tried again: attempt {run.attempt}{of} at {_time(run.wake_at)}{failed}.",
+        sentence=f"The whole run is to be tried again: attempt {run.attempt}{of} at {time_words(run.wake_at)}{failed}.",
         reason="waiting_for_run_retry",
-        facts={"attempt": str(run.attempt), "retry_at": _time(run.wake_at)},
+        facts={"attempt": str(run.attempt), "retry_at": time_words(run.wake_at)},
     )
 
 
@@ -277,7 +230,7 @@ def _paused(run: RunRecord) -> Explanation:
     resume = f"kagzi resume {run.run.run_id}"
     problem = run.problem
     if problem is None:
-        why = f": {_brief(run.pause_reason)}" if run.pause_reason else ""
+        why = f": {brief(run.pause_reason)}" if run.pause_reason else ""
         facts = {"pause_reason": run.pause_reason}
         return Explanation(sentence=f"It was paused{why}.", reason="paused", facts=facts, remedy=f"Resume it: {resume}")
     if (misfit := misfit_of(problem)) is not None:
@@ -287,7 +240,7 @@ def _paused(run: RunRecord) -> Explanation:
         )
     if problem.kind is ErrorKind.NONDETERMINISM:
         return Explanation(
-            sentence=f"It is paused because the code does not fit its history: {_brief(problem.message)}.",
+            sentence=f"It is paused because the code does not fit its history: {brief(problem.message)}.",
             reason="diverged",
             facts={"step": problem.subject_id} if problem.subject == "step" else {},
             remedy="Deploy code that fits: it goes on by itself when a worker with another build id registers. "
@@ -295,20 +248,20 @@ def _paused(run: RunRecord) -> Explanation:
         )
     if problem.kind is ErrorKind.LOST:
         return Explanation(
-            sentence=f"It is quarantined: {_brief(problem.message)}.",
+            sentence=f"It is quarantined: {brief(problem.message)}.",
             reason="quarantined",
             facts={"lost_leases": str(run.lost_leases)},
             remedy=f"Look at what it does to its workers, then resume it: {resume}",
         )
     return Explanation(
-        sentence=f"It is paused: {_brief(problem.message)}." if problem.message else "It was paused.",
+        sentence=f"It is paused: {brief(problem.message)}." if problem.message else "It was paused.",
         reason="paused",
         remedy=f"Resume it: {resume}",
     )
 
 
-def _ended(run: RunRecord) -> Explanation:
-    at = f" at {_time(run.finished_at)}"
+def _ended(run: RunRecord, not_retried: str) -> Explanation:
+    at = f" at {time_words(run.finished_at)}"
     if run.status is RunStatus.COMPLETED:
         if run.continued_as is not None:
             return Explanation(
@@ -319,17 +272,18 @@ def _ended(run: RunRecord) -> Explanation:
             )
         return Explanation(sentence=f"It completed{at}.", reason="completed")
     error = run.error
-    told = f": {_brief(error.text)}" if error is not None and error.text else ""
+    told = f": {brief(error.text)}" if error is not None and error.text else ""
     if run.status is RunStatus.CANCELLED:
         terminated = error is not None and error.kind is ErrorKind.TERMINATED
         return Explanation(
-            sentence=f"It was {'terminated' if terminated else 'cancelled'}{at}{_because(run.cancel_reason) or told}.",
+            sentence=f"It was {'terminated' if terminated else 'cancelled'}{at}{because_words(run.cancel_reason) or told}.",
             reason="terminated" if terminated else "cancelled",
         )
     facts = {"step": error.subject_id} if error is not None and error.subject == "step" else {}
+    facts["not_retried"] = not_retried
     step = f" in step {error.subject_id}" if error is not None and error.subject == "step" else ""
     return Explanation(
-        sentence=f"It failed{at}{step}{told}.",
+        sentence=f"It failed{at}{step}{told}{f' ({not_retried})' if not_retried else ''}.",
         reason="timed_out" if error is not None and error.kind is ErrorKind.TIMEOUT and not step else "failed",
         facts=facts,
         remedy=f"When the cause is gone, go on from there: kagzi retry {run.run.run_id}",
@@ -341,7 +295,7 @@ def _ended(run: RunRecord) -> Explanation:
 
 def _with_common_facts(explanation: Explanation, run: RunRecord) -> Explanation:
     facts = {"run_id": run.run.run_id, "status": str(run.status), **explanation.facts}
-    facts["deadline_at"] = _time(run.deadline_at)
+    facts["deadline_at"] = time_words(run.deadline_at)
     facts["status_text"] = run.status_text
     return msgspec.structs.replace(explanation, facts={key: value for key, value in facts.items() if value})
 
@@ -354,38 +308,3 @@ def _doing(steps: Sequence[StepRecord]) -> str:
         return ""
     more = f" and {len(busy) - _STEPS_NAMED} more" if len(busy) > _STEPS_NAMED else ""
     return f", in step {named}{more}" if len(busy) == 1 else f", in steps {named}{more}"
-
-
-def _of_type(worker: WorkerRecord, run: RunRecord) -> list[Served]:
-    return [served for served in worker.served if served.workflow_type == run.workflow_type]
-
-
-def _serves(worker: WorkerRecord, run: RunRecord) -> bool:
-    return run.version is None or any(
-        served.workflow_type == run.workflow_type and served.version == run.version for served in worker.served
-    )
-
-
-def _served(run: RunRecord) -> str:
-    return run.workflow_type if run.version is None else f"{run.workflow_type} version {run.version}"
-
-
-def _named(workers: Sequence[WorkerRecord]) -> dict[str, str]:
-    return {"workers": ", ".join(worker.worker_id for worker in workers[:_WORKERS_NAMED])}
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _because(reason: str) -> str:
-    return f" ({_brief(reason)})" if reason else ""
-
-
-def _brief(text: str, characters: int = 300) -> str:
-    line = " ".join(text.split())
-    return (line if len(line) <= characters else line[:characters] + "...").rstrip(".")
-
-
-def _time(at: Timestamp | None) -> str:
-    return "" if at is None else to_datetime(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")

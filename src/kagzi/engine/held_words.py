@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ..core.plurals import counted
 from ..core.queues import Pressure
 from ..core.times import Timestamp, to_datetime
 
@@ -33,7 +34,7 @@ def held_back_by(
         )
         return HeldBackBy("key_limit", sentence, f"It begins when that has ended or sleeps. Or: {change} --per-key N")
     if limits.max_running is not None and pressure.running >= limits.max_running:
-        sentence = f"the limit of {limits.max_running} running runs of type {workflow_type} is reached"
+        sentence = f"the limit of {counted(limits.max_running, 'running run')} of type {workflow_type} is reached"
         return HeldBackBy("type_limit", sentence, f"It begins when one of them has ended. Or: {change} --max-running N")
     if not begun and pressure.begins_at is not None and pressure.begins_at > now:
         at = to_datetime(pressure.begins_at).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -21,6 +21,7 @@ from ..core.errors import (
     Unavailable,
     limit_reached,
 )
+from ..core.outages import database_down, database_words
 from ..core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, RunClosed
 from ..core.seams import Clock
 from ..store.protocol import LeaseTerms, Store
@@ -192,8 +193,9 @@ class Journal:
             try:
                 await self._store_clock.confirm()
                 now = self._clock.now()
-                async with asyncio.timeout(WRITE_TIMEOUT_S):
-                    outcomes = await self._store.write(commands, now, self._terms(now))
+                with self._outages.asking():
+                    async with asyncio.timeout(WRITE_TIMEOUT_S):
+                        outcomes = await self._store.write(commands, now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
                 if isinstance(error, StoreBroken) and len(commands) == 1:
                     return [Failed(str(error))]
@@ -234,11 +236,7 @@ class Journal:
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
         """The store has been away for too long, or for good: fail the batch, and what queued up behind it."""
-        problem = ServerUnavailable(
-            "the files of the server's store were taken away. The server must be started again; its log says more."
-            if isinstance(error, StoreLost)
-            else f"the store could not be reached for {self._outage_limit_s:g} s. Try again."
-        )
+        problem = database_down(database_words(error))
         queued = self._lane.remove_all()
         self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)

@@ -85,6 +85,11 @@ class Matcher:
             self._takers.setdefault(key, []).append(taker)
             self.mark(key)
 
+    def serves(self, key: TypeKey, version: str = "") -> bool:
+        """Whether somebody connected here takes runs of this type; of this version, if one is given."""
+        takers = self._takers.get(key, ())
+        return any(not version or version in taker.versions[key.workflow_type] for taker in takers)
+
     def next_look(self) -> asyncio.Future[None]:
         """Done when everything that counts as pending now has been claimed for, as far as slots go."""
         looked: asyncio.Future[None] = asyncio.get_running_loop().create_future()

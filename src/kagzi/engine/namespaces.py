@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from ..core import limits
+from ..core.counting import Counted
 from ..core.cursor import Cursor
 from ..core.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed, Unavailable
 from ..core.limits import Settings
@@ -15,7 +16,7 @@ from ..core.seams import Clock
 from ..core.states import ENDED, RunStatus
 from ..store.protocol import Store
 from . import checks
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 _REMEMBERED_S = 5.0
 _REMEMBERED = 10_000
@@ -115,13 +116,10 @@ class Namespaces:
 
     async def list(self, page: PageAsk) -> Page[NamespaceRecord]:
         """By name."""
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for namespaces. Leave it out.", field="include_total_count"
-            )
         cursor = page_cursor(page, _BOUND_TO)
         rows = await self._store.list_namespaces(cursor, page_size(page))
-        return page_of(rows, cursor, _BOUND_TO, lambda record: Cursor(0, record.namespace))
+        result = page_of(rows, cursor, _BOUND_TO, lambda record: Cursor(0, record.namespace))
+        return await with_total(result, page, self._store, Counted(rows="namespaces"))
 
     async def update(self, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord:
         """Change these fields, and no others. One that was never used comes into being. Raises InvalidArgument, NotFound."""

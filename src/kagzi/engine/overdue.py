@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ..core.commands import FailStep
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, KagziError
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import KagziError
 from ..core.outcomes import Outcome, RetryScheduled, StepFailed
 from ..core.records import Held
 from ..core.times import US_PER_MS, US_PER_S
 from ..store.protocol import Overdue
+from .failure_log import log_overdue
 from .journal import Journal
 from .news import News
 
@@ -32,14 +34,17 @@ class OverdueSteps:
             self._fail(attempts)
 
     def _fail(self, attempts: list[Overdue]) -> None:
+        commands = [_failure(each) for each in attempts]
+
         def told(answers: list[tuple[int, Outcome]]) -> None:
             for place, outcome in answers:
                 if isinstance(outcome, (RetryScheduled, StepFailed)):
+                    log_overdue(commands[place], outcome)
                     self._tell(attempts[place].held)
 
         # If the queue is full, or the server stops, they are found again with the next heartbeat.
         with suppress(KagziError):
-            self._journal.submit_many([(place, _failure(each)) for place, each in enumerate(attempts)], told)
+            self._journal.submit_many(list(enumerate(commands)), told)
 
     def _tell(self, held: Held) -> None:
         self._news.tell(held, None, "result")

@@ -6,9 +6,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ..core import limits
+from ..core.counting import Counted
 from ..core.cursor import Cursor, decode_cursor, encode_cursor
 from ..core.errors import InvalidArgument
 from ..core.records import Rows
+from ..store.protocol import Store
 
 Row = TypeVar("Row")
 
@@ -59,3 +61,11 @@ def page_of(rows: Rows[Row], cursor: Cursor | None, bound_to: str, place: Callab
         prev_token=encode_cursor(Cursor(first.at, first.id, "prev"), bound_to=bound_to) if more_before else "",
         has_more=more_after,
     )
+
+
+async def with_total(page: Page[Row], ask: PageAsk, store: Store, what: Counted) -> Page[Row]:
+    """The page, with the length of the whole list if that was asked for. Counting stops at a cap."""
+    if not ask.count:
+        return page
+    total = await store.count_rows(what, limits.COUNT_CAP)
+    return msgspec.structs.replace(page, total=total, total_is_capped=total >= limits.COUNT_CAP)

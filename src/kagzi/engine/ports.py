@@ -8,7 +8,7 @@ import msgspec
 from ..core.outcomes import Outcome
 from ..core.records import ClaimedRun, Held, RunKey
 
-NoticeKind: TypeAlias = Literal["lease_lost", "cancel_requested", "pause_requested", "result"]
+NoticeKind: TypeAlias = Literal["lease_lost", "cancel_requested", "pause_requested", "result", "warning"]
 
 
 class Notice(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ..core import limits
+from ..core.counting import Counted
 from ..core.cursor import Cursor
 from ..core.errors import InvalidArgument, not_found
 from ..core.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
@@ -18,7 +19,7 @@ from . import checks
 from .held_words import held_back_by
 from .matcher import Matcher
 from .namespaces import Namespaces
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 from .presence import Presence
 
 LIMIT_FIELDS = (
@@ -48,10 +49,6 @@ class Queues:
         """By name: those with limits, and those that workers have brought."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for workflow types. Leave it out.", field="include_total_count"
-            )
         bound_to = msgspec.json.encode(("types", namespace, workflow_type)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_workflow_types(
@@ -62,7 +59,9 @@ class Queues:
             count_cap=limits.VERSION_OPEN_RUNS,
         )
         records = await self._with_versions(namespace, rows.rows)
-        return page_of(Rows(records, rows.has_more), cursor, bound_to, lambda record: Cursor(0, record.workflow_type))
+        result = page_of(Rows(records, rows.has_more), cursor, bound_to, lambda record: Cursor(0, record.workflow_type))
+        what = Counted(rows="workflow_types", namespace=namespace, key=workflow_type)
+        return await with_total(result, page, self._store, what)
 
     async def get(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
         """Raises NotFound for a type that no worker has brought and nobody has said anything about."""

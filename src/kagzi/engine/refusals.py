@@ -4,12 +4,11 @@ from datetime import timedelta
 
 from ..core import outcomes
 from ..core.commands import Command
+from ..core.error_details import ErrorCode, ErrorDetail
 from ..core.errors import (
     AlreadyExists,
     CancelRequested,
     DeadlinePassed,
-    ErrorCode,
-    ErrorDetail,
     InternalError,
     InvalidArgument,
     KagziError,

@@ -15,6 +15,7 @@ from ..core.errors import RequestError, StatementFailed, StoreBroken, Unavailabl
 from ..core.limits import Settings
 from ..core.outcomes import Outcome
 from ..core.records import RunKey
+from ..core.scheduled_time import with_scheduled_time
 from ..core.schedules import Cause, Fire, Overlap, ScheduleRecord, refusal_reason, request_of, run_name
 from ..core.seams import Clock, Ids
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
@@ -254,7 +255,7 @@ class ScheduleClock:
             workflow_type=spec.workflow_type,
             request_id=request_of(record.schedule_id, request or str(nominal)),
             input=spec.input,
-            context=spec.context,
+            context=with_scheduled_time(spec.context, nominal),
             version=version or None,
             labels=spec.labels,
             priority=spec.priority,

@@ -6,6 +6,7 @@ from itertools import islice, takewhile
 import msgspec
 
 from ..core import limits
+from ..core.counting import Counted
 from ..core.cron import Times
 from ..core.cursor import Cursor
 from ..core.errors import (
@@ -27,7 +28,7 @@ from ..store.protocol import Store
 from . import checks
 from .namespaces import Namespaces
 from .occasions import MOST_RUNS, ahead_of, skipped_range, times_of
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 from .refusals import error_of
 from .schedule_checks import check_id, check_spec
 from .schedule_clock import ScheduleClock
@@ -171,22 +172,24 @@ class Schedules:
         """Newest first."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type or "", "task_queue")
-        _no_total(page)
         bound_to = msgspec.json.encode(("schedules", namespace, workflow_type)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_schedules(
             namespace, workflow_type=workflow_type or None, cursor=cursor, limit=page_size(page)
         )
-        return page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.schedule_id))
+        result = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.schedule_id))
+        what = Counted(rows="schedules", namespace=namespace, key=workflow_type or "")
+        return await with_total(result, page, self._store, what)
 
     async def fires(self, namespace: str, schedule_id: str, page: PageAsk) -> Page[Fire]:
         """What became of its times, newest first."""
         await self.get(namespace, schedule_id)
-        _no_total(page)
         bound_to = msgspec.json.encode(("fires", namespace, schedule_id)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_fires(namespace, schedule_id, cursor, page_size(page))
-        return page_of(rows, cursor, bound_to, lambda fire: Cursor(fire.nominal_at, "1" if fire.skipped else "0"))
+        result = page_of(rows, cursor, bound_to, lambda fire: Cursor(fire.nominal_at, "1" if fire.skipped else "0"))
+        what = Counted(rows="schedule_fires", namespace=namespace, key=schedule_id)
+        return await with_total(result, page, self._store, what)
 
     async def preview(
         self, namespace: str, schedule_id: str, spec: ScheduleSpec | None, *, count: int, after: Timestamp | None
@@ -294,13 +297,6 @@ def _key(namespace: str, schedule_id: str) -> None:
         raise InvalidArgument("schedule_id is empty. Name the schedule.", field="schedule_id")
     if len(schedule_id) > limits.NAME_BYTES:
         raise not_found("schedule", schedule_id[: limits.NAME_BYTES] + "...")
-
-
-def _no_total(page: PageAsk) -> None:
-    if page.count:
-        raise InvalidArgument(
-            "include_total_count is not supported for this list. Leave it out.", field="include_total_count"
-        )
 
 
 def _check_range(begin: Timestamp, end: Timestamp) -> None:

@@ -2,12 +2,13 @@
 
 import msgspec
 
+from ..core.counting import Counted
 from ..core.cursor import Cursor
-from ..core.errors import InvalidArgument, not_found
+from ..core.errors import not_found
 from ..core.records import StepRecord
 from ..store.protocol import Store
 from . import checks
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 
 class Steps:
@@ -20,10 +21,6 @@ class Steps:
         """In the order in which they were begun. Raises NotFound, InvalidArgument."""
         run = checks.key(namespace, run_id)
         checks.optional_name(name or "", "step_name")
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for steps. Leave it out.", field="include_total_count"
-            )
         bound_to = msgspec.json.encode(("steps", namespace, run_id, name)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_steps(
@@ -35,8 +32,10 @@ class Steps:
         )
         if rows is None:
             raise checks.no_run(run_id)
-        found = page_of(rows, cursor, bound_to, lambda step: Cursor(step.begun_seq, step.step_id))
-        return msgspec.structs.replace(found, prev_token="")  # steps are read forwards only
+        result = page_of(rows, cursor, bound_to, lambda step: Cursor(step.begun_seq, step.step_id))
+        result = msgspec.structs.replace(result, prev_token="")  # steps are read forwards only
+        what = Counted(rows="steps", namespace=namespace, key=run_id, step_name=name or "")
+        return await with_total(result, page, self._store, what)
 
     async def get(self, namespace: str, run_id: str, step_id: str) -> StepRecord:
         run = checks.key(namespace, run_id)

@@ -7,7 +7,8 @@ rounds of that it is paused, with a problem under whose number the log says what
 import logging
 
 from ..core.commands import Command, PauseDiverged, StartRun
-from ..core.errors import INCIDENT, ErrorCode, ErrorDetail, ErrorKind, InternalError, incident_error
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import INCIDENT, InternalError, incident_error
 from ..core.seams import Ids
 
 logger = logging.getLogger("kagzi.engine")
@@ -36,9 +37,9 @@ class StuckRuns:
                 del self._given_up[next(iter(self._given_up))]
             self._given_up[run_id] = times  # the latest last
             return incident_error(number), None
-        return incident_error(number), PauseDiverged(
-            run=command.run, lease=command.lease, problem=_problem(run_id, number, times)
-        )
+        problem = _problem(run_id, number, times)
+        logger.error("run %s of namespace %s is paused: %s", run_id, command.run.namespace, problem.message)
+        return incident_error(number), PauseDiverged(run=command.run, lease=command.lease, problem=problem)
 
 
 def _problem(run_id: str, number: str, times: int) -> ErrorDetail:

@@ -14,6 +14,7 @@ from ..core.seams import Clock, Dice
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
 from ..store.protocol import Fired, Horizon, Store, TypeKey
 from .beats import Beats
+from .failure_log import log_fired
 from .leases import Leases
 from .outages import Outages, backoff_s
 from .store_clock import StoreClock
@@ -137,10 +138,11 @@ class Timers:
         while self._heard and self._heard[0] <= now:
             heapq.heappop(self._heard)
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT_S):
-                fired = await self._store.fire(
-                    now, end_leases=end_leases, limit=FIRE_RUNS, claim_cap=self._settings.claim_cap
-                )
+            with self._outages.asking():
+                async with asyncio.timeout(_CALL_TIMEOUT_S):
+                    fired = await self._store.fire(
+                        now, end_leases=end_leases, limit=FIRE_RUNS, claim_cap=self._settings.claim_cap
+                    )
         except BaseException:
             self.hear(now)  # it is still to be done
             raise
@@ -156,6 +158,7 @@ class Timers:
                 self._look_at = 0.0  # what comes after it is not known
             else:
                 self._hold_off(now, end_leases=end_leases)
+        log_fired(fired)
         self._on_fired(fired)
 
     def _hold_off(self, now: Timestamp, *, end_leases: bool) -> None:
@@ -170,8 +173,9 @@ class Timers:
         beats = self._beats.take()
         asked_at = self._clock.now()
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT_S):
-                horizon = await self._store.look(beats, asked_at, self._looked_to)
+            with self._outages.asking():
+                async with asyncio.timeout(_CALL_TIMEOUT_S):
+                    horizon = await self._store.look(beats, asked_at, self._looked_to)
         except BaseException:
             self._beats.put_back(beats)
             raise

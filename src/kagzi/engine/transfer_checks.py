@@ -4,7 +4,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from ..core import limits
-from ..core.errors import ErrorDetail, InvalidArgument
+from ..core.error_details import ErrorDetail
+from ..core.errors import InvalidArgument
 from ..core.ids import is_uuid
 from ..core.records import Payload
 from ..core.states import RunStatus, StepKind, StepStatus, WaitReason

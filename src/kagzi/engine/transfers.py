@@ -18,7 +18,9 @@ from ..core.errors import (
 from ..core.ids import is_of, made_of
 from ..core.limits import Settings
 from ..core.lines import LineBuffer
+from ..core.names import canonical_type
 from ..core.outcomes import Refused
+from ..core.plurals import counted
 from ..core.records import RunFilter, RunKey
 from ..core.renaming import Rename, renamed, runs_named
 from ..core.seams import Clock, Ids
@@ -222,7 +224,7 @@ class Transfers:
             return
         if await self._store.count_runs(namespace, RunFilter(statuses=tuple(OPEN)), limit) >= limit:
             raise ResourceExhausted(
-                f"namespace {namespace} has {limit} open runs, its limit (open_runs_limit). "
+                f"namespace {namespace} has {counted(limit, 'open run')}, its limit (open_runs_limit). "
                 "Wait until some have ended, or raise the limit.",
                 metadata=limit_reached("open_runs_limit", limit),
             )
@@ -282,6 +284,7 @@ class _Incoming:
             )
         with on_line(self.number):
             self._checker.run(item)
+        item = msgspec.structs.replace(item, workflow_type=canonical_type(item.workflow_type))
         item = await self._renaming.run(item)
         self.digest.add(item)
         return item

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import msgspec
 
 from ..core import limits
+from ..core.counting import Counted
 from ..core.cursor import Cursor
 from ..core.errors import InvalidArgument, ServerUnavailable, Unavailable, not_found
+from ..core.outages import database_down, database_words
 from ..core.records import Rows, Served
 from ..core.seams import Clock
 from ..core.times import Timestamp
@@ -24,7 +26,7 @@ from ..store.protocol import Store, TypeKey
 from . import checks
 from .journal import OUTAGE_LIMIT_S
 from .outages import Outages, backoff_s
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 REMEMBERED_S = 1.0  # how long another server may be behind if nobody can tell it
 ALONE_REMEMBERED_S = 60.0  # no other server can change anything
@@ -98,9 +100,7 @@ class Versions:
                 self._outages.seen(error)
                 failures += 1
                 if loop.time() >= give_up_at:
-                    raise ServerUnavailable(
-                        f"the store could not be reached for {OUTAGE_LIMIT_S:g} s. Try again."
-                    ) from error
+                    raise database_down(database_words(error)) from error
                 await self._pause(backoff_s(failures))
             else:
                 return marks
@@ -179,10 +179,6 @@ class Versions:
         """Latest first seen first; of one type, or of all."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for versions. Leave it out.", field="include_total_count"
-            )
         bound_to = msgspec.json.encode(("versions", namespace, workflow_type)).decode()
         cursor = page_cursor(page, bound_to)
         if cursor is not None:
@@ -197,7 +193,9 @@ class Versions:
             count_cap=limits.VERSION_OPEN_RUNS,
         )
         records = await self._with_defaults(namespace, rows.rows)
-        return page_of(Rows(records, rows.has_more), cursor, bound_to, _place)
+        result = page_of(Rows(records, rows.has_more), cursor, bound_to, _place)
+        what = Counted(rows="versions", namespace=namespace, key=workflow_type)
+        return await with_total(result, page, self._store, what)
 
     async def _get(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
         rows = await self._store.list_versions(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ..core import limits
+from ..core.counting import Counted
 from ..core.cursor import Cursor
 from ..core.errors import InvalidArgument, not_found
 from ..core.ids import is_uuid
@@ -23,7 +24,7 @@ from .bounds import cut_text
 from .diagnostics_log import DiagnosticsLog
 from .leases import Leases
 from .namespaces import Namespaces
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 from .ports import HeartbeatAnswer
 from .presence import Presence
 from .refusals import error_of
@@ -163,6 +164,15 @@ class Workers:
             self.forget(namespace, worker_id)
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
 
+    async def died(self, workers: Sequence[tuple[str, str]]) -> None:
+        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without waiting for
+        the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
+        for namespace, worker_id in workers:
+            self.forget(namespace, worker_id)
+            held = await self._store.worker_died(namespace, worker_id, self._clock.now())
+            if held:
+                logger.warning("worker %s died with its process; its runs go on elsewhere: %d", worker_id, held)
+
     async def sweep(self, now: Timestamp) -> bool:
         """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage everybody
         gets the time to come back."""
@@ -223,30 +233,27 @@ class Workers:
         """Newest registration first."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type or "", "workflow_type")
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for workers. Leave it out.", field="include_total_count"
-            )
         bound_to = msgspec.json.encode(("workers", namespace, workflow_type, status)).decode()
         cursor = page_cursor(page, bound_to)
+        alive_since = self._presence.alive_since(self._clock.now())
         rows = await self._store.list_workers(
             namespace,
             workflow_type=workflow_type or None,
             status=status,
             cursor=cursor,
             limit=page_size(page),
-            alive_since=self._presence.alive_since(self._clock.now()),
+            alive_since=alive_since,
         )
-        return page_of(rows, cursor, bound_to, lambda worker: Cursor(worker.registered_at, worker.worker_id))
+        what = Counted(
+            rows="workers", namespace=namespace, key=workflow_type or "", status=status, alive_since=alive_since
+        )
+        result = page_of(rows, cursor, bound_to, lambda worker: Cursor(worker.registered_at, worker.worker_id))
+        return await with_total(result, page, self._store, what)
 
     async def events(self, namespace: str, worker_id: str, page: PageAsk) -> Page[WorkerEvent]:
         """What happened to a worker, or (empty) to all of the namespace; latest first."""
         checks.name(namespace, "namespace")
         checks.optional_name(worker_id, "worker_id")
-        if page.count:
-            raise InvalidArgument(
-                "include_total_count is not supported for events. Leave it out.", field="include_total_count"
-            )
         bound_to = msgspec.json.encode(("worker events", namespace, worker_id)).decode()
         cursor = page_cursor(page, bound_to)
         if cursor is not None and not (cursor.id.isdecimal() and len(cursor.id) <= _NUMBER_DIGITS):
@@ -256,7 +263,9 @@ class Workers:
         )
         if worker_id and cursor is None and not rows.rows:
             raise not_found("worker", worker_id)
-        return page_of(rows, cursor, bound_to, lambda event: Cursor(event.at, str(event.number)))
+        result = page_of(rows, cursor, bound_to, lambda event: Cursor(event.at, str(event.number)))
+        what = Counted(rows="worker_events", namespace=namespace, key=worker_id)
+        return await with_total(result, page, self._store, what)
 
     def _remember(self, worker: WorkerRecord) -> None:
         if len(self._known) >= _REMEMBERED:

@@ -107,8 +107,12 @@ class ContextBranches:
     def parallel(self, *aws: Any, on_error: OnError = "fail-fast") -> Coroutine[Any, Any, Any]:
         """Do several things at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`, or a list from an iterable.
 
-        "fail-fast": the first error cancels the others and is raised when they have ended. "collect": errors stand beside
-        results. What has completed is not done again when the run is retried.
+        Args:
+            aws: Coroutines, or one iterable of them.
+            on_error: `"fail-fast"` (the default): the first error cancels the others and is raised when they have
+                ended. `"collect"`: errors are returned in the places of results.
+
+        What has completed is not done again when the run is retried.
         """
         if on_error not in ("fail-fast", "collect"):
             raise InvalidArgument(f'on_error={on_error!r} must be "fail-fast" or "collect".', field="on_error")
@@ -153,9 +157,16 @@ class ContextBranches:
         retry: Retry | None = None,
         timeout: Duration | None = None,
     ) -> Coroutine[Any, Any, list[Any]]:
-        """One step for each item, at most `limit` at a time; their results in the order of the items.
+        """One step for each item. Returns their results in the order of the items.
 
-        The steps are name[0], name[1] ..., or name[key] with a `key`: for collections whose order may change.
+        Args:
+            name: What the steps are called: `name[0]`, `name[1]` ..., or `name[key]`.
+            items: The items.
+            fn: The function, sync or async, called with one item.
+            key: Names the step of an item, for collections whose order may change. Keys must differ.
+            limit: How many run at once. Default: all.
+            retry: As in `step`.
+            timeout: As in `step`.
         """
         if limit is not None and limit < 1:
             raise InvalidArgument(f"limit={limit!r} must be at least 1. Leave it out for none.", field="limit")
@@ -186,9 +197,14 @@ class ContextBranches:
     @overload
     def race(self, **aws: Awaitable[T]) -> Coroutine[Any, Any, Won[T]]: ...
     def race(self, *aws: Any, **named: Any) -> Coroutine[Any, Any, Any]:
-        """What finishes first; the others are cancelled. A sleep is worth None. An error that comes first is raised.
+        """The result of what finishes first; the others are cancelled. An error that comes first is raised; a sleep
+        returns None.
 
-        With names: `Won(name, value)`. Who won is recorded before this returns.
+        Args:
+            aws: Coroutines.
+            named: Coroutines by name, instead of `aws`: then the result is `Won(name, value)`.
+
+        Who won is recorded before this returns.
         """
         if bool(aws) == bool(named):
             raise InvalidArgument(

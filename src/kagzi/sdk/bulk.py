@@ -1,4 +1,4 @@
-"""client.bulk: cancel, retry, terminate or delete everything that a filter matches."""
+"""client.bulk: cancel, retry, resume, terminate or delete everything that a filter matches."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -45,27 +45,28 @@ class Matching(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
-    """How far an operation is. Once it has `finished`, `matched` is all there were: `done` plus `failed`."""
+    """How far an operation is."""
 
-    action: BulkAction
-    matched: int
-    done: int
-    failed: int
-    last_error: str
-    finished: bool
-    stopped: bool
-    reason: str
-    created_at: datetime
-    finished_at: datetime | None
+    action: BulkAction  #: "cancel", "terminate", "retry" or "delete"
+    matched: int  #: runs found so far; all of them once it has finished
+    done: int  #: runs on which it succeeded
+    failed: int  #: runs on which it did not
+    last_error: str  #: why it last failed on a run
+    finished: bool  #: whether it has ended
+    stopped: bool  #: whether it was stopped before its end
+    reason: str  #: what was said when it was started
+    created_at: datetime  #: when it was started
+    finished_at: datetime | None  #: when it ended
 
 
 class BulkOperation:
-    """An operation that goes on in the server, also when this program ends. `id` finds it again: `client.bulk.get(id)`."""
+    """An operation on many runs. The server goes on with it also when this program ends: `client.bulk.get(id)` finds
+    it."""
 
     def __init__(self, connection: Connection, namespace: str, operation_id: str, last: BulkProgress | None) -> None:
         self._connection = connection
         self._namespace = namespace
-        self.id = operation_id
+        self.id = operation_id  #: its id
         self.last = last
         """What was last heard of it."""
 
@@ -73,12 +74,12 @@ class BulkOperation:
         return f"<BulkOperation {self.id}>"
 
     async def progress(self) -> BulkProgress:
-        """Raises NotFound."""
+        """Ask how far it is. Raises NotFound."""
         request = pb.GetBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
         return self._heard(await self._connection.call(lambda link: link.workflows.GetBulkOperation, request))
 
     async def wait(self, timeout: Duration | None = None) -> BulkProgress:  # noqa: ASYNC109  a word of the public API
-        """Until it has finished, or was stopped. Raises TimeoutError; the operation goes on."""
+        """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
         timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
         pause_s = _FIRST_LOOK_S
         try:
@@ -101,10 +102,11 @@ class BulkOperation:
 
 
 class Bulk:
-    """Everything here answers at once; the work goes on in the background, over those runs that were there when it was asked for.
+    """`client.bulk`. Every call returns at once; the server works in the background on the runs that exist at that
+    moment.
 
-    The keywords say which runs, as in `client.list`. Without `status`, cancel and terminate are about runs that have not ended,
-    retry about failed ones. Raises InvalidArgument if nothing is named.
+    The keywords of `matching` say which runs, as in `client.list`; at least one is needed. Without `status`, cancel and
+    terminate mean runs that have not ended, retry means failed ones, resume means paused ones.
     """
 
     def __init__(self, connection: Connection, namespace: str) -> None:
@@ -113,29 +115,35 @@ class Bulk:
         self._ids = SystemIds()
 
     async def cancel(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """See Run.cancel."""
+        """Cancel the runs that are `matching`, for a `reason`. See `Run.cancel`."""
         return await self._start("cancel", reason, matching)
 
     async def terminate(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """See Run.terminate."""
+        """Terminate the runs that are `matching`, for a `reason`. See `Run.terminate`."""
         return await self._start("terminate", reason, matching)
 
     async def retry(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """See Run.retry."""
+        """Retry the runs that are `matching`, for a `reason`. See `Run.retry`."""
         return await self._start("retry", reason, matching)
 
+    async def resume(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
+        """Resume the runs that are `matching`, for a `reason`. `problem=True` means those that the engine paused. See
+        `Run.resume`."""
+        return await self._start("resume", reason, matching)
+
     async def delete(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """Forget runs that have ended, with their history. Open ones are left alone and count as failed."""
+        """Delete ended runs that are `matching`, with their history, for a `reason`. Open ones are left alone and count
+        as failed."""
         return await self._start("delete", reason, matching)
 
     def get(self, id: str) -> BulkOperation:
-        """A handle to the operation with this id. No call is made yet."""
+        """A handle to the operation with this `id`. No call is made yet."""
         if not id:
             raise InvalidArgument("id is empty. Give the id of a bulk operation.", field="id")
         return BulkOperation(self._connection, self._namespace, id, None)
 
     async def list(self, limit: int | None = None) -> AsyncIterator[BulkOperation]:
-        """Newest first; `operation.last` says how far each is."""
+        """Operations, newest first, at most `limit`; `operation.last` says how far each is."""
 
         async def ask(page: PageRequest) -> pb.ListBulkOperationsResponse:
             request = pb.ListBulkOperationsRequest(namespace_id=self._namespace, page=page)
@@ -145,7 +153,7 @@ class Bulk:
             yield self._operation(letter)
 
     async def stop(self, id: str) -> BulkProgress:
-        """See BulkOperation.stop."""
+        """Stop the operation with this `id`. See `BulkOperation.stop`."""
         return await self.get(id).stop()
 
     async def _start(self, action: BulkAction, reason: str, matching: Matching) -> BulkOperation:
@@ -165,7 +173,7 @@ class Bulk:
         return await self.start(action, where, reason)
 
     async def start(self, action: BulkAction, where: RunFilter, reason: str = "") -> BulkOperation:
-        """The same for programs that have a filter already."""
+        """Start an `action` on the runs that a filter `where` matches, for a `reason`."""
         request = pb.StartBulkOperationRequest(
             namespace_id=self._namespace,
             action=BULK_ACTION_TO_WIRE[action],

@@ -3,13 +3,14 @@
 import asyncio
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from ..core.errors import AlreadyExists, ChildError, ErrorCode
+from ..core.error_details import ErrorCode
+from ..core.errors import AlreadyExists, ChildError
 from ..core.records import Payload
 from ..core.times import us_from_timedelta
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error
-from .codec import read_payload, write_payload
+from .codec import read_payload
 from .failures import STEP_ATTRIBUTE
 from .interruption import in_cleanup
 from .ledger import ABANDONED, CHILD
@@ -35,7 +36,7 @@ class ChildOptions(NamedTuple):
 
 
 class ChildHandle(Generic[O_co]):
-    """A child that was started. It goes on whether or not its result is awaited."""
+    """A child that was started with `ctx.start_child`. It goes on whether or not its result is awaited."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class ChildHandle(Generic[O_co]):
         *,
         recorded: pb.HistoryStep | None,
     ) -> None:
-        self.run_id = run_id
+        self.run_id = run_id  #: the run id of the child
         self._run = run
         self._step_id = step_id
         self._workflow = workflow
@@ -55,7 +56,7 @@ class ChildHandle(Generic[O_co]):
         self._given_up = recorded if recorded is not None and recorded.status == ABANDONED else None
 
     async def result(self) -> O_co:
-        """What the child returns. Raises ChildError if it failed or was cancelled."""
+        """Wait for the child and return its result. Raises ChildError if it failed or was cancelled."""
         if self._given_up is not None:
             await self._run.gate.wait_in_vain(self._given_up)
         if not self._end.done():
@@ -85,8 +86,7 @@ class ChildHandle(Generic[O_co]):
 def child_input(run: Run, workflow: Workflow[Any, Any], value: Any) -> Payload | None:
     if value is ...:
         return None
-    what = f"input of workflow {workflow.name!r}"
-    return write_payload(workflow.input_codec, value, what=what, hook=run.services.hook)
+    return workflow.write_input(value, hook=run.services.hook)
 
 
 async def execute_child(run: Run, step_id: str, options: ChildOptions) -> Any:

@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 _CODEC_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _NULL = b"null"
+_EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # what is written comes back the same
 _NUMBER_ADVICE = "JSON has no NaN and no infinity. Use None, or a string"
 
 
@@ -34,11 +35,14 @@ class PayloadHook(Protocol):
 class Codec(Generic[T]):
     """How values of one annotated type are written and read. Made by `codec_for`; keep it, it is the expensive part."""
 
-    __slots__ = ("_read", "annotation")
+    __slots__ = ("_exact", "_read", "annotation")
 
     def __init__(self, annotation: Any, read: Callable[[bytes], Any]) -> None:
         self.annotation = annotation
         self._read = read
+        self._exact = (
+            type(None) if annotation is None else next((each for each in _EXACT if each is annotation), object)
+        )
 
     def encode(self, value: Any, *, what: str) -> bytes:
         """`what` names the value in errors ("output of step 'charge'"). Raises InvalidArgument, ResourceExhausted."""
@@ -62,6 +66,16 @@ class Codec(Generic[T]):
         except _CODEC_ERRORS as error:
             raise _undecodable(what, error) from error
 
+    def read_back(self, value: Any, data: bytes, *, what: str) -> T:
+        """The value as a reader of `data`, which was written from it, will get it. Raises InvalidArgument, for whoever made the
+        value, if the reader will refuse it."""
+        if type(value) is self._exact:
+            return cast("T", value)
+        try:
+            return cast("T", self._read(data))
+        except _CODEC_ERRORS as error:
+            raise _not_as_declared(what, self.annotation, error) from error
+
 
 ANY: Codec[Any] = Codec(Any, msgspec.json.Decoder().decode)
 NONE: Codec[None] = Codec(None, msgspec.json.Decoder(None).decode)
@@ -81,7 +95,11 @@ def codec_for(annotation: Any) -> Codec[Any]:
 
 
 def write_payload(codec: Codec[Any], value: Any, *, what: str, hook: PayloadHook | None) -> Payload:
+    """Raises InvalidArgument for a value that has no JSON form, or that nobody could read as its annotation says;
+    ResourceExhausted for one that is too large."""
     payload = Payload(codec.encode(value, what=what))
+    if codec is not ANY:
+        codec.read_back(value, payload.data, what=what)
     if hook is None:
         return payload
     payload = hook.encode_payload(payload)
@@ -123,6 +141,8 @@ def _from_plain(wanted: type, plain: Any) -> Any:
 def _to_plain(value: Any) -> Any:
     if models.is_pydantic(type(value)):
         return models.dump(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # msgspec takes texts of the class str only
     raise TypeError(
         f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model"
     )
@@ -171,6 +191,15 @@ def _unencodable(value: Any, what: str, error: Exception) -> InvalidArgument:
 def _undecodable(what: str, error: Exception) -> InvalidArgument:
     path, reason = models.describe(error)
     return InvalidArgument(f"{what} does not fit: {reason} (at {path})", field=path)
+
+
+def _not_as_declared(what: str, annotation: Any, error: Exception) -> InvalidArgument:
+    path, reason = models.describe(error)
+    return InvalidArgument(
+        f"{what} does not fit {type_name(annotation)}, as which it is declared: {reason} (at {path}). "
+        f"Correct the value or the annotation.",
+        field=path,
+    )
 
 
 def _refuse_non_finite(value: Any, what: str) -> None:

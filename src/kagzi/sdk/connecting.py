@@ -5,7 +5,7 @@ import os
 from ..core.records import DEFAULT_NAMESPACE
 from ..system import SystemClock, SystemDice
 from .address import parse_address
-from .connection import Connection
+from .connection import PATIENCE_S, Connection
 from .credentials import KEY_VARIABLE, Tls, tls_of
 
 NAMESPACE_VARIABLE = "KAGZI_NAMESPACE"
@@ -16,7 +16,9 @@ def checked_namespace(namespace: str | None) -> str:
     return namespace or os.environ.get(NAMESPACE_VARIABLE) or DEFAULT_NAMESPACE
 
 
-def open_connection(address: str | None, *, api_key: str | None, tls: bool | Tls | None) -> Connection:
+def open_connection(
+    address: str | None, *, api_key: str | None, tls: bool | Tls | None, call_timeout_s: float = PATIENCE_S
+) -> Connection:
     """A connection as the arguments and the environment say; not yet opened. Raises InvalidArgument."""
     where = parse_address(address, os.environ)
     return Connection(
@@ -25,4 +27,5 @@ def open_connection(address: str | None, *, api_key: str | None, tls: bool | Tls
         api_key=api_key if api_key is not None else os.environ.get(KEY_VARIABLE),
         clock=SystemClock(),
         dice=SystemDice(),
+        call_timeout_s=call_timeout_s,
     )

@@ -14,7 +14,8 @@ import grpc.aio
 
 from .. import __version__
 from ..core import limits
-from ..core.errors import KagziError, PreconditionFailed, Unavailable
+from ..core.errors import DOWN_SERVER, KagziError, PreconditionFailed, Unavailable
+from ..core.outages import database_down
 from ..core.seams import Clock, Dice
 from ..core.times import Timestamp
 from ..v1 import admin_pb2, worker_pb2
@@ -26,9 +27,11 @@ from ..v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
 from ..wire.common import read_time_if
 from ..wire.status import from_rpc_error
 from .address import Address
-from .backoff import Backoff
 from .credentials import Tls, call_metadata, channel_credentials
 from .embedding import Embedded, open_embedded
+from .outage_notices import OutageNotices
+from .tries import Tries
+from .unreachable import Outage, told_by_server, unreachable
 
 if TYPE_CHECKING:
     from ..v1.admin_pb2_grpc import AdminServiceAsyncStub
@@ -41,8 +44,10 @@ Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
 
 PATIENCE_S = 30.0
+"""How long a call is tried, unless the client says otherwise."""
 CONNECT_S = 10.0  # for a host that does not answer at all
 REFUSED_S = 3.0  # for one that says that nobody listens
+_PROBE_S = 2.0  # how long a server may take to say how it is
 API_VERSION = "v1"
 BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi's details
 
@@ -119,8 +124,20 @@ class Link:
 class Connection:
     """Opened once, closed once; used by any number of callers at the same time."""
 
-    def __init__(self, address: Address, *, tls: Tls | None, api_key: str | None, clock: Clock, dice: Dice) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        tls: Tls | None,
+        api_key: str | None,
+        clock: Clock,
+        dice: Dice,
+        call_timeout_s: float = PATIENCE_S,
+    ) -> None:
         self.address = address
+        self.server = f"the {'process that serves' if address.embedded else 'server at'} {address.text}"
+        self.call_timeout_s = call_timeout_s
+        self.notices = OutageNotices(self._probe, clock.now)
         self.clock = clock
         self.dice = dice
         self.http_url = ""
@@ -132,6 +149,7 @@ class Connection:
         self._retired: list[Link] = []
         self._turn = 0
         self._moving = asyncio.Lock()
+        self._was_reached = False
         self._process = os.getpid()
 
     @property
@@ -143,8 +161,9 @@ class Connection:
             raise PreconditionFailed("This client was connected before a fork. Connect again in the child process.")
         return self._link
 
-    async def open(self, *, timeout_s: float = CONNECT_S) -> None:
-        """Returns when a server has answered. Raises Unavailable within `timeout_s`, PreconditionFailed if the two do not fit."""
+    async def open(self, *, timeout_s: float | None = None) -> None:
+        """Returns when a server has answered. Raises Unavailable within `timeout_s` (if that is not given: within seconds, and
+        sooner where nothing listens), PreconditionFailed if the two do not fit."""
         if self.address.embedded:
             self._embedded = await open_embedded(self.address.embedded)
         try:
@@ -153,8 +172,8 @@ class Connection:
             info = await self.call(
                 lambda link: link.admin.GetServerInfo,
                 admin_pb2.GetServerInfoRequest(),
-                patience_s=min(REFUSED_S, timeout_s),
-                timeout_s=timeout_s,
+                patience_s=REFUSED_S if timeout_s is None else timeout_s,
+                timeout_s=CONNECT_S if timeout_s is None else timeout_s,
             )
             self._learn(info, asked_at)
         except BaseException:
@@ -183,31 +202,50 @@ class Connection:
         method: "Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Asked, Answered]]",
         request: Asked,
         *,
-        patience_s: float = PATIENCE_S,
-        timeout_s: float = PATIENCE_S,
+        timeout_s: float | None = None,
+        try_s: float | None = None,
+        patience_s: float | None = None,
+        refused: "Callable[[Answered], KagziError | None] | None" = None,
     ) -> Answered:
-        """One unary call, repeated while the server cannot be reached, for `patience_s`; each try may take `timeout_s`.
+        """One unary call, repeated while the server or its database cannot be reached, for `timeout_s` in all (the client's, if not
+        given); each try may take `try_s`, and none begins after `patience_s`. `refused`: what an answer says against a part of what
+        was asked; an Unavailable among it has the whole repeated.
 
-        Raises what the server says as a KagziError; Unavailable, naming the address, when patience is at an end.
+        Raises what the server says as a KagziError; Unavailable, which names what is down, when that time is over.
         """
-        time = asyncio.get_running_loop().time
-        give_up_at = time() + patience_s
-        backoff = Backoff(self.dice)
-        while True:
-            link = self.link
-            try:
-                with link:
-                    return await method(link)(request, timeout=timeout_s, metadata=link.metadata)
-            except grpc.aio.AioRpcError as error:
-                problem = self.explain(error)
-            except asyncio.CancelledError:
-                self.raise_if_closed()
-                raise
-            pause_s = backoff.next_s()
-            if not isinstance(problem, Unavailable) or time() + pause_s > give_up_at:
-                raise problem
-            await self.move(link)
-            await asyncio.sleep(pause_s)
+        with self.tries(timeout_s, patience_s=patience_s) as tries:
+            while True:
+                link = self.link
+                try:
+                    with link:
+                        answer = await method(link)(
+                            request, timeout=tries.next_timeout_s(try_s), metadata=link.metadata
+                        )
+                    self._was_reached = True
+                    refusal = None if refused is None else refused(answer)
+                    if not isinstance(refusal, Unavailable):
+                        return answer
+                    problem: KagziError | Outage = told_by_server(self.server, refusal)
+                except grpc.aio.AioRpcError as error:
+                    problem = self.problem_of(error)
+                except asyncio.CancelledError:
+                    self.raise_if_closed()
+                    raise
+                pause_s = tries.pause_s(problem)
+                await self.move(link)
+                await asyncio.sleep(pause_s)
+
+    def tries(self, timeout_s: float | None = None, *, patience_s: float | None = None, stream: bool = False) -> Tries:
+        """For a call or a stream, which is tried for `timeout_s` (the client's time limit, if not given)."""
+        return Tries(
+            self.notices,
+            self.dice,
+            timeout_s=self.call_timeout_s if timeout_s is None else timeout_s,
+            patience_s=patience_s,
+            stream=stream,
+            # A name that resolved before, or a host that spoke TLS, is waited for: it is on its way back.
+            hopeless_after=0 if self._was_reached else max(len(self.address.targets), 1),
+        )
 
     def raise_if_closed(self) -> None:
         """Closing a channel looks like a cancellation to whoever waits on it: tell the two apart."""
@@ -215,8 +253,8 @@ class Connection:
         if self._link is None and task is not None and not task.cancelling():
             raise PreconditionFailed("This client was closed while the call was under way.") from None
 
-    def explain(self, error: grpc.aio.AioRpcError) -> KagziError:
-        """The error as users see it. A server that cannot be reached is named, with the remedy.
+    def problem_of(self, error: grpc.aio.AioRpcError) -> "KagziError | Outage":
+        """What a failed call means: an Outage if it may be repeated, else the error as users see it.
 
         Raises CancelledError for what is none: a call that is cancelled just after its answer has come fails with status OK.
         """
@@ -227,10 +265,28 @@ class Connection:
         if not isinstance(problem, Unavailable):
             return problem
         if BARE_STATUS in problem.metadata:  # not the server's own words
-            text = f"No answer from the server at {self.address.text}: {problem.message}. Is the server running? Try: kagzi dev"
-        else:
-            text = f"The server at {self.address.text} cannot do that now: {problem.message}"
-        return Unavailable(text, metadata=problem.metadata, retry_after=problem.retry_after)
+            return unreachable(self.server, error.details() or error.code().name.replace("_", " ").lower())
+        self._was_reached = True
+        return told_by_server(self.server, problem)
+
+    def broken(self, what: str) -> Outage:
+        """Of a stream that ended before its time: `what` is said of the server."""
+        return Outage(f"{self.server} {what}", "", DOWN_SERVER)
+
+    async def _probe(self) -> Outage | None:
+        """Why the server in use cannot serve; None if it can. Nothing is repeated."""
+        link = self._link
+        if link is None:
+            return None
+        try:
+            with link:
+                info = await link.admin.GetServerInfo(
+                    admin_pb2.GetServerInfoRequest(), timeout=_PROBE_S, metadata=link.metadata
+                )
+        except grpc.aio.AioRpcError as error:
+            problem = self.problem_of(error)
+            return problem if isinstance(problem, Outage) else None
+        return told_by_server(self.server, database_down(info.store_problem)) if info.store_problem else None
 
     async def move(self, failed: Link) -> None:
         """`failed` did not work: use another server, or find out who serves the file now. Many callers may say it at once."""
@@ -264,6 +320,11 @@ class Connection:
             return self._embedded.target, tuple(self._embedded.metadata)
         return self.address.targets[self._turn % len(self.address.targets)], self._key_metadata
 
+    def note_worker(self, namespace: str, worker_id: str) -> None:
+        """A worker of this process is welcome at the server in use. Matters to embedded ones only."""
+        if self._embedded is not None:
+            self._embedded.note_worker(namespace, worker_id)
+
     def blocking_channel(self) -> tuple[grpc.Channel, Metadata]:
         """A channel of its own for a thread, to the server in use. The caller closes it."""
         link = self.link
@@ -273,6 +334,7 @@ class Connection:
         return grpc.secure_channel(link.target, self._credentials, options), link.metadata
 
     async def close(self) -> None:
+        self.notices.close()
         link, self._link = self._link, None
         embedded, self._embedded = self._embedded, None
         for each in (*self._retired, *(() if link is None else (link,))):

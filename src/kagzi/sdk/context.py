@@ -13,9 +13,10 @@ from ..core.errors import InvalidArgument
 from ..core.times import from_datetime, to_datetime, us_from_timedelta
 from . import unwinding
 from .branching import ContextBranches
+from .call_sites import called
 from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
-from .codec import write_payload
 from .interruption import Cleanup
+from .log_context import current_fields, fields_of
 from .patches import ContinuedAsNew, changed
 from .retry import Retry
 from .runner import Run
@@ -34,63 +35,82 @@ _logger = logging.getLogger("kagzi.workflow")
 
 
 class RunLog(logging.LoggerAdapter[logging.Logger]):
-    """The log of a run. Silent while the run is replayed: what was said is not said again."""
+    """The logger of a run, `ctx.log`. Silent while the run is replayed: each message is logged once."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        task = run.task
-        super().__init__(
-            _logger, {"run_id": run.run_id, "workflow_id": task.workflow_id, "workflow_type": task.workflow_type}
-        )
+        super().__init__(_logger, fields_of(run))
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802  the name is logging's
         return not self._run.replaying and self.logger.isEnabledFor(level)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        kwargs["extra"] = {**(self.extra or {}), **(kwargs.get("extra") or {})}
+        kwargs["extra"] = {**(self.extra or {}), **current_fields(), **(kwargs.get("extra") or {})}
         return msg, kwargs
 
 
 class Context(ContextBranches):
-    """The hands of a workflow. Everything that is not decided by input and results alone goes through it."""
+    """What a workflow works with: the first argument of its function.
+
+    Everything that does not follow from the input and from recorded results goes through it: steps, waits, time,
+    chance.
+    """
 
     @cached_property
     def log(self) -> RunLog:
-        """A logger that says each thing once, not again on replay."""
+        """A logger for the workflow that logs each message once, not again on replay."""
         return RunLog(self._run)
 
     @property
     def run_id(self) -> str:
+        """The id of this run."""
         return self._run.run_id
 
     @property
     def workflow_id(self) -> str:
+        """The id the run was started with, or a generated one."""
         return self._run.task.workflow_id
 
     @property
     def namespace(self) -> str:
+        """The namespace of the run."""
         return self._run.task.namespace_id
 
     @property
     def workflow_type(self) -> str:
+        """The name of the workflow."""
         return self._run.task.workflow_type
 
     @property
     def version(self) -> str:
+        """The version of the workflow that the run is pinned to."""
         return self._run.task.version
 
     @property
     def attempt(self) -> int:
-        """Of the whole run: 1, or more if the run itself is retried."""
+        """The attempt of the whole run: 1, or more if the run itself is retried."""
         return self._run.task.attempt
 
     @property
     def labels(self) -> Mapping[str, str]:
+        """The labels of the run, read-only."""
         return MappingProxyType(dict(self._run.task.labels))
 
     @property
+    def scheduled_at(self) -> datetime | None:
+        """The time for which a schedule started this run (UTC); None for a run that no schedule started.
+
+        Use it instead of `now()` for the day or hour that the run is about: a run that is late or backfilled has the
+        time it stands for, and so have its retries, forks and successors (`continue_as_new`). A triggered run has the
+        time of the trigger. Children have none: pass it on as input.
+        """
+        scheduled_at_us = self._run.task.scheduled_at_us
+        return to_datetime(scheduled_at_us) if scheduled_at_us else None
+
+    @property
     def is_replaying(self) -> bool:
-        """Whether the code does what it has done before. For logs and metrics; never decide by it what the workflow does."""
+        """Whether the code repeats what it has done before. For logs and metrics; never let it decide what the workflow
+        does."""
         return self._run.replaying
 
     def step(
@@ -104,25 +124,39 @@ class Context(ContextBranches):
     ) -> StepCall:
         """A step: `await ctx.step("charge", retry=..., timeout="30s").run(charge_card, order)`.
 
-        `retry` defaults to the workflow's, the worker's, the server's; `timeout` is for each attempt. Names may repeat; a `key`
-        identifies the step instead of its place in the order, for collections whose order may change. `once`: at most one
-        execution, whatever happens; if its worker is lost meanwhile the step fails (kind LOST).
+        Args:
+            name: What the step is called. Names may repeat: the second `charge` is `charge#2`.
+            retry: When to try again. Default: the workflow's, the worker's, the server's (3 attempts), in this order.
+            timeout: The longest time for each attempt. Default: none.
+            key: Identifies the step instead of its place in the order, for collections whose order may change.
+            once: At most one execution, whatever happens; if its worker is lost meanwhile the step fails (kind LOST).
         """
         return StepCall(self._run, step_options(name, retry, timeout, once=once), key)
 
     def sleep(self, name: str, duration: Duration) -> Coroutine[Any, Any, None]:
-        """Sleep for a time that survives crashes and costs no worker."""
+        """Sleep. The sleep survives crashes and restarts, and needs no worker while it lasts.
+
+        Args:
+            name: What the sleep is called.
+            duration: How long, at most 100 years: `"30s"`, `"3 days"`.
+        """
         duration_us = us_from_timedelta(parse_duration(duration, what="duration"))
         step_id = self._allot("sleep", name)
-        return execute_sleep(self._run, step_id, name, duration_us=duration_us)
+        return called(execute_sleep(self._run, step_id, name, duration_us=duration_us), f"ctx.sleep({name!r})")
 
     def sleep_until(self, name: str, until: datetime) -> Coroutine[Any, Any, None]:
-        """Sleep until a point in time (with a time zone). One that has passed is recorded and returns."""
+        """Sleep until a moment. One that has passed is recorded and returns at once.
+
+        Args:
+            name: What the sleep is called.
+            until: The moment, with a time zone.
+        """
         if not isinstance(until, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(f"until={until!r} is no datetime. Write datetime(..., tzinfo=UTC).", field="until")
         until_us = from_datetime(until, what="until")
         step_id = self._allot("sleep_until", name)
-        return execute_sleep(self._run, step_id, name, until_us=max(until_us, 1))
+        sleeping = execute_sleep(self._run, step_id, name, until_us=max(until_us, 1))
+        return called(sleeping, f"ctx.sleep_until({name!r})")
 
     @overload
     def wait_for(self, signal: Signal[T], *, timeout: Duration | None = None) -> Coroutine[Any, Any, T]: ...
@@ -133,7 +167,10 @@ class Context(ContextBranches):
     ) -> Coroutine[Any, Any, Any]:
         """Wait for the next signal of this name; one that came early is taken at once, the oldest first.
 
-        Without one in time: `default` if given, else TimeoutError. The server decides, so that replay gives the same answer.
+        Args:
+            signal: The signal to wait for.
+            timeout: How long to wait. Default: for ever.
+            default: What to return if none comes in time. Without it TimeoutError is raised.
         """
         if not isinstance(signal, Signal):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
@@ -144,7 +181,8 @@ class Context(ContextBranches):
         if timeout is None and default is not NO_DEFAULT:
             raise InvalidArgument("default= needs a timeout=: without one the wait does not end.", field="default")
         step_id = self._allot("wait_for", signal.name)
-        return execute_wait_for(self._run, step_id, signal, timeout_us, default)
+        waiting = execute_wait_for(self._run, step_id, signal, timeout_us, default)
+        return called(waiting, f"ctx.wait_for({signal.name!r})")
 
     @overload
     def child(
@@ -180,13 +218,25 @@ class Context(ContextBranches):
         on_conflict: Literal["fail", "attach"] = "fail",
         concurrency_key: str = "",
     ) -> Coroutine[Any, Any, Any]:
-        """Run another workflow as a step of this one, and wait for what it returns. Raises ChildError if it does not complete.
+        """Run another workflow as a step of this one and return its result.
 
-        `id` is its workflow_id: one that is active already raises AlreadyExists, or is waited for with on_conflict="attach".
-        When this run ends the child is cancelled, or with on_close="abandon" left alone.
+        Args:
+            workflow: The workflow to run.
+            input: What it is given.
+            id: Its workflow_id. Default: a new one.
+            timeout: The child fails with kind TIMEOUT if it has not ended after this time. Default: that of the
+                workflow.
+            on_close: What happens to the child when this run ends first: `"cancel"` (the default), or `"abandon"`
+                leaves it alone.
+            on_conflict: What happens if `id` is active already: `"fail"` (the default) raises AlreadyExists, `"attach"`
+                waits for that run.
+            concurrency_key: Limits per key of the child's workflow count the runs with the same key.
+
+        Raises ChildError if the child does not complete.
         """
         options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        return execute_child(self._run, self._allot("child", workflow.name), options)
+        child = execute_child(self._run, self._allot("child", workflow.name), options)
+        return called(child, f"ctx.child({workflow.name!r})")
 
     @overload
     def start_child(
@@ -222,9 +272,13 @@ class Context(ContextBranches):
         on_conflict: Literal["fail", "attach"] = "fail",
         concurrency_key: str = "",
     ) -> Coroutine[Any, Any, ChildHandle[Any]]:
-        """Start a child and go on: `handle = await ctx.start_child(...)`, then `handle.run_id`, `await handle.result()`."""
+        """Start a child and go on: `handle = await ctx.start_child(...)`, later `await handle.result()`.
+
+        `workflow`, `input`, `id`, `timeout`, `on_close`, `on_conflict` and `concurrency_key` are those of `child`.
+        """
         options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        return execute_start_child(self._run, self._allot("start_child", workflow.name), options)
+        child = execute_start_child(self._run, self._allot("start_child", workflow.name), options)
+        return called(child, f"ctx.start_child({workflow.name!r})")
 
     def _child(  # noqa: PLR0917  the arguments of the two calls above
         self,
@@ -255,29 +309,41 @@ class Context(ContextBranches):
         )
 
     def cleanup(self) -> Cleanup:
-        """`async with ctx.cleanup():` what is called in here happens also when the run was cancelled."""
+        """A scope whose steps run also when the run was cancelled: `async with ctx.cleanup():`."""
         here(self._run, "ctx.cleanup()")
         return Cleanup(self._run)
 
     def changed(self, change: str) -> bool:
-        """False for runs that passed this point before the change was deployed, True for all others: also in every replay.
+        """Whether a run may take new code: False for runs that passed this point before the change was deployed, True
+        for others.
 
-        if ctx.changed("ask-twice"):
-            await ctx.step("ask-again").run(ask)
+        Args:
+            change: The name of the change, for example `"ask-twice"`. Every replay gets the same answer for it.
         """
         return changed(self._run, here(self._run, f"ctx.changed({change!r})"), check_name(change, what="change"))
 
     def set_status(self, text: str, *, progress: float | None = None) -> None:
-        """Free text (and 0..1) for the dashboard, `kagzi tail` and run.status_text. The last one counts."""
+        """Say how far the workflow is: shown by `kagzi get`, `kagzi tail` and `run.status_text`. The last one counts.
+
+        Args:
+            text: Free text, at most 1,024 bytes.
+            progress: 0 to 1, or None.
+        """
         here(self._run, "ctx.set_status()")
         self._run.status.set(text, progress)
 
     def continue_as_new(self, input: Any = None, *, version: int | str | None = None) -> NoReturn:
-        """End this run and go on as a new one of the same workflow, with this input and an empty history. Never returns."""
+        """End this run and continue as a new one of the same workflow, with an empty history. Never returns.
+
+        Args:
+            input: What the new run is given.
+            version: The version of the workflow that continues. Default: the default version.
+
+        The new run has the same workflow_id, labels, deadline and unread signals; `run.result()` waits for the last
+        one.
+        """
         here(self._run, "ctx.continue_as_new()")
-        workflow = self._run.workflow
-        what = f"input of workflow {workflow.name!r}"
-        payload = write_payload(workflow.input_codec, input, what=what, hook=self._run.services.hook)
+        payload = self._run.workflow.write_input(input, hook=self._run.services.hook)
         raise ContinuedAsNew(payload, "" if version is None else str(version))
 
     def _allot(self, call: str, name: str) -> str:
@@ -285,7 +351,7 @@ class Context(ContextBranches):
         return here(self._run, f"ctx.{call}({name!r})").allot(checked)
 
     def now(self) -> datetime:
-        """The time of the last result (at first, of the start): the same on every replay."""
+        """The time of the last result (at first, of the start), in UTC: the same on every replay."""
         here(self._run, "ctx.now()")
         now_us = self._run.now_us
         if now_us is None:

@@ -14,11 +14,11 @@ KEY_VARIABLE = "KAGZI_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files in PEM form: whom to trust instead of the system's authorities, and (mutual TLS) this side's certificate."""
+    """How to encrypt a connection: files in PEM form."""
 
-    ca: str | PathLike[str] | None = None
-    certificate: str | PathLike[str] | None = None
-    key: str | PathLike[str] | None = None
+    ca: str | PathLike[str] | None = None  #: whom to trust instead of the system's authorities
+    certificate: str | PathLike[str] | None = None  #: this side's certificate, for mutual TLS
+    key: str | PathLike[str] | None = None  #: the key of that certificate
 
 
 def tls_of(address: Address, tls: "bool | Tls | None") -> Tls | None:

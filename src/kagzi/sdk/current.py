@@ -24,27 +24,31 @@ class Alive(Protocol):
 
 
 class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
-    """The attempt that the running code is part of."""
+    """The attempt that the running code is part of: `current_step()`."""
 
-    run_id: str
-    step_id: str
-    attempt: int
+    run_id: str  #: the run
+    step_id: str  #: the step: unique in its run
+    attempt: int  #: 1 for the first
     run: Alive | None = None
 
     @property
     def idempotency_key(self) -> str:
-        """Stable over retries, crashes and replays: hand it to Stripe & co."""
+        """The same over retries, crashes and replays: give it to payment providers and the like."""
         return f"{self.run_id}/{self.step_id}"
 
     def heartbeat(self, details: Any = None) -> None:
-        """Say that a long step lives, and how far it is: `details` (anything with a JSON form) is shown, and given to the next
-        attempt. The last value wins; at most one is written per 500 ms. May be called in a thread."""
+        """Say that a long step is alive, and how far it is. May be called in a thread.
+
+        Args:
+            details: Anything with a JSON form: shown with the step, and handed to the next attempt. The last value
+                wins; at most one is written per 500 ms.
+        """
         if self.run is not None:
             self.run.beats.beat_from_anywhere(self.step_id, self.attempt, details)
 
     @property
     def heartbeat_details(self) -> Any:
-        """What was said last about this step, by an earlier attempt or by this one; None if nothing was."""
+        """The details of the last heartbeat, of an earlier attempt or of this one; None if there was none."""
         return None if self.run is None else self.run.beats.last(self.step_id)
 
 
@@ -54,7 +58,7 @@ the workflow: tasks made in a body are not the workflow's."""
 
 
 def current_step() -> StepInfo:
-    """The step whose body is running. Raises PreconditionFailed elsewhere."""
+    """The step whose body is running. Raises PreconditionFailed anywhere else."""
     info = place.get()
     if isinstance(info, StepInfo):
         return info

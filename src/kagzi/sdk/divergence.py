@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..core.errors import Diverged, ErrorDetail
+from ..core.error_details import ErrorDetail
+from ..core.errors import Diverged
 from ..v1 import worker_pb2 as pb
 from ..wire.common import write_error
 from ..wire.enums import STEP_KIND_FROM_WIRE
+from .failure_log import run_paused
 from .failures import describe
+from .log_context import fields_of, name_of
 from .ports import Answer
 
 if TYPE_CHECKING:
@@ -116,13 +119,15 @@ def problem_of(error: Diverged) -> ErrorDetail:
 
 
 def send_diverged(run: "Run", error: Diverged) -> None:
-    logger.error("run %s is paused: %s", run.run_id, error.message)
+    problem = problem_of(error)
+    run_paused(run, "because its code does not fit its history", problem)
     letter = run.port.send(partial(_answered, run)).diverged
-    letter.problem.CopyFrom(write_error(problem_of(error)))
+    letter.problem.CopyFrom(write_error(problem))
     letter.build_id = run.services.build_id
 
 
 def _answered(run: "Run", answer: Answer) -> None:
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        logger.error("run %s could not be paused: %s", run.run_id, answer.detail.refused.message)
+        reason = answer.detail.refused.message
+        logger.error("%s could not be paused: %s", name_of(run), reason, extra=fields_of(run))
     run.close()

@@ -20,6 +20,11 @@ class Embedded(Protocol):
         """What proves to it that the caller may read the file."""
         ...
 
+    def note_worker(self, namespace: str, worker_id: str) -> None:
+        """A worker lives in this process. If this process serves the file and dies, whoever serves it next need not wait until the
+        leases of that worker run out."""
+        ...
+
     async def renew(self) -> None:
         """Find out anew who serves; become the one if nobody does. `target` and `metadata` are then up to date."""
         ...

@@ -2,34 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from ..core.errors import (
-    ChildError,
-    ErrorCode,
-    ErrorDetail,
-    ErrorKind,
-    InternalError,
-    InvalidArgument,
-    KagziError,
-    LeaseLost,
-    RequestError,
-    Unavailable,
-)
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import ChildError, InternalError, InvalidArgument, KagziError, LeaseLost, RequestError, Unavailable
 from ..core.records import Payload
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import write_error
-from . import divergence, unwinding
+from . import divergence, failure_log, unwinding
 from .codec import read_payload, write_payload
 from .current import place
 from .failures import describe_end
 from .ledger import as_claimed
+from .log_context import fields_of, name_of
 from .patches import ContinuedAsNew
 from .ports import Answer
 from .runner import Run
@@ -74,7 +65,7 @@ async def _load_history(run: Run) -> bool:
         run.abandon(str(error))
         return False
     except (Unavailable, InternalError) as error:
-        logger.warning("run %s: the rest of its history could not be read: %s", run.run_id, error)
+        logger.warning("%s: the rest of its history could not be read: %s", name_of(run), error, extra=fields_of(run))
         run.release("the history could not be read")
         return False
     as_claimed(steps, run.task.last_seq)
@@ -183,19 +174,28 @@ def send_failure(run: Run, error: BaseException) -> None:
         detail = msgspec.structs.replace(
             detail, subject=error.subject, subject_id=error.subject_id, kind=ErrorKind.PERMANENT
         )
-    letter = _closing(run).fail_run
+    letter = _closing(run, partial(_failed, run, error, detail)).fail_run
     letter.error.CopyFrom(write_error(detail))
     letter.after_step_id = run.ahead
 
 
-def _closing(run: Run) -> pb.Operation:
+def _failed(run: Run, error: BaseException, detail: ErrorDetail, answer: Answer) -> None:
+    closed = pb.RunClosed() if answer.detail is None else answer.detail.closed
+    failure_log.run_failed(run, error, detail, closed)
+
+
+def _no_failure(_: Answer) -> None:
+    """Nobody is told."""
+
+
+def _closing(run: Run, on_recorded: Callable[[Answer], None] = _no_failure) -> pb.Operation:
     run.status.flush()
     run.state = State.ENDED
     run.unhindered = False
-    return run.port.send(partial(_closed, run))
+    return run.port.send(partial(_closed, run, on_recorded))
 
 
-def _closed(run: Run, answer: Answer) -> None:
+def _closed(run: Run, on_recorded: Callable[[Answer], None], answer: Answer) -> None:
     detail = answer.detail
     if detail is not None and detail.WhichOneof("kind") == "refused":
         refused = detail.refused
@@ -211,5 +211,7 @@ def _closed(run: Run, answer: Answer) -> None:
             run.end_refused = True  # an output the server does not take: that is how the run failed
             send_failure(run, error)
             return
-        logger.error("run %s: the server refused its end: %s", run.run_id, refused.message)
+        logger.error("%s: the server refused its end: %s", name_of(run), refused.message, extra=fields_of(run))
+    else:
+        on_recorded(answer)
     run.close()

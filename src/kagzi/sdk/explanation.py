@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`str()` is the sentence for people. `reason` is a stable word for programs, `facts` are what it goes by, and `remedy` is what
-    to do about it; empty if there is nothing to do."""
+    """Why a run is where it is. `str()` is the sentence."""
 
-    sentence: str
-    reason: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    remedy: str = ""
+    sentence: str  #: for people
+    reason: str = ""  #: a stable word for programs
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])  #: what the sentence is based on
+    remedy: str = ""  #: what to do about it; empty if there is nothing to do
 
     def __str__(self) -> str:
         return self.sentence

@@ -1,110 +1,34 @@
 """Exceptions of user code as error details: what is stored, sent and shown."""
 
-import asyncio
-import concurrent.futures
-import traceback
 from collections.abc import Iterator
-from pathlib import PurePath
-from types import TracebackType
-from typing import Any
 
 import msgspec
 
 from ..core import limits
-from ..core.errors import (
-    ChildError,
-    ErrorCode,
-    ErrorDetail,
-    ErrorKind,
-    KagziError,
-    NonRetryable,
-    StepError,
-    qualified_name,
-)
+from ..core.error_details import OWN_CODE, ErrorCode, ErrorDetail
+from ..core.errors import ChildError, FailureError, KagziError, NonRetryable, StepError, qualified_name
 from ..core.times import US_PER_MS, us_from_timedelta
-from .retry import Retry
+from .error_kinds import kind_of, own_code
+from .tracebacks import folded_traceback
 
-_SDK_DIRECTORY = str(PurePath(__file__).parent)
-_FRAMES = 30
 STEP_ATTRIBUTE = "kagzi_step_id"  # of an error that is a step's result: which step
-_PERMANENT = (
-    TypeError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    NameError,
-    AssertionError,
-    NotImplementedError,
-    ImportError,
-)
-_BY_STATUS = ErrorKind.EXHAUSTED  # a mark: the HTTP status decides
-_LIBRARIES: dict[str, dict[str, ErrorKind]] = {
-    "httpx": {
-        "TimeoutException": ErrorKind.TIMEOUT,
-        "HTTPStatusError": _BY_STATUS,
-        "InvalidURL": ErrorKind.PERMANENT,
-        "UnsupportedProtocol": ErrorKind.PERMANENT,
-        "DecodingError": ErrorKind.PERMANENT,
-        "TooManyRedirects": ErrorKind.PERMANENT,
-        "TransportError": ErrorKind.TRANSIENT,
-    },
-    "requests": {
-        "Timeout": ErrorKind.TIMEOUT,
-        "HTTPError": _BY_STATUS,
-        "InvalidURL": ErrorKind.PERMANENT,
-        "MissingSchema": ErrorKind.PERMANENT,
-        "InvalidSchema": ErrorKind.PERMANENT,
-        "TooManyRedirects": ErrorKind.PERMANENT,
-        "JSONDecodeError": ErrorKind.PERMANENT,
-        "ConnectionError": ErrorKind.TRANSIENT,
-        "ChunkedEncodingError": ErrorKind.TRANSIENT,
-    },
-    "aiohttp": {
-        "ServerTimeoutError": ErrorKind.TIMEOUT,
-        "ClientResponseError": _BY_STATUS,
-        "InvalidURL": ErrorKind.PERMANENT,
-        "ClientConnectionError": ErrorKind.TRANSIENT,
-        "ClientPayloadError": ErrorKind.TRANSIENT,
-    },
-    "asyncpg": {
-        "IntegrityConstraintViolationError": ErrorKind.PERMANENT,
-        "DataError": ErrorKind.PERMANENT,
-        "SyntaxOrAccessError": ErrorKind.PERMANENT,
-        "InvalidAuthorizationSpecificationError": ErrorKind.PERMANENT,
-        "QueryCanceledError": ErrorKind.TIMEOUT,
-        "PostgresConnectionError": ErrorKind.TRANSIENT,
-        "TransactionRollbackError": ErrorKind.TRANSIENT,
-        "InterfaceError": ErrorKind.TRANSIENT,
-    },
-    "psycopg": {
-        "IntegrityError": ErrorKind.PERMANENT,
-        "DataError": ErrorKind.PERMANENT,
-        "ProgrammingError": ErrorKind.PERMANENT,
-        "NotSupportedError": ErrorKind.PERMANENT,
-        "QueryCanceled": ErrorKind.TIMEOUT,
-        "OperationalError": ErrorKind.TRANSIENT,
-        "InterfaceError": ErrorKind.TRANSIENT,
-    },
-}
-_LIBRARIES["psycopg2"] = _LIBRARIES["psycopg"]
 _BASES_LEFT_OUT = frozenset({"object", "BaseException", "Exception"})
 
 
-def describe(error: BaseException, *, retry: Retry | None = None) -> ErrorDetail:
-    """The error as it is recorded. `retry` says which errors are final besides NonRetryable.
-
-    The kind only informs (whoever reads it, or catches it): errors are retried unless they are final.
-    """
-    return _describe(error, retry, limits.ERROR_CAUSES, set())
+def describe(error: BaseException) -> ErrorDetail:
+    """The error as it is recorded. Whether it is retried is up to the server: it knows the policy, and the kind decides what the
+    policy leaves open."""
+    return _describe(error, limits.ERROR_CAUSES, set())
 
 
-def _describe(error: BaseException, retry: Retry | None, causes: int, seen: set[int]) -> ErrorDetail:
+def _describe(error: BaseException, causes: int, seen: set[int]) -> ErrorDetail:
     seen.add(id(error))
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    cause = _cause_of(error)
     if causes == 0 or cause is None or id(cause) in seen:
-        cause_detail = None
+        # What a recorded failure is about is its cause: whoever raises another error from a StepError shows the step's own.
+        cause_detail = _cut(error.error, causes) if isinstance(error, FailureError) else None
     else:
-        cause_detail = _describe(cause, None, causes - 1, seen)
+        cause_detail = _describe(cause, causes - 1, seen)
     own = error if isinstance(error, KagziError) else None
     return ErrorDetail(
         code=own.code if own else ErrorCode.USER,
@@ -112,12 +36,29 @@ def _describe(error: BaseException, retry: Retry | None, causes: int, seen: set[
         message=_text(_message(error), limits.ERROR_MESSAGE_BYTES),
         type=qualified_name(type(error)),
         bases=tuple(_base_names(type(error))),
-        traceback=_traceback(error),
-        non_retryable=(retry.is_final(error) if retry is not None else isinstance(error, NonRetryable)),
+        traceback=_text(folded_traceback(error.__traceback__), limits.ERROR_TRACEBACK_BYTES, keep_end=True),
+        non_retryable=isinstance(error, NonRetryable),
         retry_after_ms=_retry_after_ms(own),
-        metadata=dict(own.metadata) if own else {},
+        metadata=dict(own.metadata) if own else _metadata(error),
         cause=cause_detail,
     )
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    """What led to it. The first error in a group, if nothing else did: the frames of the group itself tell little."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        return cause
+    first = next(leaves_of(error))
+    return None if first is error else first
+
+
+def _cut(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
+    """With so many errors in the chain, itself included."""
+    if causes == 0:
+        return None
+    cause = None if detail.cause is None else _cut(detail.cause, causes - 1)
+    return detail if cause is detail.cause else msgspec.structs.replace(detail, cause=cause)
 
 
 def describe_step_error(error: StepError, *, step_id: str) -> ErrorDetail:
@@ -134,7 +75,7 @@ def describe_end(error: BaseException) -> ErrorDetail:
         own = describe(error)
         cause = error.error if isinstance(error, ChildError) else own.cause
         return msgspec.structs.replace(own, subject="step", subject_id=step_id, non_retryable=True, cause=cause)
-    leaves = list(_leaves(error))
+    leaves = list(leaves_of(error))
     steps = [leaf for leaf in leaves if isinstance(leaf, StepError)]
     detail = describe(error)
     if not steps or leaves == [error]:
@@ -153,45 +94,11 @@ def describe_end(error: BaseException) -> ErrorDetail:
     )
 
 
-def kind_of(error: BaseException) -> ErrorKind:
-    """What an error means. Errors of libraries are known by name: nothing is imported for them."""
-    if isinstance(error, KagziError):
-        return error.kind
-    if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
-        return ErrorKind.TIMEOUT
-    if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
-        return ErrorKind.CANCELLED
-    if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)):
-        return ErrorKind.PERMANENT
-    known = _kind_of_library_error(error)
-    if known is not None:
-        return known
-    if isinstance(error, OSError):
-        return ErrorKind.TRANSIENT
-    return ErrorKind.PERMANENT if isinstance(error, _PERMANENT) else ErrorKind.TRANSIENT
-
-
-def _kind_of_library_error(error: BaseException) -> ErrorKind | None:
-    for base in type(error).__mro__:
-        library = _LIBRARIES.get(base.__module__.partition(".")[0])
-        if library is not None and (kind := library.get(base.__name__)) is not None:
-            return kind if kind is not _BY_STATUS else _kind_of_status(error)
-    return None
-
-
-def _kind_of_status(error: BaseException) -> ErrorKind:
-    """An answer with an HTTP error: too many requests and the server's own failures pass, others do not."""
-    response: Any = getattr(error, "response", None)
-    status: Any = getattr(response, "status_code", None) or getattr(error, "status", None)
-    if isinstance(status, int) and 400 <= status < 500 and status not in (408, 425, 429):
-        return ErrorKind.PERMANENT
-    return ErrorKind.TIMEOUT if status in (408, 504) else ErrorKind.TRANSIENT
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group, and of groups in it; any other error is its own only leaf."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  a group of anything
-            yield from _leaves(inner)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
+            yield from leaves_of(inner)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
     else:
         yield error
 
@@ -201,6 +108,11 @@ def _message(error: BaseException) -> str:
         return str(error)
     except Exception as broken:  # noqa: BLE001  __str__ is user code; its failure must not hide the error
         return f"<{type(error).__name__}.__str__ raised {type(broken).__name__}>"
+
+
+def _metadata(error: BaseException) -> dict[str, str]:
+    code = own_code(error)
+    return {OWN_CODE: code} if code else {}
 
 
 def _base_names(cls: type[BaseException]) -> Iterator[str]:
@@ -213,20 +125,6 @@ def _retry_after_ms(error: KagziError | None) -> int:
     if error is None or error.retry_after is None:
         return 0
     return -(-us_from_timedelta(error.retry_after) // US_PER_MS)
-
-
-def _traceback(error: BaseException) -> str:
-    frames = list(_user_frames(error.__traceback__))[-_FRAMES:]
-    if not frames:
-        return ""
-    text = "Traceback (most recent call last):\n" + "".join(traceback.StackSummary.from_list(frames).format())
-    return _text(text, limits.ERROR_TRACEBACK_BYTES, keep_end=True)
-
-
-def _user_frames(trace: TracebackType | None) -> Iterator[traceback.FrameSummary]:
-    for frame in traceback.extract_tb(trace):
-        if str(PurePath(frame.filename).parent) != _SDK_DIRECTORY:
-            yield frame
 
 
 def _text(text: str, limit_bytes: int, *, keep_end: bool = False) -> str:

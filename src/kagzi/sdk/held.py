@@ -15,6 +15,8 @@ from .ports import Answer, Executor, OnAnswer
 
 logger = logging.getLogger("kagzi.worker")
 
+_WARNINGS = 1_000
+
 FetchHistory = Callable[[str, common_pb2.Lease, int, int], Awaitable[Sequence[pb.HistoryStep]]]
 
 # The run is no longer this worker's affair: held by another one, deleted, or past its deadline.
@@ -69,6 +71,7 @@ class HeldRuns:
         self.failed = 0
         self._executor = executor
         self._ports: dict[str, Port] = {}
+        self._warned: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._ports)
@@ -119,6 +122,9 @@ class HeldRuns:
                 self.abandon(port, "its lease was lost")
 
     def notice(self, notice: pb.RunNotice) -> None:
+        if notice.kind == pb.RUN_NOTICE_KIND_WARNING:
+            self._warn(notice)
+            return
         port = self._find(notice.run_id, notice.lease)
         if port is None or port.execution is None:
             return
@@ -133,6 +139,15 @@ class HeldRuns:
                 port.execution.news()
             case _:
                 logger.debug("run %s: a notice of kind %d says nothing to this SDK", notice.run_id, notice.kind)
+
+    def _warn(self, notice: pb.RunNotice) -> None:
+        """Once in the same words: a run may start many children of one name."""
+        if notice.reason in self._warned:
+            return
+        if len(self._warned) >= _WARNINGS:
+            self._warned.clear()
+        self._warned.add(notice.reason)
+        logger.warning("run %s: %s", notice.run_id, notice.reason)
 
     def _find(self, run_id: str, lease: common_pb2.Lease) -> Port | None:
         port = self._ports.get(run_id)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import grpc.aio
 
-from ..core.errors import KagziError, Unavailable
+from ..core.errors import KagziError
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
-from .backoff import Backoff
-from .connection import PATIENCE_S, Connection
+from .connection import Connection
+from .unreachable import Outage
 
 
 async def fetch_history(
@@ -17,29 +17,26 @@ async def fetch_history(
 ) -> Sequence[pb.HistoryStep]:
     """Everything begun after `after`; results up to `known_seq` without output, error and details. A broken stream goes on where it
     broke off. Raises LeaseLost, Unavailable."""
-    time = asyncio.get_running_loop().time
-    give_up_at = time() + PATIENCE_S
-    backoff = Backoff(connection.dice)
     steps: list[pb.HistoryStep] = []
-    while True:
-        link = connection.link
-        request = pb.GetHistoryRequest(
-            namespace_id=namespace, run_id=run_id, lease=lease, after=after, known_seq=known_seq
-        )
-        try:
-            with link:
-                async for page in link.workers.GetHistory(request, timeout=PATIENCE_S, metadata=link.metadata):
-                    steps.extend(page.steps)
-                    if not page.has_more:
-                        return steps
-                    if page.next_after > after:
-                        after = page.next_after
-                        give_up_at = time() + PATIENCE_S
-            problem: KagziError = Unavailable(f"The history of run {run_id} ended before its end.")
-        except grpc.aio.AioRpcError as error:
-            problem = connection.explain(error)
-        pause_s = backoff.next_s()
-        if not isinstance(problem, Unavailable) or time() + pause_s > give_up_at:
-            raise problem
-        await connection.move(link)
-        await asyncio.sleep(pause_s)
+    with connection.tries() as tries:
+        while True:
+            link = connection.link
+            request = pb.GetHistoryRequest(
+                namespace_id=namespace, run_id=run_id, lease=lease, after=after, known_seq=known_seq
+            )
+            problem: KagziError | Outage = connection.broken(f"ended the history of run {run_id} before its end")
+            try:
+                with link:
+                    pages = link.workers.GetHistory(request, timeout=tries.next_timeout_s(), metadata=link.metadata)
+                    async for page in pages:
+                        steps.extend(page.steps)
+                        if not page.has_more:
+                            return steps
+                        if page.next_after > after:
+                            after = page.next_after
+                            tries.succeeded()
+            except grpc.aio.AioRpcError as error:
+                problem = connection.problem_of(error)
+            pause_s = tries.pause_s(problem)
+            await connection.move(link)
+            await asyncio.sleep(pause_s)

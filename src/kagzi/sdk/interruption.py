@@ -79,8 +79,8 @@ class Interruption:
 
 
 class Cleanup:
-    """`async with ctx.cleanup():` what is called in here happens also after the run was cancelled, within the time that the
-    server gives for it."""
+    """A scope in which steps run also after the run was cancelled, within the time that the server allows for it (5
+    minutes by default): `async with ctx.cleanup():`."""
 
     def __init__(self, run: "Run") -> None:
         self._run = run

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from heapq import nsmallest
 
-from ..core.errors import Diverged, ErrorDetail, ErrorKind, StepError
+from ..core.error_details import ErrorDetail, ErrorKind
+from ..core.errors import Diverged, StepError
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error
 from ..wire.enums import STEP_KIND_FROM_WIRE

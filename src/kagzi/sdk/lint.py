@@ -14,7 +14,7 @@ from .signatures import unwrap
 
 
 class KagziWarning(UserWarning):
-    """Code that works, but not as its author may think."""
+    """A warning about workflow code that works, but not as its author may think."""
 
 
 class Finding(NamedTuple):
@@ -55,10 +55,14 @@ _MODULES: dict[str, str] = {
 }
 
 
+_said: dict[Any, Any] = {}  # Python's own record of what it need not say again
+
+
 def warn_about(fn: Callable[..., Any]) -> None:
-    """Issue a KagziWarning for every finding, at the line of the call."""
+    """Issue a KagziWarning for every finding, at the line of the call: once, however many workers take the workflow up."""
     for finding in findings(fn):
-        warnings.warn_explicit(finding.message, KagziWarning, finding.file, finding.line)
+        text = finding.message.removeprefix(f"{finding.file}:{finding.line}: ")  # Python says where by itself
+        warnings.warn_explicit(text, KagziWarning, finding.file, finding.line, registry=_said)
 
 
 def findings(fn: Callable[..., Any]) -> list[Finding]:

@@ -4,12 +4,15 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import ErrorDetail, InvalidArgument
+from ..core.error_details import ErrorDetail
+from ..core.errors import InvalidArgument
 from ..core.misfits import Misfit, problem_of
 from ..wire.common import write_error
 from .codec import type_name
 from .divergence import where
+from .failure_log import run_paused
 from .interruption import in_cleanup
+from .log_context import fields_of, name_of
 from .ports import Answer
 from .signals import Signal
 from .states import State
@@ -39,7 +42,7 @@ def misfit(run: "Run", signal: Signal[Any], step_id: str, seq: int, error: Excep
 
 
 def _send(run: "Run", problem: ErrorDetail) -> None:
-    logger.error("run %s is paused: %s. See: kagzi explain %s", run.run_id, problem.message, run.run_id)
+    run_paused(run, "because a signal's value does not fit", problem)
     letter = run.port.send(partial(_answered, run)).diverged
     letter.problem.CopyFrom(write_error(problem))
     letter.build_id = run.services.build_id
@@ -47,5 +50,6 @@ def _send(run: "Run", problem: ErrorDetail) -> None:
 
 def _answered(run: "Run", answer: Answer) -> None:
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        logger.error("run %s could not be paused: %s", run.run_id, answer.detail.refused.message)
+        reason = answer.detail.refused.message
+        logger.error("%s could not be paused: %s", name_of(run), reason, extra=fields_of(run))
     run.close()

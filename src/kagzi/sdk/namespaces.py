@@ -19,30 +19,31 @@ from .workflow_types import UNCHANGED, Unchanged
 
 @dataclass(frozen=True, slots=True)
 class NamespaceInfo:
-    """A namespace as it was when asked. A limit of None is none. `retention`: how long runs are kept after they have ended, by
-    how they did; what is not in it is kept as long as the server says. `stored_bytes` was measured at `stored_bytes_at`."""
+    """A namespace as it was when asked. A limit of None means no limit."""
 
-    name: str
-    enabled: bool
-    deleting: bool
-    created_at: datetime
-    max_open_runs: int | None
-    max_running_runs: int | None
-    max_starts_per_second: float | None
-    max_stored_bytes: int | None
-    max_sessions: int | None
-    max_schedules: int | None
-    retention: Mapping[str, timedelta]
-    stored_bytes: int | None
-    stored_bytes_at: datetime | None
+    name: str  #: its name
+    enabled: bool  #: whether it takes new runs
+    deleting: bool  #: whether it is being removed
+    created_at: datetime  #: when it was made
+    max_open_runs: int | None  #: runs that have not ended
+    max_running_runs: int | None  #: runs that workers hold at once
+    max_starts_per_second: float | None  #: starts, on average
+    max_stored_bytes: int | None  #: payloads and errors that are kept
+    max_sessions: int | None  #: connected workers
+    max_schedules: int | None  #: schedules
+    retention: Mapping[str, timedelta]  #: how long ended runs are kept, by status; others as the server says
+    stored_bytes: int | None  #: as last measured; None if not limited
+    stored_bytes_at: datetime | None  #: when that was measured
 
 
 class Namespaces:
+    """`client.namespaces`: what namespaces there are and what they may use."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def list(self) -> AsyncIterator[NamespaceInfo]:
-        """By name."""
+        """All namespaces, by name."""
 
         async def ask(page: PageRequest) -> pb.ListNamespacesResponse:
             request = pb.ListNamespacesRequest(page=page)
@@ -52,7 +53,7 @@ class Namespaces:
             yield _info(letter)
 
     async def get(self, name: str) -> NamespaceInfo:
-        """One that is being deleted, too. Raises NotFound."""
+        """The namespace with this `name`, also while it is being deleted. Raises NotFound."""
         request = pb.GetNamespaceRequest(namespace_id=name)
         response = await self._connection.call(lambda link: link.namespaces.GetNamespace, request)
         return _info(response.namespace)
@@ -69,7 +70,20 @@ class Namespaces:
         max_schedules: int | Unchanged | None = UNCHANGED,
         retention: Mapping[str, Duration] | Unchanged = UNCHANGED,
     ) -> NamespaceInfo:
-        """Raises AlreadyExists."""
+        """Create a namespace. A limit that is not given, or None, means no limit.
+
+        Args:
+            name: Its name.
+            max_open_runs: Runs that have not ended.
+            max_running_runs: Runs that workers hold at once.
+            max_starts_per_second: Starts, on average.
+            max_stored_bytes: Payloads and errors that are kept.
+            max_sessions: Connected workers.
+            max_schedules: Schedules.
+            retention: How long runs are kept after they have ended, by status: `{"completed": "7 days"}`.
+
+        Raises AlreadyExists.
+        """
         letter, _ = _changes(
             name,
             open_runs=max_open_runs,
@@ -96,7 +110,20 @@ class Namespaces:
         max_schedules: int | Unchanged | None = UNCHANGED,
         retention: Mapping[str, Duration] | Unchanged = UNCHANGED,
     ) -> NamespaceInfo:
-        """Set limits; None takes one away, and what is not named stays. They hold on every server at once. Raises NotFound."""
+        """Set limits; None removes one, and what is not given stays. They take effect on every server at once.
+
+        Args:
+            name: The namespace.
+            max_open_runs: Runs that have not ended.
+            max_running_runs: Runs that workers hold at once.
+            max_starts_per_second: Starts, on average.
+            max_stored_bytes: Payloads and errors that are kept.
+            max_sessions: Connected workers.
+            max_schedules: Schedules.
+            retention: How long runs are kept after they have ended, by status: `{"completed": "7 days"}`.
+
+        Raises NotFound.
+        """
         letter, fields = _changes(
             name,
             open_runs=max_open_runs,
@@ -112,15 +139,16 @@ class Namespaces:
         return await self._update(letter, fields)
 
     async def enable(self, name: str) -> NamespaceInfo:
+        """Let the namespace `name` take new runs again."""
         return await self._update(pb.Namespace(namespace_id=name, enabled=True), ["enabled"])
 
     async def disable(self, name: str) -> NamespaceInfo:
-        """It takes no new runs; those it has go on, with the children they start."""
+        """Let the namespace `name` take no new runs; those it has go on, with the children they start."""
         return await self._update(pb.Namespace(namespace_id=name, enabled=False), ["enabled"])
 
     async def delete(self, name: str, *, confirm: str) -> None:
-        """For good, with all its runs: `confirm` repeats the name. From now on it is like one that does not exist; it is removed
-        in the background, and then the name is free. Raises PreconditionFailed while runs are open or schedules enabled."""
+        """Delete the namespace `name` with all its runs, for good: `confirm` repeats the name. It is removed in the
+        background, and then the name is free. Raises PreconditionFailed while runs are open or schedules enabled."""
         request = pb.DeleteNamespaceRequest(namespace_id=name, confirm=confirm)
         await self._connection.call(lambda link: link.namespaces.DeleteNamespace, request)
 

@@ -29,9 +29,13 @@ class OperationVerbs:
     _calls: RunCalls
 
     async def export(self, id: str) -> AsyncIterator[bytes]:
-        """A run with its whole history as lines of JSON, to be kept or imported elsewhere. `id`: a run id, or a workflow_id.
+        """A run with its whole history as lines of JSON, to be kept or imported elsewhere.
 
-        Raises NotFound, and PreconditionFailed if the run goes on meanwhile: pause it, or stop its workers."""
+        Args:
+            id: A run id, or a workflow_id.
+
+        Raises NotFound, and PreconditionFailed if the run goes on meanwhile: pause it, or stop its workers.
+        """
         from .transfers import Transfers  # noqa: PLC0415  most programs never ask
 
         record = await self._calls.find(self._namespace, id)
@@ -41,30 +45,41 @@ class OperationVerbs:
     async def import_runs(
         self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str]
     ) -> "AsyncIterator[ImportedRun]":
-        """Runs that were exported: an open file, or any lines. Each is there whole, or not at all; the very same run may come
-        again. Raises InvalidArgument, which names line and field, and AlreadyExists."""
+        """Import runs that were exported. Each is imported whole or not at all; importing the same run again changes
+        nothing.
+
+        Args:
+            lines: An open file, or any lines.
+
+        Raises InvalidArgument, which names line and field, and AlreadyExists.
+        """
         from .transfers import Transfers, as_lines  # noqa: PLC0415  most programs never ask
 
         async for run in Transfers(self._connection, self._namespace).import_runs(as_lines(lines)):
             yield run
 
     def schedule(self, id: str) -> "ScheduleBuilder":
-        """A schedule to be described and awaited, which makes it so: `await client.schedule("daily").workflow(report).cron("0 6
-        * * *")`. Run it on every deploy: where nothing has changed it changes nothing."""
+        """Describe a schedule and await it: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
+
+        Args:
+            id: The schedule's name, at most 200 bytes.
+
+        Run it on every deploy: where nothing has changed it changes nothing.
+        """
         from .schedules import ScheduleBuilder  # noqa: PLC0415  most programs never ask
 
         return ScheduleBuilder(self.schedules, id)
 
     @property
     def schedules(self) -> "Schedules":
-        """Runs started by the clock: get, list, pause, resume, trigger, backfill, preview, runs, update, delete."""
+        """Schedules: get, list, pause, resume, trigger, backfill, preview, runs, update, delete."""
         from .schedules import Schedules  # noqa: PLC0415  most programs never ask
 
         return Schedules(self._connection, self._namespace, self._calls)
 
     @property
     def bulk(self) -> "Bulk":
-        """Cancel, retry, terminate or delete everything that a filter matches."""
+        """Cancel, retry, terminate or delete all runs that a filter matches."""
         from .bulk import Bulk  # noqa: PLC0415  most programs never ask
 
         return Bulk(self._connection, self._namespace)
@@ -78,7 +93,7 @@ class OperationVerbs:
 
     @property
     def namespaces(self) -> "Namespaces":
-        """Tenants: create, get, list, update limits, enable, disable, delete."""
+        """Namespaces: create, get, list, update limits, enable, disable, delete."""
         from .namespaces import Namespaces  # noqa: PLC0415  most programs never ask
 
         return Namespaces(self._connection)
@@ -90,15 +105,20 @@ class OperationVerbs:
         since: datetime | Duration | None = None,
         until: datetime | Duration | None = None,
     ) -> "Stats":
-        """What happened minute by minute, by default in the last hour, and what is open now. `since` and `until` are moments, or
-        how long ago ("2h")."""
+        """What happened minute by minute, and what is open now.
+
+        Args:
+            workflow: One workflow, or its name. Default: all.
+            since: From this moment, or this long ago (`"2h"`). Default: an hour ago.
+            until: To this moment, or this long ago. Default: now.
+        """
         from .stats import get_stats  # noqa: PLC0415  most programs never ask
 
         return await get_stats(self._connection, self._namespace, workflow=workflow, since=since, until=until)
 
     @property
     def workers(self) -> "Workers":
-        """Who executes runs: list, get, events, drain."""
+        """Workers: list, get, events, drain."""
         from .workers import Workers  # noqa: PLC0415  most programs never ask
 
         return Workers(self._connection, self._namespace)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from ..core.errors import InvalidArgument
+from ..core.names import canonical_type
 from ..core.records import Served
 from .lint import warn_about
 from .workflow import Workflow, as_workflow
@@ -37,7 +38,7 @@ class Registry:
         self._workflows[key] = workflow
 
     def find(self, workflow_type: str, version: str) -> Workflow[Any, Any] | None:
-        return self._workflows.get(Served(workflow_type, version))
+        return self._workflows.get(Served(canonical_type(workflow_type), version))
 
     @property
     def served(self) -> tuple[Served, ...]:

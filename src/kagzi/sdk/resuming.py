@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from ..core.errors import LeaseLost
 from ..v1 import worker_pb2 as pb
 from .ledger import as_claimed
+from .log_context import name_of_task
 from .ports import Answer, RunPort
 from .runner import Run
 
@@ -74,7 +75,7 @@ class Resumption:
         if self._run is not None:
             self._run.abandon(reason)
             return
-        logger.warning("run %s is abandoned: %s", self._task.run_id, reason or "its lease was lost")
+        logger.warning("%s is abandoned: %s", name_of_task(self._task), reason or "its lease was lost")
         self._leave()
         self._end()
 

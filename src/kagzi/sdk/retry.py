@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Self
 
 from ..core.duration import Duration, parse_duration
-from ..core.errors import InvalidArgument, NonRetryable, qualified_name
-from ..core.retry import UNLIMITED, RetryPolicy
+from ..core.errors import InvalidArgument, qualified_name
+from ..core.retry import UNLIMITED, RetryPolicy, is_final
 from ..core.times import US_PER_MS, us_from_timedelta
+from .failures import describe
 
 ErrorClass = str | type[BaseException]
 
@@ -20,26 +21,34 @@ _MAX_ATTEMPTS = 2**31 - 1  # what the wire can carry
 class Retry:
     """When and how often to try again. Immutable: every method returns a new Retry.
 
-    `max_attempts` counts executions in total (1: no retry); None is without end. `jitter` is the part of each interval that
-    is left to chance: 0 is none, 1 is all of it.
+    Programming errors (TypeError, ValueError, KeyError ...), answers with an HTTP status of 400 to 499 (but 408, 425, 429) and other
+    errors that do not pass by themselves are not retried, unless `retry_on` lists them; everything else is, unless `non_retryable`
+    lists it. Of an error that both mean, the nearest one decides: its code, its class, then its bases.
     """
 
-    max_attempts: int | None = 3
-    initial_interval: timedelta = timedelta(seconds=1)
-    max_interval: timedelta = timedelta(seconds=60)
-    backoff_coefficient: float = 2.0
-    jitter: float = 1.0
-    non_retryable_errors: tuple[str, ...] = ()
-    non_retryable_classes: tuple[type[BaseException], ...] = ()
+    max_attempts: int | None = 3  #: executions in total (1: no retry); None: no limit
+    initial_interval: timedelta = timedelta(seconds=1)  #: the wait after the first attempt
+    max_interval: timedelta = timedelta(seconds=60)  #: the longest wait
+    backoff_coefficient: float = 2.0  #: each wait is this many times as long as the one before
+    jitter: float = 1.0  #: the part of each wait that is random, 0 to 1
+    non_retryable_errors: tuple[str, ...] = ()  #: names or codes of errors after which there is no other attempt
+    retry_on_errors: tuple[
+        str, ...
+    ] = ()  #: names or codes of errors that are retried although they would not be by default
 
     def __post_init__(self) -> None:
         _check_attempts(self.max_attempts)
         _check_number("backoff", self.backoff_coefficient, at_least=1.0, at_most=1_000_000.0)
         _check_number("jitter", self.jitter, at_least=0.0, at_most=1.0)
+        for name in self.retry_on_errors:
+            if name in self.non_retryable_errors:
+                raise InvalidArgument(
+                    f"{name} is both in retry_on and in non_retryable. Remove it from one of them.", field="retry_on"
+                )
 
     @classmethod
     def attempts(cls, n: int) -> Self:
-        """At most `n` executions in total, with the default backoff."""
+        """At most `n` executions in total, with the default intervals."""
         return cls(max_attempts=n)
 
     @classmethod
@@ -52,25 +61,38 @@ class Retry:
         backoff: float = 2.0,
         jitter: float = 1.0,
         non_retryable: Iterable[ErrorClass] = (),
+        retry_on: Iterable[ErrorClass] = (),
     ) -> Self:
-        """Wait `initial`, then `backoff` times as long each time, up to `max`."""
+        """Wait a little, then longer each time.
+
+        Args:
+            attempts: Executions in total; 1 is no retry.
+            initial: The first interval.
+            max: The longest interval.
+            backoff: Each interval is this many times as long as the one before, at least 1.
+            jitter: The part of each interval that is random: 0 is none, 1 is all of it.
+            non_retryable: Errors after which there is no other attempt: classes (with their subclasses), names or codes.
+            retry_on: Errors that are retried although they would not be by default, in the same form.
+        """
         return cls(
             max_attempts=attempts,
             initial_interval=parse_duration(initial, what="initial"),
             max_interval=parse_duration(max, what="max"),
             backoff_coefficient=backoff,
             jitter=jitter,
-        ).non_retryable(non_retryable)
+            non_retryable_errors=_listed("non_retryable", non_retryable),
+            retry_on_errors=_listed("retry_on", retry_on),
+        )
 
     @classmethod
     def fixed(cls, attempts: int, interval: Duration) -> Self:
-        """Wait `interval` every time, exactly."""
+        """At most `attempts` executions in total, with exactly this `interval` between them. Also called `linear`."""
         pause = parse_duration(interval, what="interval")
         return cls(
             max_attempts=attempts, initial_interval=pause, max_interval=pause, backoff_coefficient=1.0, jitter=0.0
         )
 
-    linear = fixed
+    linear = fixed  #: another name for `fixed`
 
     @classmethod
     def none(cls) -> Self:
@@ -79,41 +101,34 @@ class Retry:
 
     @classmethod
     def forever(cls) -> Self:
-        """Try until it works, with the default backoff."""
+        """Try until it works, with the default intervals."""
         return cls(max_attempts=None)
 
     def initial(self, d: Duration) -> Self:
+        """The same with `d` as the first interval."""
         return replace(self, initial_interval=parse_duration(d, what="initial"))
 
     def max(self, d: Duration) -> Self:
+        """The same with `d` as the longest interval."""
         return replace(self, max_interval=parse_duration(d, what="max"))
 
     def backoff(self, coefficient: float) -> Self:
+        """The same with intervals that grow by this `coefficient`, at least 1."""
         return replace(self, backoff_coefficient=coefficient)
 
     def jittered(self, fraction: float) -> Self:
-        """Leave this part of each interval to chance: 0 is none, 1 is all of it."""
+        """The same with this `fraction` of each interval left to chance: 0 is none, 1 is all of it."""
         return replace(self, jitter=fraction)
 
     def non_retryable(self, errors: Iterable[ErrorClass]) -> Self:
-        """Errors after which there is no other try: classes (with their subclasses) or names, plain or qualified."""
-        if isinstance(errors, (str, type)):
-            raise InvalidArgument(
-                f"non_retryable={errors!r} is one error. Write non_retryable=[...].", field="non_retryable"
-            )
-        names: list[str] = []
-        classes: list[type[BaseException]] = []
-        for error in errors:
-            if isinstance(error, str) and error:
-                names.append(error)
-            elif isinstance(error, type) and issubclass(error, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
-                names.append(qualified_name(error))
-                classes.append(error)
-            else:
-                raise InvalidArgument(
-                    f"non_retryable: {error!r} is neither an exception class nor its name.", field="non_retryable"
-                )
-        return replace(self, non_retryable_errors=tuple(names), non_retryable_classes=tuple(classes))
+        """The same, with `errors` after which there is no other attempt: classes (with their subclasses), names of classes (plain or
+        qualified), or codes: "InvalidArgument" or "INVALID_ARGUMENT", and "404" of an HTTP error."""
+        return replace(self, non_retryable_errors=_listed("non_retryable", errors))
+
+    def retry_on(self, errors: Iterable[ErrorClass]) -> Self:
+        """The same, with `errors` that are retried although they would not be by default, in the same form: `retry_on=[ValueError]`.
+        What is retried by default stays so; to retry these errors only, add `non_retryable=[Exception]`."""
+        return replace(self, retry_on_errors=_listed("retry_on", errors))
 
     def delay_after(self, attempt: int) -> timedelta:
         """The longest wait after attempt number `attempt` (1, 2, ...); jitter shortens it."""
@@ -124,20 +139,15 @@ class Retry:
             return self.max_interval
 
     def allows(self, attempt: int, error: BaseException) -> bool:
-        """Whether another try follows when attempt number `attempt` failed with `error`."""
+        """Whether another attempt follows when attempt number `attempt` failed with `error`."""
         return not self.is_final(error) and (self.max_attempts is None or attempt < self.max_attempts)
 
     def is_final(self, error: BaseException) -> bool:
-        """Whether the error itself forbids another try. Classes and names are compared, never messages."""
-        if isinstance(error, (NonRetryable, *self.non_retryable_classes)):
-            return True
-        if not self.non_retryable_errors:
-            return False
-        bases = type(error).__mro__
-        own = {cls.__name__ for cls in bases} | {qualified_name(cls) for cls in bases if issubclass(cls, BaseException)}
-        return not own.isdisjoint(self.non_retryable_errors)
+        """Whether `error` itself forbids another attempt. Classes, names and codes are compared, never messages."""
+        return is_final(self.to_policy(), describe(error))
 
     def to_policy(self) -> RetryPolicy:
+        """The policy as it is sent to the server."""
         return RetryPolicy(
             maximum_attempts=UNLIMITED if self.max_attempts is None else self.max_attempts,
             initial_interval_ms=_milliseconds(self.initial_interval),
@@ -145,6 +155,7 @@ class Retry:
             maximum_interval_ms=_milliseconds(self.max_interval),
             non_retryable_errors=self.non_retryable_errors,
             jitter=float(self.jitter),
+            retry_on_errors=self.retry_on_errors,
         )
 
 
@@ -153,6 +164,20 @@ def retry_of_extra_tries(retries: int, *, what: str = "retries") -> Retry:
     if not _is_count(retries):
         raise InvalidArgument(f"{what}={retries!r} must be a whole number, 0 (no retry) or more.", field=what)
     return Retry.attempts(retries + 1)
+
+
+def _listed(what: str, errors: Iterable[ErrorClass]) -> tuple[str, ...]:
+    if isinstance(errors, (str, type)):
+        raise InvalidArgument(f"{what}={errors!r} is one error. Write {what}=[...].", field=what)
+    return tuple(_error_name(what, error) for error in errors)
+
+
+def _error_name(what: str, error: object) -> str:
+    if isinstance(error, str) and error:
+        return error
+    if isinstance(error, type) and issubclass(error, BaseException):
+        return qualified_name(error)
+    raise InvalidArgument(f"{what}: {error!r} is neither an exception class nor its name.", field=what)
 
 
 def _is_count(value: object) -> bool:

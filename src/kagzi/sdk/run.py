@@ -1,13 +1,14 @@
 """A handle to one run."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from ..core.commands import SignalGiven, SignalReplacement
 from ..core.duration import Duration, parse_duration
-from ..core.errors import ErrorDetail, ErrorKind, InvalidArgument, PreconditionFailed, RunError
+from ..core.error_details import ErrorDetail, ErrorKind
+from ..core.errors import InvalidArgument, PreconditionFailed, RunError
 from ..core.ids import is_uuid
 from ..core.records import Payload, RunEnd, RunRecord
 from ..core.states import RunStatus
@@ -16,6 +17,7 @@ from .calls import RunCalls
 from .codec import ANY, Codec, read_payload, write_payload
 from .explanation import Explanation
 from .run_info import RunInfo, run_info
+from .run_namespace import RunNamespace
 from .signals import Signal
 from .signals_sent import signal_given, signal_name
 from .step_records import StepRecord, step_record
@@ -27,9 +29,10 @@ _NULL = Payload(b"null")
 
 
 class Run(Generic[O_co]):
-    """A run of a workflow. Made by `client.start`, `client.get` and `client.list`, without a call of its own.
+    """A handle to a run. Made by `client.start`, `client.get` and `client.list`, without a call of its own.
 
-    From `client.get(id)` it is found when first asked: the run with that id, else the latest with that workflow_id.
+    From `client.get(id)` the run is looked up with the first call: the run with that id, else the latest with that
+    workflow_id.
     """
 
     def __init__(
@@ -64,47 +67,60 @@ class Run(Generic[O_co]):
 
     @property
     def id(self) -> str:
-        """The run id. Raises PreconditionFailed for a handle by workflow_id that was not asked anything yet."""
+        """The run id. Raises PreconditionFailed for a handle by workflow_id until the first call was made."""
         return self._run_id or self._unknown("id")
 
     @property
     def workflow_id(self) -> str:
+        """The workflow_id. Raises PreconditionFailed for a handle by run id until the first call was made."""
         return self._workflow_id or self._unknown("workflow_id")
 
     @property
-    def namespace(self) -> str:
-        return self._namespace
+    def namespace(self) -> "RunNamespace[RunQuery[O_co]]":
+        """The namespace of the run, as text. Of a handle by id it says where to look, too: `client.get(id).namespace("production")`."""
+        return RunNamespace(self._namespace, self._in_namespace)
+
+    def _in_namespace(self, namespace: str) -> "RunQuery[O_co]":
+        if self._run_id or not self._asked_for:
+            raise PreconditionFailed(
+                f"{self!r} is in namespace {self._namespace!r}. Look elsewhere with client.get(id).namespace({namespace!r})."
+            )
+        if not (isinstance(cast("object", namespace), str) and namespace):
+            raise InvalidArgument(f"namespace={namespace!r} must be the name of a namespace.", field="namespace")
+        return RunQuery(self._calls, namespace, output=self._output, draw_id=self._draw_id, asked_for=self._asked_for)
 
     @property
     def url(self) -> str:
-        """Where its page is; empty if the server has no pages."""
+        """The address of the run's page; empty if the server has no pages."""
         return self._url or self._calls.url(self._namespace, self.id)
 
     @property
     def created(self) -> bool:
-        """False if start() returned a run that was there already."""
+        """Whether `start()` made this run; False if it returned one that was there already."""
         return self._created
 
     @property
     def last_status(self) -> RunStatus | None:
-        """The status as last heard of, without asking. `await run.status()` asks."""
+        """The status that the last call returned; None before the first. `await run.status()` asks the server."""
         return self._last_status
 
     @property
     def status_text(self) -> str:
-        """What the workflow said with `ctx.set_status`, as last heard of: by `status()` or `info()`."""
+        """What the workflow last said with `ctx.set_status`, as of the last `status()` or `info()`."""
         return self._status_text
 
     @property
     def progress(self) -> float | None:
-        """How far the workflow said it is (0..1), as last heard of."""
+        """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or
+        `info()`."""
         return self._progress
 
     async def status(self) -> RunStatus:
+        """Ask the server for the state of the run. Raises NotFound."""
         return (await self._ask()).status
 
     async def info(self) -> RunInfo:
-        """Everything about the run but its payloads and steps."""
+        """Everything about the run but its payloads and steps. Raises NotFound."""
         return run_info(await self._ask())
 
     async def explain(self) -> Explanation:
@@ -112,8 +128,13 @@ class Run(Generic[O_co]):
         return await self._calls.explain(self._namespace, await self._known_id())
 
     async def result(self, *, timeout: Duration | None = None) -> O_co:  # noqa: ASYNC109  a word of the public API
-        """Wait for the end and return the output; of a run that was continued as new, the output of the last one. Raises RunError
-        if the run did not complete, TimeoutError after `timeout` (the run goes on), NotFound."""
+        """Wait for the end and return the output; of a run that was continued as new, the output of the last one.
+
+        Args:
+            timeout: Stop waiting after this time with TimeoutError; the run goes on. Default: wait for ever.
+
+        Raises RunError if the run did not complete, NotFound.
+        """
         timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
         try:
             async with asyncio.timeout(timeout_s):
@@ -131,15 +152,19 @@ class Run(Generic[O_co]):
         raise RunError.of(end.run.run_id, end.status.value, end.error or ErrorDetail(kind=ErrorKind.PERMANENT))
 
     async def steps(self) -> list[StepRecord]:
-        """Its steps, in the order in which they were begun."""
+        """The steps of the run, in the order in which they were begun."""
         steps = await self._calls.steps(self._namespace, await self._known_id())
         return [step_record(step) for step in steps]
 
     async def events(self, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
-        """Everything that happens to the run, in order, as it happens, until it has ended: dicts of plain values with a "kind",
-        and with the "seq" from which to go on another time (`after`). What happened before is told first.
+        """Everything that happens to the run, in order, as it happens, until it has ended; what happened before comes
+        first.
 
-        The last event of a run that was continued as new has "continued_as": `client.get` that one to go on.
+        Args:
+            after: Leave out events up to this `seq`: go on where you left off.
+
+        Yields dicts of plain values with "kind" and "seq" (docs/reference/events.md). The last event of a run that was
+        continued as new has "continued_as": `client.get` that one to go on.
         """
         async with aclosing(self._calls.events(self._namespace, await self._known_id(), after)) as events:
             async for event in events:
@@ -152,13 +177,17 @@ class Run(Generic[O_co]):
     @overload
     async def signal(self, signal: str, value: Any = None, /, *, replace: bool = False) -> None: ...
     async def signal(self, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> None:
-        """Send the run a message. It is kept until the run waits for it. By workflow_id: to the run that has not ended.
+        """Send the run a message. It is kept until the run waits for it. A handle by workflow_id means the run that has
+        not ended.
 
-        With `replace` the value takes the place of one that no code has received: the one that the run is paused for because it
-        does not fit, and the run goes on; else the oldest of that name that the run has not waited for.
+        Args:
+            signal: The signal, or its name.
+            value: What is sent.
+            replace: Replace a value that no code has received instead of sending another one: the value that does not
+                fit and for which the run is paused, and the run goes on; else the oldest of that name.
 
-        Raises PreconditionFailed if the run has ended or there is nothing to replace, NotFound, ResourceExhausted if too many are
-        unread, InvalidArgument if the value does not fit the signal's type.
+        Raises PreconditionFailed if the run has ended or there is nothing to replace, NotFound, ResourceExhausted if
+        too many are unread, InvalidArgument if the value does not fit the signal's type.
         """
         given = signal_given(signal, value, request_id=self._draw_id())
         if replace:
@@ -171,8 +200,14 @@ class Run(Generic[O_co]):
             self._workflow_id = self._asked_for
 
     async def drop_signal(self, signal: Signal[Any] | str, /) -> None:
-        """Drop a value that no code has received: the one that the run is paused for because it does not fit, and the run goes on
-        waiting; else the oldest of that name that the run has not waited for. Raises PreconditionFailed if there is none."""
+        """Drop a value that no code has received: the value that does not fit and for which the run is paused, and the
+        run waits for the next; else the oldest of that name.
+
+        Args:
+            signal: The signal, or its name.
+
+        Raises PreconditionFailed if there is none.
+        """
         await self._replace_signal(
             SignalReplacement(name=signal_name(signal), payload=None, request_id=self._draw_id())
         )
@@ -199,21 +234,33 @@ class Run(Generic[O_co]):
                 return
 
     async def cancel(self, reason: str = "") -> None:
-        """Ask the run to stop. It ends as cancelled once its code has cleaned up; a run that has ended stays as it is."""
+        """Ask the run to stop. It ends as cancelled once its code has cleaned up; a run that has ended stays as it is.
+
+        Args:
+            reason: Shown with the run, and the message of the CancelledError in its code.
+        """
         request_id = self._draw_id()
         await self._change(lambda run_id: self._calls.cancel(self._namespace, run_id, reason, request_id))
 
     async def terminate(self, reason: str = "") -> None:
-        """End the run now, as cancelled, without cleanup. A run that has ended stays as it is."""
+        """End the run now, as cancelled, without cleanup. A run that has ended stays as it is.
+
+        Args:
+            reason: Shown with the run.
+        """
         request_id = self._draw_id()
         await self._change(lambda run_id: self._calls.terminate(self._namespace, run_id, reason, request_id))
 
     async def pause(self, reason: str = "") -> None:
-        """Begin no more steps until `resume()`. What runs is finished and recorded; signals and timers wait."""
+        """Begin no more steps until `resume()`. Steps that run are finished and recorded; signals and timers wait.
+
+        Args:
+            reason: Shown with the run.
+        """
         await self._change(lambda run_id: self._calls.pause(self._namespace, run_id, reason))
 
     async def resume(self) -> None:
-        """Let a paused run go on; also one that the engine paused because of a problem."""
+        """Let a paused run go on, also one that the engine paused because of a problem."""
         await self._change(lambda run_id: self._calls.resume(self._namespace, run_id))
 
     async def _change(self, change: Callable[[str], Awaitable[RunStatus]]) -> None:
@@ -226,7 +273,10 @@ class Run(Generic[O_co]):
             run_id = (await self._calls.get(self._namespace, run_id)).continued_as
 
     async def retry(self, *, from_step: str = "") -> None:
-        """Reopen a failed run at the step that failed it, or at `from_step`; results from before are kept.
+        """Reopen a failed run; the results from before the step are kept.
+
+        Args:
+            from_step: The step id to go on from. Default: the step that failed the run.
 
         Raises PreconditionFailed if the run has not failed, or its workflow_id is active again.
         """
@@ -236,17 +286,19 @@ class Run(Generic[O_co]):
     async def fork(
         self,
         *,
-        from_step: str,
+        from_step: str = "",
         outputs: Mapping[str, Any] | None = None,
         version: int | str | None = None,
         id: str | None = None,
     ) -> "Run[O_co]":
-        """A new run with the results that this one had before `from_step` was begun; `outputs` replace some of them, by step id.
+        """Start a new run with the results that this one had before `from_step` was begun; without it, with all that are recorded.
 
-        `version`: of the workflow, if another one is to go on; `id`: the workflow_id of the new run.
+        Args:
+            from_step: The step id to go on from. Default: the new run goes on from where this one is.
+            outputs: Results to replace, by step id.
+            version: The version of the workflow. Default: that of this run.
+            id: The workflow_id of the new run. Default: a new one.
         """
-        if not from_step:
-            raise InvalidArgument("from_step is empty. Name a step: see run.steps().", field="from_step")
         replaced = {
             step_id: write_payload(ANY, value, what=f"output of step {step_id!r}", hook=None)
             for step_id, value in (outputs or {}).items()
@@ -294,3 +346,11 @@ class Run(Generic[O_co]):
 
     def _unknown(self, what: str) -> str:
         raise PreconditionFailed(f"{what} of {self!r} is not known yet. Ask the server first: await run.status()")
+
+
+class RunQuery(Run[O_co]):
+    """A run as `client.get(id)` looks for it. Awaited, it tells what there is: `status = (await client.get(id)).status`."""
+
+    def __await__(self) -> Generator[Any, None, RunInfo]:
+        """See `info()`. To wait for the end of the run, `await run.result()`."""
+        return self.info().__await__()

@@ -4,44 +4,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..core.errors import ErrorDetail
+from ..core.error_details import ErrorDetail
 from ..core.records import RunRecord
+from ..core.scheduled_time import split_scheduled_time
 from ..core.states import RunStatus, WaitReason
 from ..core.times import to_datetime
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """A run as it was when asked. `waits` are the steps that a sleeping run waits for, nearest first; `problem` says why a paused run was paused by the engine; `status_text` and `progress` are what
-    the workflow last said with `ctx.set_status`; `schedule` started it; `blocked_by` is the run whose end it waits for before it begins."""
+    """A run as it was when asked: `await run.info()`. Times are in UTC."""
 
-    id: str
-    workflow_id: str
-    workflow: str
-    version: str | None
-    status: RunStatus
-    wait_reason: WaitReason | None
-    status_text: str
-    progress: float | None
-    labels: Mapping[str, str]
-    attempt: int
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    wake_at: datetime | None
-    deadline_at: datetime | None
-    waits: tuple[str, ...]
-    cancel_requested: bool
-    pause_requested: bool
-    error: ErrorDetail | None
-    problem: ErrorDetail | None
-    parent: str | None
-    forked_from: str | None
-    continued_as: str | None
-    schedule: str | None
-    concurrency_key: str
-    pause_reason: str
-    blocked_by: str | None
+    id: str  #: the run id
+    workflow_id: str  #: the id it was started with, or a generated one
+    workflow: str  #: the name of its workflow
+    version: str | None  #: the version it is pinned to; None until a worker takes it
+    status: RunStatus  #: its state
+    wait_reason: WaitReason | None  #: what a sleeping run waits for
+    status_text: str  #: what the workflow last said with `ctx.set_status`
+    progress: float | None  #: 0 to 1, as the workflow last said
+    labels: Mapping[str, str]  #: its labels
+    attempt: int  #: of the whole run: 1, or more if the run itself was retried
+    created_at: datetime  #: when it was started by a client
+    started_at: datetime | None  #: when a worker first took it
+    finished_at: datetime | None  #: when it ended
+    wake_at: datetime | None  #: when a sleeping run wakes by itself
+    deadline_at: datetime | None  #: when it fails, wherever it is
+    waits: tuple[str, ...]  #: ids of the steps that a sleeping run waits for, nearest first
+    cancel_requested: bool  #: whether it was asked to stop
+    pause_requested: bool  #: whether it will pause when its worker lets go
+    error: ErrorDetail | None  #: why it failed
+    problem: ErrorDetail | None  #: why the engine paused it
+    parent: str | None  #: run id of its parent
+    forked_from: str | None  #: run id of the run it was forked from
+    continued_as: str | None  #: run id of the run that continues it
+    schedule: str | None  #: id of the schedule that started it
+    concurrency_key: str  #: the key that limits per key count it by
+    pause_reason: str  #: what was said when it was paused
+    blocked_by: str | None  #: run id of the run that has to end before it begins
+    scheduled_at: datetime | None  #: the nominal time, if a schedule started it
 
 
 def run_info(record: RunRecord) -> RunInfo:
@@ -73,6 +74,7 @@ def run_info(record: RunRecord) -> RunInfo:
         concurrency_key=record.concurrency_key,
         pause_reason=record.pause_reason,
         blocked_by=record.blocked_by,
+        scheduled_at=_moment(split_scheduled_time(record.context)[1]),
     )
 
 

@@ -9,11 +9,12 @@ from ..core.errors import InvalidArgument
 from ..core.states import RunStatus
 from ..system import SystemIds
 from .calls import RunCalls
+from .cancel import Cancel
 from .codec import ANY
 from .connection import Connection
 from .explanation import Explanation
 from .filters import run_filter
-from .run import Run
+from .run import Run, RunQuery
 from .signals import Signal
 from .waits import Waits
 from .workflow import Workflow
@@ -35,16 +36,22 @@ class RunVerbs:
     # --- asking --------------------------------------------------------------------------------------------------------
 
     @overload
-    def get(self, id: str) -> Run[Any]: ...
+    def get(self, id: str, *, namespace: str | None = None) -> RunQuery[Any]: ...
     @overload
-    def get(self, id: str, workflow: Workflow[Any, O]) -> Run[O]: ...
-    def get(self, id: str, workflow: Workflow[Any, Any] | None = None) -> Run[Any]:
-        """A handle to the run with this id, or to the latest with this workflow_id. No call is made yet."""
+    def get(self, id: str, workflow: Workflow[Any, O], *, namespace: str | None = None) -> Run[O]: ...
+    def get(self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None) -> Run[Any]:
+        """A handle to a run. No call is made until you ask it something, or await it for a `RunInfo`.
+
+        Args:
+            id: A run id; or a workflow_id, which means the latest run with it.
+            workflow: The workflow, so that `result()` is typed.
+            namespace: Where to look. Default: the client's own. `get(id).namespace("production")` means the same.
+        """
         if not (isinstance(cast("object", id), str) and id):
             raise InvalidArgument(f"id={id!r} must be a run id or a workflow id.", field="id")
-        return Run(
+        return RunQuery(
             self._calls,
-            self._namespace,
+            namespace or self._namespace,
             output=ANY if workflow is None else workflow.output_codec,
             draw_id=self._ids.token,
             asked_for=id,
@@ -65,9 +72,21 @@ class RunVerbs:
         problem: bool | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Run[Any]]:
-        """Runs, newest first: those that match everything given. `since` and `until` are moments, or how long ago ("2h");
-        `parent` is a run (or its run id) whose children are meant; `schedule` is the id of the one that started them; `problem`
-        asks for those the engine paused, or for all others."""
+        """Runs that match everything given, newest first: `async for run in client.list(status="failed"):`.
+
+        Args:
+            status: One state or several: `"failed"`, `RunStatus.FAILED`, `["failed", "cancelled"]`. Empty: any.
+            workflow: One workflow or several, or their names. Empty: any.
+            labels: Labels that a run must all have.
+            since: Created at or after this moment, or this long ago (`"2h"`).
+            until: Created before this moment, or this long ago.
+            parent: A run, or its run id, whose children are meant.
+            version: Runs pinned to this version of their workflow.
+            schedule: The id of the schedule that started them.
+            concurrency_key: Runs that were started with this key.
+            problem: True: only runs that the engine has paused because of a problem; False: all others.
+            limit: Return at most this many. Default: all.
+        """
         where = run_filter(
             now=self._connection.clock.now(),
             status=status,
@@ -106,7 +125,20 @@ class RunVerbs:
         concurrency_key: str | None = None,
         problem: bool | None = None,
     ) -> int:
-        """How many runs `list` would answer. A server stops counting at its cap (10,000)."""
+        """How many runs `list` would return. A server stops counting at 10,000.
+
+        Args:
+            status: One state or several: `"failed"`, `RunStatus.FAILED`, `["failed", "cancelled"]`. Empty: any.
+            workflow: One workflow or several, or their names. Empty: any.
+            labels: Labels that a run must all have.
+            since: Created at or after this moment, or this long ago (`"2h"`).
+            until: Created before this moment, or this long ago.
+            parent: A run, or its run id, whose children are meant.
+            version: Runs pinned to this version of their workflow.
+            schedule: The id of the schedule that started them.
+            concurrency_key: Runs that were started with this key.
+            problem: True: only runs that the engine has paused because of a problem; False: all others.
+        """
         where = run_filter(
             now=self._connection.clock.now(),
             status=status,
@@ -123,7 +155,11 @@ class RunVerbs:
         return await self._calls.count(self._namespace, where)
 
     async def explain(self, id: str) -> Explanation:
-        """Why the run is where it is, in words: `print(await client.explain(id))`."""
+        """Why the run is where it is, in words: `print(await client.explain(id))`.
+
+        Args:
+            id: A run id, or a workflow_id for its latest run.
+        """
         return await self.get(id).explain()
 
     # --- changing: `id` is a run id, or a workflow_id and means its latest run --------------------------------------------
@@ -133,41 +169,89 @@ class RunVerbs:
     @overload
     async def signal(self, id: str, signal: str, value: Any = None, /, *, replace: bool = False) -> None: ...
     async def signal(self, id: str, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> None:
-        """See Run.signal."""
+        """Send a run a message. See `Run.signal`.
+
+        Args:
+            id: A run id, or a workflow_id for the run that has not ended.
+            signal: The signal, or its name.
+            value: What is sent.
+            replace: Replace a value that no code has received.
+        """
         await self.get(id).signal(cast("Any", signal), value, replace=replace)
 
     async def drop_signal(self, id: str, signal: Signal[Any] | str, /) -> None:
-        """See Run.drop_signal."""
+        """Drop a signal that no code has received. See `Run.drop_signal`.
+
+        Args:
+            id: A run id, or a workflow_id.
+            signal: The signal, or its name.
+        """
         await self.get(id).drop_signal(signal)
 
-    async def cancel(self, id: str, reason: str = "") -> None:
-        """See Run.cancel."""
-        await self.get(id).cancel(reason)
+    def cancel(self, id: str, reason: str = "", *, namespace: str | None = None) -> Cancel:
+        """Ask a run to stop and clean up. See `Run.cancel`. Await it, or say first where: `await client.cancel(id).namespace("production")`.
+
+        Args:
+            id: A run id, or a workflow_id for its latest run.
+            reason: Shown with the run.
+            namespace: Where the run is. Default: the client's own.
+        """
+        return Cancel(self._cancel, id, reason, namespace)
+
+    async def _cancel(self, id: str, reason: str, namespace: str | None) -> None:
+        await self.get(id, namespace=namespace).cancel(reason)
 
     async def terminate(self, id: str, reason: str = "") -> None:
-        """See Run.terminate."""
+        """End a run now, without cleanup. See `Run.terminate`.
+
+        Args:
+            id: A run id, or a workflow_id for its latest run.
+            reason: Shown with the run.
+        """
         await self.get(id).terminate(reason)
 
     async def pause(self, id: str, reason: str = "") -> None:
-        """See Run.pause."""
+        """Let a run begin no more steps. See `Run.pause`.
+
+        Args:
+            id: A run id, or a workflow_id for its latest run.
+            reason: Shown with the run.
+        """
         await self.get(id).pause(reason)
 
     async def resume(self, id: str) -> None:
-        """See Run.resume."""
+        """Let a paused run go on. See `Run.resume`.
+
+        Args:
+            id: A run id, or a workflow_id for its latest run.
+        """
         await self.get(id).resume()
 
     async def retry(self, id: str, *, from_step: str = "") -> None:
-        """See Run.retry."""
+        """Reopen a failed run. See `Run.retry`.
+
+        Args:
+            id: A run id, or a workflow_id for its latest run.
+            from_step: The step id to go on from. Default: the step that failed the run.
+        """
         await self.get(id).retry(from_step=from_step)
 
     async def fork(
         self,
         id: str,
         *,
-        from_step: str,
+        from_step: str = "",
         outputs: Mapping[str, Any] | None = None,
         version: int | str | None = None,
         workflow_id: str | None = None,
     ) -> Run[Any]:
-        """See Run.fork. `workflow_id` is that of the new run."""
+        """Start a new run from the history of another one. See `Run.fork`.
+
+        Args:
+            id: A run id, or a workflow_id for its latest run.
+            from_step: The step id to go on from.
+            outputs: Results to replace, by step id.
+            version: The version of the workflow. Default: that of the run.
+            workflow_id: The workflow_id of the new run. Default: a new one.
+        """
         return await self.get(id).fork(from_step=from_step, outputs=outputs, version=version, id=workflow_id)

@@ -7,7 +7,6 @@ Parked coroutines are kept or unwound. While a run is unwound nothing is sent ex
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextvars import Context as Variables
 from contextvars import copy_context
@@ -18,7 +17,7 @@ from ..core import limits
 from ..core.errors import REASON, Diverged, ResourceExhausted, limit_reached
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
-from . import divergence, unwinding
+from . import divergence, failure_log, unwinding
 from .arrivals import Arrivals
 from .current import place
 from .delivery import Delivery
@@ -37,8 +36,6 @@ from .suspend import Suspended
 from .timed_waits import TimedWaits, is_open
 from .volatile import Beats, Status
 from .workflow import Workflow
-
-logger = logging.getLogger("kagzi.worker")
 
 _ABANDON_CODES = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
 
@@ -359,7 +356,7 @@ class Run:
 
     def abandon(self, reason: str) -> None:
         """The lease is lost: stop at once, record nothing more."""
-        logger.warning("run %s is abandoned: %s", self.run_id, reason or "its lease was lost")
+        failure_log.run_abandoned(self, reason)
         if self.state is State.ENDED:
             self.close()
         else:

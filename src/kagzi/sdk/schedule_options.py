@@ -1,12 +1,12 @@
 """What may be said about a schedule: as keywords of `kagzi.schedule(...)`, or bit by bit with the builder."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import msgspec
 
-from ..core.duration import Duration, parse_duration
+from ..core.duration import Duration, format_duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import (
     SCHEDULE_CATCHUP_DEFAULT,
@@ -99,7 +99,9 @@ def checked_interval(every: Duration | None) -> int | None:
     interval_us = duration_us(every, "every")
     if interval_us is not None and interval_us < SCHEDULE_INTERVAL_MIN_US:
         raise InvalidArgument(
-            f"every={every!r} is under the least interval, {SCHEDULE_INTERVAL_MIN_US // US_PER_S}s.", field="every"
+            f"every={format_duration(timedelta(microseconds=interval_us))} is below the minimum, "
+            f"{SCHEDULE_INTERVAL_MIN_US // US_PER_S}s.",
+            field="every",
         )
     return interval_us
 
@@ -124,12 +126,13 @@ def checked_catchup(catchup: object) -> int:
 
 
 class DeclaredSchedule(msgspec.Struct, frozen=True):
-    """A schedule that is part of a program. Made by `kagzi.schedule(...)`, made so by `Worker(schedules=[...])`."""
+    """A schedule that is part of a program: made by `kagzi.schedule(...)` for `Worker(schedules=[...])`."""
 
-    options: ScheduleOptions
+    options: ScheduleOptions  #: what was given to `kagzi.schedule`
 
     @property
     def id(self) -> str:
+        """The schedule's name."""
         return self.options.id
 
 
@@ -152,8 +155,30 @@ def schedule(
     end_at: datetime | None = None,
     paused: bool | None = None,
 ) -> DeclaredSchedule:
-    """Declare a schedule in code: `Worker(workflows=[report], schedules=[schedule("daily", workflow=report, cron="0 6 * * *")])`
-    makes it so whenever the worker starts. Raises InvalidArgument for what cannot be."""
+    """Declare a schedule in code; a worker sets it up when it starts: `Worker(workflows=[report],
+    schedules=[schedule(...)])`.
+
+    Args:
+        id: The schedule's name, at most 200 bytes.
+        workflow: The workflow to start, or its name.
+        cron: A cron expression of 5 fields, or 6 with seconds first.
+        timezone: The zone of the cron expression, such as "Europe/Berlin". Default: UTC.
+        every: An interval of at least 1s, instead of `cron`.
+        input: What each run is given.
+        catchup: How many missed times at most become runs later, 0 to 1,000. Default: 100.
+        catchup_window: How old a missed time may be to become a run. Default: 24h.
+        overlap: What happens at a time when a run is still open: "allow" (the default), "skip", "buffer_one" or
+            "cancel_other".
+        jitter: Start each run up to this much later, always the same for the same time. Default: none.
+        labels: Labels of each run.
+        priority: Priority of each run, -100 to 100. Default: 0.
+        version: Version of the workflow. Default: the default version at that time.
+        start_at: No time before this moment; an interval counts from here.
+        end_at: No time at or after this moment.
+        paused: True: paused; False: not. Default: as it is.
+
+    Raises InvalidArgument for what cannot be right.
+    """
     options = ScheduleOptions(
         id=id,
         workflow=workflow,

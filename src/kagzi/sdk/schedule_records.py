@@ -12,45 +12,43 @@ from .codec import ANY, Codec, read_payload
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule as it was when asked. It has a `cron_expr` in the zone `tz`, or an `interval`. Times are in UTC; `next_at` is
-    None while it is paused, and after its end."""
+    """A schedule as it was when asked. It has a cron expression or an interval. Times are in UTC."""
 
-    id: str
-    workflow: str
-    cron_expr: str
-    tz: str
-    max_catchup: int
-    input_data: Any
-    paused: bool
-    paused_reason: str
-    interval: timedelta | None
-    overlap: Overlap
-    jitter: timedelta
-    catchup_window: timedelta
-    labels: Mapping[str, str]
-    priority: int
-    version: str
-    start_at: datetime | None
-    end_at: datetime | None
-    timeout: timedelta | None
-    next_at: datetime | None
-    last_fired_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
+    id: str  #: its name
+    workflow: str  #: the name of the workflow it starts
+    cron_expr: str  #: empty if it has an interval
+    tz: str  #: the zone of the cron expression
+    max_catchup: int  #: how many missed times at most become runs
+    input_data: Any  #: what each run is given
+    paused: bool  #: whether it starts nothing
+    paused_reason: str  #: why it is paused
+    interval: timedelta | None  #: None if it has a cron expression
+    overlap: Overlap  #: what happens at a time when a run is still open
+    jitter: timedelta  #: runs begin up to this much later
+    catchup_window: timedelta  #: how old a missed time may be to become a run
+    labels: Mapping[str, str]  #: of each run
+    priority: int  #: of each run
+    version: str  #: of the workflow; empty: the default version
+    start_at: datetime | None  #: no time before this
+    end_at: datetime | None  #: no time at or after this
+    timeout: timedelta | None  #: how long each run may take
+    next_at: datetime | None  #: its next time; None while it is paused, and after its end
+    last_fired_at: datetime | None  #: when it last started a run
+    created_at: datetime  #: when it was made
+    updated_at: datetime  #: when it was last changed
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFire:
-    """What became of a nominal time: `run_id`, or `skipped` says why not. One skip may stand for several times, up to
-    `skipped_until`; `skipped_count` is how many, 0 if they were not counted."""
+    """What became of a nominal time: a run, or a skip. One skip may stand for several times."""
 
-    nominal_at: datetime
-    at: datetime
-    cause: Cause
-    run_id: str | None
-    skipped: str
-    skipped_until: datetime | None
-    skipped_count: int
+    nominal_at: datetime  #: the time it stands for
+    at: datetime  #: when it was decided
+    cause: Cause  #: "clock", "catchup", "trigger" or "backfill"
+    run_id: str | None  #: the run; None if the time was skipped
+    skipped: str  #: why the time was skipped; empty if it was not
+    skipped_until: datetime | None  #: the last of the times that this skip stands for
+    skipped_count: int  #: how many times it stands for; 0: not counted
 
 
 def schedule_of(record: ScheduleRecord, input: Codec[Any] = ANY) -> Schedule:

@@ -33,11 +33,12 @@ from .schedule_options import (
 )
 from .schedule_records import Schedule, ScheduleFire, fire_of, schedule_of
 from .start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
+from .unserved import UNSERVED
 from .workflow import Workflow
 
 
 class Schedules:
-    """Every verb raises NotFound for a schedule that is not there; all can be repeated."""
+    """`client.schedules`. Every method raises NotFound for a schedule that does not exist; all can be repeated."""
 
     def __init__(self, connection: Connection, namespace: str, calls: RunCalls) -> None:
         self._connection = connection
@@ -46,6 +47,7 @@ class Schedules:
         self._ids = SystemIds()
 
     async def get(self, id: str) -> Schedule:
+        """The schedule with this `id` as it is now."""
         request = pb.GetWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         response = await self._connection.call(lambda link: link.schedules.GetWorkflowSchedule, request)
         return schedule_of(read_schedule(response.schedule))
@@ -53,7 +55,7 @@ class Schedules:
     async def list(
         self, *, workflow: Workflow[Any, Any] | str | None = None, limit: int | None = None
     ) -> AsyncIterator[Schedule]:
-        """Newest first."""
+        """Schedules, newest first, at most `limit`: those of a `workflow`, or all."""
 
         async def ask(page: PageRequest) -> pb.ListWorkflowSchedulesResponse:
             request = pb.ListWorkflowSchedulesRequest(
@@ -65,7 +67,7 @@ class Schedules:
             yield schedule_of(read_schedule(schedule))
 
     async def runs(self, id: str, *, limit: int | None = None) -> AsyncIterator[ScheduleFire]:
-        """What became of its times, newest first: runs, and what was skipped with the reason."""
+        """What became of the times of schedule `id`, newest first, at most `limit`: runs, and skips with the reason."""
 
         async def ask(page: PageRequest) -> pb.ListWorkflowScheduleRunsResponse:
             request = pb.ListWorkflowScheduleRunsRequest(
@@ -77,7 +79,7 @@ class Schedules:
             yield fire_of(read_fire(fire))
 
     async def pause(self, id: str, reason: str = "") -> Schedule:
-        """Times that come while it is paused are not missed: they are not caught up with."""
+        """Stop the schedule `id` for a `reason`. Times that come while it is paused are not caught up with."""
         request = pb.PauseWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), reason=reason
         )
@@ -85,12 +87,14 @@ class Schedules:
         return schedule_of(read_schedule(response.schedule))
 
     async def resume(self, id: str) -> Schedule:
+        """Let the paused schedule `id` go on with the next time from now."""
         request = pb.ResumeWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         response = await self._connection.call(lambda link: link.schedules.ResumeWorkflowSchedule, request)
         return schedule_of(read_schedule(response.schedule))
 
     async def trigger(self, id: str) -> Run[Any]:
-        """Start a run now, also of a paused schedule. Raises PreconditionFailed if a run is open and overlap is skip."""
+        """Start a run of schedule `id` now, also of a paused one. Raises PreconditionFailed if a run is open and
+        overlap is "skip"."""
         request = pb.TriggerWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._ids.token()
         )
@@ -107,8 +111,13 @@ class Schedules:
         )
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> tuple[ScheduleFire, ...]:
-        """Start runs for its times from `start` on and before `end` that have none yet, at most 1,000, and answer what became of
-        each time in that range."""
+        """Start runs for times that have none yet, at most 1,000. Returns what became of each time in the range.
+
+        Args:
+            id: The schedule.
+            start: The first time that may be meant.
+            end: Times are before this.
+        """
         request = pb.BackfillWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._ids.token()
         )
@@ -127,7 +136,16 @@ class Schedules:
         count: int = 10,
         after: datetime | None = None,
     ) -> tuple[datetime, ...]:
-        """The next times, in UTC: of a schedule, or of an expression that is not saved."""
+        """The next times, in UTC: of a schedule, or of an expression that is not saved.
+
+        Args:
+            id: The schedule; else give `cron` or `every`.
+            cron: A cron expression.
+            timezone: Its zone. Default: UTC.
+            every: An interval.
+            count: How many times, at most 1,000.
+            after: Times later than this moment. Default: now.
+        """
         interval_us = checked_interval(every)
         since = as_moment(after, "after")
         request = pb.PreviewWorkflowScheduleRequest(
@@ -162,8 +180,25 @@ class Schedules:
         end_at: datetime | None = None,
         next_at: datetime | None = None,
     ) -> Schedule:
-        """Change what is given; its times are computed from now on. `labels` replace all labels. `next_at`: go on with the first
-        time at or after that; those before it are recorded as skipped."""
+        """Change what is given of the schedule `id`; the times are computed anew from now on.
+
+        Args:
+            workflow: The workflow to start, or its name.
+            cron: A cron expression of 5 fields, or 6 with seconds first.
+            timezone: The zone of the cron expression, such as "Europe/Berlin".
+            every: An interval of at least 1s, instead of `cron`.
+            input: What each run is given.
+            catchup: How many missed times at most become runs later, 0 to 1,000.
+            catchup_window: How old a missed time may be to become a run.
+            overlap: What happens at a time when a run is still open: "allow", "skip", "buffer_one" or "cancel_other".
+            jitter: Start each run up to this much later, always the same for the same time.
+            labels: Labels of each run; they replace all that were set.
+            priority: Priority of each run, -100 to 100.
+            version: Version of the workflow.
+            start_at: No time before this moment; an interval counts from here.
+            end_at: No time at or after this moment.
+            next_at: Go on with the first time at or after this; those before it are recorded as skipped.
+        """
         request = pb.UpdateWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         for field, value in (
             ("workflow_type", _type_of(workflow)),
@@ -193,25 +228,28 @@ class Schedules:
             payload = input_payload(workflow if workflow is not None else (await self.get(id)).workflow, input)
             request.input.CopyFrom(common_pb2.Payload() if payload is None else write_payload(payload))
         response = await self._connection.call(lambda link: link.schedules.UpdateWorkflowSchedule, request)
+        UNSERVED.tell(self._namespace, response.schedule.workflow_type, response.warning)
         return schedule_of(read_schedule(response.schedule))
 
     async def delete(self, id: str) -> bool:
-        """Whether there was one. Its runs stay."""
+        """Delete the schedule `id`. Returns whether there was one. Its runs stay."""
         request = pb.DeleteWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         response = await self._connection.call(lambda link: link.schedules.DeleteWorkflowSchedule, request)
         return response.deleted
 
     async def apply(self, declared: DeclaredSchedule) -> Schedule:
-        """Make a schedule as `kagzi.schedule(...)` declares it. Where nothing has changed it changes nothing."""
+        """Create or change a schedule as it is `declared` with `kagzi.schedule(...)`; no change, no effect."""
         return await self.upsert(declared.options, self._ids.token())
 
     async def create(self, options: ScheduleOptions, request_id: str) -> Schedule:
-        """Raises AlreadyExists, unless the same request has made it."""
+        """Create a schedule from `options`. Raises AlreadyExists, unless the same `request_id` has made it."""
         asked = asked_schedule(options, namespace=self._namespace, request_id=request_id)
         response = await self._connection.call(lambda link: link.schedules.CreateWorkflowSchedule, write_asked(asked))
+        UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
         return schedule_of(read_schedule(response.schedule))
 
     async def upsert(self, options: ScheduleOptions, request_id: str) -> Schedule:
+        """Create a schedule from `options`, or change it; the same `request_id` again changes nothing."""
         return await _upsert(self._connection, self._namespace, options, request_id)
 
 
@@ -225,6 +263,7 @@ async def _upsert(connection: Connection, namespace: str, options: ScheduleOptio
     asked = asked_schedule(options, namespace=namespace, request_id=request_id)
     request = pb.UpsertWorkflowScheduleRequest(schedule=write_asked(asked), namespace_id=asked.namespace)
     response = await connection.call(lambda link: link.schedules.UpsertWorkflowSchedule, request)
+    UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
     workflow = options.workflow
     typed = isinstance(workflow, Workflow) and workflow.has_input
     codec = cast("Workflow[Any, Any]", workflow).input_codec if typed else ANY
@@ -232,7 +271,11 @@ async def _upsert(connection: Connection, namespace: str, options: ScheduleOptio
 
 
 class ScheduleBuilder:
-    """A schedule to be described and awaited. Every method returns a new one."""
+    """A schedule to describe and await: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
+
+    Every method returns a new one. Awaiting it creates the schedule, or changes it if it says something else. A paused
+    one stays paused unless `paused` is called. Raises InvalidArgument, ResourceExhausted, Unavailable.
+    """
 
     def __init__(self, schedules: Schedules, id: str, options: ScheduleOptions | None = None) -> None:
         self._schedules = schedules
@@ -259,59 +302,68 @@ class ScheduleBuilder:
         return type(self)(self._schedules, self._options.id, msgspec.structs.replace(self._options, **changes))
 
     def namespace(self, namespace: str) -> Self:
+        """Use this `namespace` instead of the client's."""
         return self._with(namespace=namespace)
 
     def workflow(self, workflow: Workflow[Any, Any] | str) -> Self:
+        """The `workflow` to start, or its name."""
         return self._with(workflow=workflow)
 
     def cron(self, expr: str, *, timezone: str = "UTC") -> Self:
-        """5 fields, or 6 with seconds first, on the clock of a time zone."""
+        """A cron expression `expr` of 5 fields, or 6 with seconds first, on the clock of a `timezone`."""
         return self._with(cron=expr, timezone=timezone)
 
     def every(self, interval: Duration) -> Self:
-        """At least 1s, counted from `start_at`, or from when the schedule was made."""
+        """An `interval` of at least 1s, counted from `start_at`, or from when the schedule was made."""
         return self._with(every=interval)
 
     def input(self, input: Any) -> Self:
+        """What each run is given: `input`."""
         return self._with(input=input)
 
     def catchup(self, n: int) -> Self:
-        """How many missed times at most become runs later, the most recent ones; 0 for none."""
+        """At most `n` missed times become runs later, the most recent ones; 0 to 1,000. Default: 100."""
         return self._with(catchup=n)
 
     def catchup_window(self, window: Duration) -> Self:
-        """How old a missed time may be to become a run later."""
+        """A missed time becomes a run only if it is not older than `window`. Default: 24h."""
         return self._with(catchup_window=window)
 
     def overlap(self, overlap: Overlap) -> Self:
-        """What happens when a run of this schedule is still open: allow, skip, buffer_one or cancel_other."""
+        """What happens at a time when a run is still open: `overlap` is "allow" (the default), "skip", "buffer_one" or
+        "cancel_other"."""
         return self._with(overlap=overlap)
 
     def jitter(self, most: Duration) -> Self:
-        """Start up to so much later, always the same for the same time."""
+        """Start each run up to `most` later, always the same for the same time."""
         return self._with(jitter=most)
 
     def labels(self, labels: Mapping[str, str]) -> Self:
+        """Add `labels` that each run gets."""
         return self._with(labels={**(self._options.labels or {}), **labels})
 
     def label(self, key: str, value: str) -> Self:
+        """Add a label that each run gets: `key` and `value`."""
         return self.labels({key: value})
 
     def priority(self, priority: int) -> Self:
+        """The `priority` of each run, -100 to 100. Default: 0."""
         return self._with(priority=priority)
 
     def version(self, version: int | str) -> Self:
+        """The `version` of the workflow. Default: the default version at that time."""
         return self._with(version=version)
 
     def start_at(self, moment: datetime) -> Self:
-        """No time before this."""
+        """No time before this `moment`; an interval counts from here."""
         return self._with(start_at=moment)
 
     def end_at(self, moment: datetime) -> Self:
-        """No time at or after this."""
+        """No time at or after this `moment`."""
         return self._with(end_at=moment)
 
     def paused(self, paused: bool = True) -> Self:
+        """Create or leave it `paused`, or with False let it run."""
         return self._with(paused=paused)
 
 

@@ -11,6 +11,7 @@ from .connection import Connection
 from .ports import Executor
 from .session import Session
 from .troubles import Troubles
+from .unserved import UNSERVED
 from .watchdog import Watchdog
 
 logger = logging.getLogger("kagzi.worker")
@@ -29,13 +30,11 @@ class Serving:
         register: pb.RegisterRequest,
         executor: Executor,
         *,
-        grace_s: float,
         on_drain: Callable[[], None],
     ) -> None:
         self._connection = connection
         self._register = register
         self._executor = executor
-        self._grace_s = grace_s
         self._troubles = Troubles()
         self._session = Session(
             connection,
@@ -49,6 +48,7 @@ class Serving:
 
     async def start(self) -> None:
         """Returns when a server has welcomed the worker. Raises Unavailable and what the server says against it."""
+        UNSERVED.served(served.workflow_type for served in self._register.served)
         await self._connection.open()
         try:
             await self._session.start()
@@ -68,6 +68,7 @@ class Serving:
         return self._session.ended
 
     def _on_welcome(self, welcome: pb.SessionWelcome) -> None:
+        self._connection.note_worker(self._register.namespace_id, self._register.worker_id)
         if self._watchdog is None:
             loop = asyncio.get_running_loop()
             self._troubles.on_report = partial(_call_in, loop, self._session.tell_troubles)
@@ -84,20 +85,20 @@ class Serving:
             )
             self._watchdog.start()
 
-    async def stop(self) -> None:
+    async def stop(self, grace_s: float) -> None:
         """Take no more work, finish what is held, hand the rest back before the grace time is over, say goodbye."""
         try:
             if not self._session.ended.done():
                 logger.info("worker %s stops; runs to finish: %d", self._register.worker_id, self._executor.active)
                 self._session.drain()
-                await self._finish_or_release()
+                await self._finish_or_release(grace_s)
                 await self._session.leave()
         finally:
             await self._end()
 
-    async def _finish_or_release(self) -> None:
-        handing_back_s = min(self._grace_s * _HANDING_BACK, _HANDING_BACK_S)
-        if await self._drained(self._grace_s - handing_back_s):
+    async def _finish_or_release(self, grace_s: float) -> None:
+        handing_back_s = min(grace_s * _HANDING_BACK, _HANDING_BACK_S)
+        if await self._drained(grace_s - handing_back_s):
             return
         logger.warning("%d runs did not finish in time: they are handed back", self._executor.active)
         self._session.refuse_tasks()
@@ -117,6 +118,7 @@ class Serving:
                 await drained
 
     async def _end(self) -> None:
+        UNSERVED.served_no_longer(served.workflow_type for served in self._register.served)
         if self._watchdog is not None:
             self._watchdog.stop()
         await self._session.close()

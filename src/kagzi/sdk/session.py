@@ -20,9 +20,11 @@ from .backoff import Backoff
 from .connection import BARE_STATUS, Connection, Link
 from .held import HeldRuns, SendAgain
 from .history import fetch_history
+from .outage_notices import Waiting
 from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Message, Outbox, field
 from .ports import Executor
 from .troubles import Troubles
+from .unreachable import Outage
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -74,6 +76,7 @@ class Session:
         self._is_open = False
         self._progress = False
         self._last_problem: KagziError | None = None
+        self._outage: Waiting | None = None
         self._one_by_one = False
         self._on_trial: Message | None = None
         self._welcomed = asyncio.Event()
@@ -91,7 +94,7 @@ class Session:
                 self._task.result()
             elif not self._welcomed.is_set():
                 raise self._last_problem or Unavailable(
-                    f"The server at {self._connection.address.text} did not welcome the worker within {timeout_s:g} s."
+                    f"{_capital(self._connection.server)} did not welcome the worker within {timeout_s:g} s."
                 )
         except BaseException:
             await self.close()
@@ -134,6 +137,9 @@ class Session:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=PARTING_S)
+        if self._outage is not None:
+            self._connection.notices.end(self._outage, answered=False)
+            self._outage = None
 
     async def _live(self) -> None:
         time = asyncio.get_running_loop().time
@@ -144,9 +150,10 @@ class Session:
             self._progress = self._is_open = False
             opened_at = time()
             self._on_trial = None
-            problem = await self._one_stream(link)
+            outcome = await self._one_stream(link)
             if self._said_goodbye or self._goodbye_due:
                 return
+            problem = self._note_outage(outcome)
             if not isinstance(problem, (Unavailable, InternalError, ResourceExhausted)):
                 raise problem
             if isinstance(problem, ResourceExhausted) and not self._welcomed.is_set():
@@ -158,24 +165,35 @@ class Session:
                 backoff.reset()
                 patient.reset()
             if self._is_open:
-                logger.warning("the session was broken off: %s", problem)
+                level = (
+                    logging.INFO if isinstance(outcome, Outage) else logging.WARNING
+                )  # an outage is told if it lasts
+                logger.log(level, "the session was broken off: %s", problem)
             self._last_problem = problem
             await self._connection.move(link)
             await asyncio.sleep((patient if too_large else backoff).next_s())
 
-    async def _one_stream(self, link: Link) -> KagziError:
+    async def _one_stream(self, link: Link) -> "KagziError | Outage":
         """From hello to the end of the stream. Answers why it ended."""
-        server = self._connection.address.text
         try:
             with link:
                 await self._converse(link)
         except grpc.aio.AioRpcError as error:
-            return self._connection.explain(error)
+            return self._connection.problem_of(error)
         except SendAgain as refusal:
-            return Unavailable(f"The server at {server} could not record an operation: {refusal}")
+            return self._connection.broken(f"could not record an operation: {refusal}")
         except TimeoutError:
-            return Unavailable(f"The server at {server} did not answer a worker's hello within {WELCOME_S:g} s.")
-        return Unavailable(f"The server at {server} closed the session.")
+            return self._connection.broken(f"did not answer a worker's hello within {WELCOME_S:g} s")
+        return self._connection.broken("closed the session")
+
+    def _note_outage(self, outcome: "KagziError | Outage") -> KagziError:
+        """Whoever reads the log is told if it lasts. Answers the error that it is."""
+        if not isinstance(outcome, Outage):
+            return outcome
+        if self._outage is None:
+            self._outage = self._connection.notices.begin(None)
+        self._outage.failed(outcome, asyncio.get_running_loop().time())
+        return outcome.error()
 
     # --- one stream ----------------------------------------------------------------------------------------------------
 
@@ -320,6 +338,9 @@ class Session:
 
     def _take_welcome(self, welcome: pb.SessionWelcome) -> None:
         self._is_open = True
+        if self._outage is not None:
+            self._connection.notices.end(self._outage, answered=True)
+            self._outage = None
         self.held.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
         self.held.clock.renewed(self._hello_at)
         self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000
@@ -352,6 +373,10 @@ class Session:
     ) -> "list[pb.HistoryStep]":
         namespace = self._register.namespace_id
         return list(await fetch_history(self._connection, namespace, run_id, lease, after, known_seq=known_seq))
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def _is_too_large(problem: KagziError) -> bool:

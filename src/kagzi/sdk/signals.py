@@ -14,14 +14,16 @@ T_co = TypeVar("T_co", covariant=True)
 class Signal(Generic[T]):
     """A typed message that can be sent to a run: `approved = Signal("approved", Approval)`.
 
-    `name` is what the run waits for, `type` what is sent: checked when it is sent, read again where it is waited for.
+    Args:
+        name: What the run waits for.
+        type: What is sent: checked when it is sent, and again where it is waited for.
     """
 
     __slots__ = ("_codec", "name", "type")
 
     def __init__(self, name: str, type: builtins.type[T]) -> None:
-        self.name = check_name(name, what="name")
-        self.type: builtins.type[T] = type
+        self.name = check_name(name, what="name")  #: what the run waits for
+        self.type: builtins.type[T] = type  #: what is sent
         self._codec: Codec[Any] | None = None
 
     @property
@@ -37,7 +39,7 @@ class Signal(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Won(Generic[T_co]):
-    """The branch of `ctx.race(name=...)` that finished first, and what it gave."""
+    """The branch of `ctx.race(name=...)` that finished first."""
 
-    name: str
-    value: T_co
+    name: str  #: the name of the branch
+    value: T_co  #: its result

@@ -11,6 +11,7 @@ from ..core import limits
 from ..core.commands import OnConflict, StartRequest
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument, ResourceExhausted, limit_reached
+from ..core.names import canonical_type
 from ..core.records import NO_LABELS, Payload
 from ..core.times import Timestamp, from_datetime, us_from_timedelta
 from .codec import ANY, write_payload
@@ -53,7 +54,10 @@ BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
 
 
 class Start(Generic[I, O]):
-    """A start to be refined and awaited: `await client.start(order).id("order-7").input(...)`. Every method returns a new one."""
+    """A start to refine and await: `run = await client.start(order).id("order-7").input(...)`.
+
+    Every method returns a new one. Awaiting the same one again returns the same run.
+    """
 
     def __init__(self, begin: BeginStart, options: StartOptions, draw_id: Callable[[], str]) -> None:
         self._begin = begin
@@ -84,42 +88,56 @@ class Start(Generic[I, O]):
         return type(self)(self._begin, msgspec.structs.replace(self._options, **changes), self._draw_id)
 
     def input(self, input: I) -> Self:
+        """What the workflow is given: `input`."""
         return self._with(input=input)
 
     def id(self, id: str) -> Self:
+        """The workflow_id: while a run with this `id` has not ended, that run is returned instead."""
         return self._with(id=id)
 
     def namespace(self, namespace: str) -> Self:
+        """Start it in this `namespace` instead of the client's."""
         return self._with(namespace=namespace)
 
     def delay(self, delay: Duration) -> Self:
+        """Begin after this `delay`. Give either this or `start_at`."""
         return self._with(delay=delay)
 
     def start_at(self, start_at: datetime) -> Self:
+        """Begin at this moment: `start_at`, with a time zone."""
         return self._with(start_at=start_at)
 
     def deadline(self, deadline: datetime) -> Self:
+        """The run fails with kind TIMEOUT at the moment `deadline`, wherever it is. Time in the queue counts."""
         return self._with(deadline=deadline)
 
     def labels(self, labels: Mapping[str, str]) -> Self:
+        """Add `labels`: up to 64 texts by name, to find runs by."""
         return self._with(labels={**(self._options.labels or {}), **labels})
 
     def label(self, key: str, value: str) -> Self:
+        """Add a label with this `key` and `value`."""
         return self.labels({key: value})
 
     def priority(self, priority: int) -> Self:
+        """The `priority`, -100 to 100; higher ones are taken first. Default: 0."""
         return self._with(priority=priority)
 
     def version(self, version: int | str) -> Self:
+        """The `version` of the workflow. Default: the default version."""
         return self._with(version=version)
 
     def retry(self, retry: Retry) -> Self:
+        """How the whole function is tried again when it raises; results of its steps are kept. Default: no `retry`."""
         return self._with(retry=retry)
 
     def on_conflict(self, on_conflict: OnConflict) -> Self:
+        """What happens if the id is taken by a run that has not ended: `on_conflict` is "existing" (the default), which
+        returns that run, "existing_or_completed", "fail" or "replace"."""
         return self._with(on_conflict=on_conflict)
 
     def concurrency_key(self, key: str) -> Self:
+        """Limits per key of the workflow count the runs with the same `key`."""
         return self._with(concurrency_key=key)
 
 
@@ -175,7 +193,7 @@ def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
     if isinstance(workflow, Workflow):
         return workflow.name
     if _is_text(workflow):
-        return workflow
+        return canonical_type(workflow)
     raise InvalidArgument(
         f"workflow={workflow!r} is neither a workflow nor its name. Decorate the function with @workflow.",
         field="workflow",
@@ -185,7 +203,6 @@ def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
 def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | None:
     if isinstance(workflow, str):
         return None if input is ABSENT else write_payload(ANY, input, what=f"input of {workflow!r}", hook=None)
-    what = f"input of workflow {workflow.name!r}"
     if not workflow.has_input:
         if input is ABSENT or input is None:
             return None
@@ -196,7 +213,7 @@ def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload 
         if workflow.input_is_optional:
             return None
         raise InvalidArgument(f"workflow {workflow.name!r} wants an input. Give one: .input(...).", field="input")
-    return write_payload(workflow.input_codec, input, what=what, hook=None)
+    return workflow.write_input(input)
 
 
 def as_moment(moment: object, what: str) -> Timestamp | None:

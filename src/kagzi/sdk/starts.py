@@ -7,7 +7,8 @@ import asyncio
 
 from ..core import limits
 from ..core.commands import StartRequest
-from ..core.errors import InternalError, KagziError, PreconditionFailed
+from ..core.errors import InternalError, KagziError, PreconditionFailed, Unavailable
+from ..v1 import common_pb2
 from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_error
 from ..wire.runs import write_start
@@ -69,7 +70,9 @@ class Starter:
     async def _send(self, namespace: str, batch: list[_Asked]) -> None:
         request = pb.StartBatchRequest(namespace_id=namespace, starts=[asked.letter for asked in batch])
         try:
-            response = await self._connection.call(lambda link: link.workflows.StartBatch, request)
+            response = await self._connection.call(
+                lambda link: link.workflows.StartBatch, request, refused=_store_is_away
+            )
         except KagziError as error:
             _settle_all(batch, error)
             return
@@ -105,6 +108,15 @@ def _cut(asked: list[_Asked]) -> list[_Asked]:
     batch = asked[:count]
     del asked[:count]
     return batch
+
+
+def _store_is_away(response: pb.StartBatchResponse) -> Unavailable | None:
+    """Starts that could not be written although the server took them. All can be sent again: each has its request id."""
+    for item in response.items:
+        if item.error.code == common_pb2.ERROR_CODE_UNAVAILABLE:
+            error = error_of(read_error(item.error))
+            return error if isinstance(error, Unavailable) else None
+    return None
 
 
 def _settle(asked: _Asked, item: pb.StartBatchResponse.Item) -> None:

@@ -18,26 +18,25 @@ from .workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class StatsMinute:
-    """Runs of a workflow that were started or ended in a minute. `p50` and `p95`: how long the half, and 95 of a hundred, of
-    those that ended took at most, from when a worker first had them; None if none had."""
+    """Runs of a workflow that were started or ended in a minute."""
 
-    minute: datetime
-    workflow: str
-    started: int
-    completed: int
-    failed: int
-    cancelled: int
-    p50: timedelta | None
-    p95: timedelta | None
+    minute: datetime  #: when the minute began, in UTC
+    workflow: str  #: the name of the workflow
+    started: int  #: runs started
+    completed: int  #: runs completed
+    failed: int  #: runs failed
+    cancelled: int  #: runs cancelled
+    p50: timedelta | None  #: median time from the first claim to the end; None if none ended
+    p95: timedelta | None  #: 95th percentile of the same
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """`open`: how many runs have not ended, by status, counted up to 10,000 each (`open_is_capped`)."""
+    """What happened minute by minute, and what is open: `await client.stats()`."""
 
-    minutes: tuple[StatsMinute, ...]
-    open: Mapping[str, int]
-    open_is_capped: bool
+    minutes: tuple[StatsMinute, ...]  #: oldest first
+    open: Mapping[str, int]  #: runs that have not ended, by status
+    open_is_capped: bool  #: whether a count stopped at 10,000
 
 
 async def get_stats(

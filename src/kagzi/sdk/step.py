@@ -3,10 +3,11 @@
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument, PreconditionFailed
+from .call_sites import called
 from .current import StepInfo, place
 from .retry import Retry
 from .runner import Run
@@ -14,6 +15,7 @@ from .scopes import Scope
 from .signatures import check_name, default_name
 from .step_bodies import StepOptions
 from .step_calls import execute_step
+from .workflow import Workflow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,9 +67,9 @@ def merged(call: StepOptions, function: StepOptions) -> StepOptions:
 
 
 class StepCall:
-    """ctx.step("name", ...) -> configure -> .run(fn, *args). Immutable: every method returns a new one.
+    """A call of a step in the making: `await ctx.step("name").retry(...).timeout("30s").run(fn, ...)`.
 
-    Configuration comes first, because ParamSpec cannot type `run(fn, *args, timeout=..., **kwargs)`.
+    Immutable: every method returns a new one.
     """
 
     __slots__ = ("_key", "_options", "_run")
@@ -78,11 +80,13 @@ class StepCall:
         self._key = key
 
     def retry(self, retry: Retry) -> Self:
+        """The same call with this `retry`."""
         present = self._options
         checked = step_options(present.name, retry, None, once=present.once)
         return type(self)(self._run, checked._replace(timeout_s=present.timeout_s), self._key)
 
     def timeout(self, timeout: Duration) -> Self:
+        """The same call with this `timeout` for each attempt."""
         return type(self)(self._run, self._options._replace(timeout_s=timeout_seconds(timeout)), self._key)
 
     @overload
@@ -92,32 +96,58 @@ class StepCall:
     @overload
     def run(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
     def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Execute `fn` as this step. Its id is allotted by this call, whatever task awaits the result."""
+        """Execute a function as this step and return its result.
+
+        Args:
+            fn: The function, sync (in a thread) or async, or a `@step`.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+
+        The step's id is allotted by this call, whatever task awaits the result. Raises StepError when it failed for
+        good.
+        """
         options = self._options
         if isinstance(fn, Step):
             own = cast("Step[..., Any]", fn)
             options, fn = merged(options, own.step_options), own.fn
+        elif isinstance(fn, Workflow):
+            raise InvalidArgument(
+                f"step {options.name!r}: {fn!r} is a workflow. Run it as a child: await ctx.child({fn.fn.__name__}, ...).",
+                field="fn",
+            )
         elif not callable(fn):
             raise InvalidArgument(
                 f"step {options.name!r}: {fn!r} is no function. Write .run(function, argument, ...).", field="fn"
             )
-        step_id = here(self._run, f"ctx.step({options.name!r})").allot(options.name, self._key)
-        return execute_step(self._run, step_id, options, fn, args, kwargs)
+        what = f"ctx.step({options.name!r})"
+        step_id = here(self._run, what).allot(options.name, self._key)
+        return called(execute_step(self._run, step_id, options, fn, args, kwargs), what)
+
+    if not TYPE_CHECKING:  # a checker is to see that it cannot be awaited
+
+        def __await__(self) -> NoReturn:
+            name = self._options.name
+            raise TypeError(
+                f"ctx.step({name!r}) does nothing without a function. Write: await ctx.step({name!r}).run(function, argument, ...)"
+            )
 
 
 class Step(Generic[P, R]):
-    """A function that is a step when called in a workflow; elsewhere calling it just runs it. Always awaitable; .fn is the plain
-    function."""
+    """A function that is a step when workflow code calls it; elsewhere a call just runs it. Made by `@step`.
+
+    Always awaitable, also if the function is not async.
+    """
 
     def __init__(
         self, fn: Callable[P, Any], name: str, retry: Retry | None, timeout: Duration | None, *, once: bool = False
     ) -> None:
-        self.fn = fn
-        self.step_options = step_options(name, retry, timeout, once=once)
+        self.fn = fn  #: the plain function
+        self.step_options = step_options(name, retry, timeout, once=once)  #: name, retry, timeout and once, checked
         functools.update_wrapper(self, fn)
 
     @property
     def name(self) -> str:
+        """What the step is called."""
         return self.step_options.name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -125,7 +155,8 @@ class Step(Generic[P, R]):
         if type(scope) is Scope:
             options = self.step_options
             run = cast("Run", scope.run)
-            return execute_step(run, scope.allot(options.name), options, self.fn, args, kwargs)
+            step_id = scope.allot(options.name)
+            return called(execute_step(run, step_id, options, self.fn, args, kwargs), f"step {options.name!r}")
         return _call_plainly(self.fn, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -139,7 +170,13 @@ class Step(Generic[P, R]):
     def options(
         self, *, name: str | None = None, retry: Retry | None = None, timeout: Duration | None = None
     ) -> "Step[P, R]":
-        """The same function with other options."""
+        """The same function with other options.
+
+        Args:
+            name: What the step is called. Default: as before.
+            retry: As in `ctx.step`. Default: as before.
+            timeout: As in `ctx.step`. Default: as before.
+        """
         present = self.step_options
         changed = Step[P, R](self.fn, present.name if name is None else name, retry or present.retry, timeout)
         kept_s = present.timeout_s if timeout is None else changed.step_options.timeout_s
@@ -182,7 +219,11 @@ def step(
 ) -> Any:
     """Make a function a step wherever workflow code calls it: `@step`, or `@step("name", retry=..., timeout="1m")`.
 
-    `once`: at most one execution, whatever happens. If its worker is lost meanwhile the step fails (kind LOST).
+    Args:
+        fn: The function, or the name of the step. Default: the function's name, in kebab-case.
+        retry: When to try again. Default: the workflow's, the worker's, the server's (3 attempts), in this order.
+        timeout: The longest time for each attempt. Default: none.
+        once: At most one execution, whatever happens; if its worker is lost meanwhile the step fails (kind LOST).
     """
     name = fn if isinstance(fn, str) else None
 

@@ -9,13 +9,15 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core import limits
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, RequestError, StepError
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import RequestError, StepError
 from ..core.records import Payload
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb
 from ..wire.common import read_error, write_error, write_retry
-from .codec import ANY, Codec, read_payload, write_payload
+from .codec import ANY, Codec, read_payload
 from .current import place
+from .failure_log import FailedAttempt
 from .failures import describe
 from .ledger import FUNCTION, error_of
 from .ports import Answer
@@ -62,10 +64,10 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
                 recorded, value = await _complete(run, body, attempt, value)
                 if recorded:
                     return value
-                detail = _final_detail(value)
+                detail, error = _final_detail(value), value
             else:
-                detail = describe(error, retry=retry)
-            attempt, remaining_us = await _fail(run, body, attempt, detail)
+                detail = describe(error)
+            attempt, remaining_us = await _fail(run, body, attempt, detail, error)
             await run.waits.retry(step_id, attempt, remaining_us)
     finally:
         run.open_steps.pop(step_id, None)
@@ -93,7 +95,7 @@ async def _take_up(run: Run, body: StepBody, step: pb.HistoryStep) -> int:
         if not run.unhindered:
             await run.may_act()
         _fill_begin(run.port.announce().begin_step, body, attempt)
-        await _fail(run, body, attempt, _lost(body))
+        await _fail(run, body, attempt, _lost(body), None)
     return attempt
 
 
@@ -195,8 +197,8 @@ async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple
         await run.may_act()
     try:
         what = f"output of step {body.step_id!r}"
-        payload = write_payload(body.codec, value, what=what, hook=None)
-        decoded = body.codec.decode(payload.data, what=what)
+        payload = Payload(body.codec.encode(value, what=what))
+        decoded = body.codec.read_back(value, payload.data, what=what)
         if run.services.hook is not None:
             payload = run.services.hook.encode_payload(payload)
     except RequestError as error:
@@ -229,8 +231,26 @@ def _fill_completion(operation: pb.Operation, body: StepBody, attempt: int, payl
         completion.output.metadata.update(payload.metadata)
 
 
-async def _fail(run: Run, body: StepBody, attempt: int, error: ErrorDetail) -> tuple[int, int]:
+async def _fail(
+    run: Run, body: StepBody, attempt: int, error: ErrorDetail, raised: BaseException | None
+) -> tuple[int, int]:
     """Record a failed attempt. Returns the next one and the microseconds until then. Raises StepError if there is none."""
+    failed = FailedAttempt(run, body, attempt, error, raised)
+    try:
+        detail = await _send_failure(run, body, attempt, error)
+    except BaseException:
+        failed.unrecorded()
+        raise
+    if detail is not None and detail.WhichOneof("kind") == "retry":
+        failed.retried(detail.retry.remaining_us)
+        return detail.retry.next_attempt, detail.retry.remaining_us
+    if detail is not None and detail.WhichOneof("kind") == "exhausted":
+        error, attempt = read_error(detail.exhausted.error), detail.exhausted.attempts
+    failed.exhausted(error)
+    raise StepError.of(body.step_id, error, attempts=attempt) from None
+
+
+async def _send_failure(run: Run, body: StepBody, attempt: int, error: ErrorDetail) -> pb.OperationAnswer | None:
     if run.state is not State.RUNNING:
         await run.may_act()
     operation, future = run.ask(body.step_id)
@@ -238,17 +258,10 @@ async def _fail(run: Run, body: StepBody, attempt: int, error: ErrorDetail) -> t
     failure.step_id = body.step_id
     failure.attempt = attempt
     failure.error.CopyFrom(write_error(error))
-    answer = await run.wait(future)
-    detail = answer.detail
-    kind = detail.WhichOneof("kind") if detail is not None else None
-    if detail is not None and kind == "retry":
-        return detail.retry.next_attempt, detail.retry.remaining_us
-    if detail is not None and kind == "exhausted":
-        exhausted = detail.exhausted
-        raise StepError.of(body.step_id, read_error(exhausted.error), attempts=exhausted.attempts) from None
-    if detail is not None and kind == "refused":
-        raise run.refused(detail.refused)
-    raise StepError.of(body.step_id, error, attempts=attempt) from None
+    answer: Answer = await run.wait(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        raise run.refused(answer.detail.refused)
+    return answer.detail
 
 
 def _final_detail(error: RequestError) -> ErrorDetail:

@@ -11,24 +11,23 @@ from ..core.times import to_datetime
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step of a run: its result, or how far it has come. `output` is the recorded JSON; empty while there is none.
-    `details` are those of its last heartbeat, as JSON; `parallel_group` names the `parallel` or `map` it is part of."""
+    """A step of a run: its result, or how far it has come."""
 
-    id: str
-    name: str
-    kind: StepKind
-    status: StepStatus
-    attempts: int = 0
-    output: bytes = b""
-    error: StepError | None = None
-    last_error: str | None = None
-    wake_at: datetime | None = None
-    retry_at: datetime | None = None
-    child: str | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    parallel_group: str = ""
-    details: bytes = b""
+    id: str  #: the step id: unique in its run
+    name: str  #: as the code calls it
+    kind: StepKind  #: what it is
+    status: StepStatus  #: its state
+    attempts: int = 0  #: attempts so far
+    output: bytes = b""  #: the recorded result as JSON; empty while there is none
+    error: StepError | None = None  #: why it failed for good
+    last_error: str | None = None  #: the error of its last failed attempt, as text
+    wake_at: datetime | None = None  #: when a sleep or a wait with a timeout ends
+    retry_at: datetime | None = None  #: when the next attempt is due
+    child: str | None = None  #: run id of the child it started
+    started_at: datetime | None = None  #: when its last attempt began
+    finished_at: datetime | None = None  #: when it got its result
+    parallel_group: str = ""  #: the `parallel` or `map` that it is part of
+    details: bytes = b""  #: what its last heartbeat said, as JSON
 
 
 def step_record(record: records.StepRecord) -> StepRecord:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..v1 import worker_pb2 as pb
 from ..wire.common import write_error
 from .ledger import CHILD, FUNCTION, SIGNAL, SLEEP

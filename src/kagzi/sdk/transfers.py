@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import grpc.aio
 
 from ..core import limits
-from ..core.errors import InvalidArgument, KagziError, Unavailable
+from ..core.errors import InvalidArgument
 from ..core.lines import LineBuffer
 from ..core.transfers import begins_run
 from ..v1 import workflow_pb2 as pb
-from .backoff import Backoff
-from .connection import PATIENCE_S, Connection
+from .connection import PATIENCE_S, Connection, Link
+from .unreachable import Outage
 
 if TYPE_CHECKING:
     from tempfile import SpooledTemporaryFile
@@ -25,10 +25,10 @@ _SPOOL_BYTES = 8 * limits.MIB  # of a run that is kept to be sent again; beyond 
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """`created` is False if the very same run was there already."""
+    """A run that was imported."""
 
-    id: str
-    created: bool
+    id: str  #: its run id
+    created: bool  #: False if the very same run was there already
 
 
 class Transfers:
@@ -44,23 +44,24 @@ class Transfers:
 
     async def _chunks(self, run_id: str) -> AsyncGenerator[bytes]:
         request = pb.ExportWorkflowRequest(namespace_id=self._namespace, run_id=run_id)
-        tries = _Tries(self._connection)
-        while True:
-            link = self._connection.link
-            said = False
-            try:
-                with link:
-                    stream = link.workflows.ExportWorkflow(request, timeout=TRANSFER_S, metadata=link.metadata)
-                    async for answer in stream:
-                        said = True
-                        yield answer.json
-                return
-            except grpc.aio.AioRpcError as error:
-                problem = self._connection.explain(error)
-            if said:
-                raise problem  # what was said cannot be taken back
-            await tries.again(problem)
-            await self._connection.move(link)
+        with self._connection.tries(TRANSFER_S, patience_s=PATIENCE_S) as tries:
+            while True:
+                link = self._connection.link
+                said = False
+                try:
+                    with link:
+                        stream = link.workflows.ExportWorkflow(
+                            request, timeout=tries.next_timeout_s(), metadata=link.metadata
+                        )
+                        async for answer in stream:
+                            said = True
+                            yield answer.json
+                    return
+                except grpc.aio.AioRpcError as error:
+                    problem = self._connection.problem_of(error)
+                if said:  # what was said cannot be taken back
+                    raise problem.error() if isinstance(problem, Outage) else problem
+                await self._again(link, tries.pause_s(problem))
 
     async def import_runs(self, lines: AsyncIterable[bytes]) -> AsyncIterator[ImportedRun]:
         """Run after run, each whole or not at all."""
@@ -80,25 +81,28 @@ class Transfers:
             spool.close()
 
     async def _import(self, spool: "SpooledTemporaryFile[bytes]", first_line: int) -> ImportedRun:
-        tries = _Tries(self._connection)
-        while True:
-            link = self._connection.link
-            try:
-                with link:
-                    call = link.workflows.ImportWorkflow(
-                        self._requests(spool), timeout=TRANSFER_S, metadata=link.metadata
+        with self._connection.tries(TRANSFER_S, patience_s=PATIENCE_S) as tries:
+            while True:
+                link = self._connection.link
+                try:
+                    with link:
+                        call = link.workflows.ImportWorkflow(
+                            self._requests(spool), timeout=tries.next_timeout_s(), metadata=link.metadata
+                        )
+                        answer = await call
+                    return ImportedRun(answer.run_id, created=not answer.already_exists)
+                except grpc.aio.AioRpcError as error:
+                    problem = self._connection.problem_of(error)
+                if isinstance(problem, InvalidArgument) and first_line > 1:
+                    raise InvalidArgument(
+                        f"the run that begins on line {first_line} was refused. In it, {problem.message}",
+                        field=problem.field,
                     )
-                    answer = await call
-                return ImportedRun(answer.run_id, created=not answer.already_exists)
-            except grpc.aio.AioRpcError as error:
-                problem = self._connection.explain(error)
-            if isinstance(problem, InvalidArgument) and first_line > 1:
-                raise InvalidArgument(
-                    f"the run that begins on line {first_line} was refused. In it, {problem.message}",
-                    field=problem.field,
-                )
-            await tries.again(problem)
-            await self._connection.move(link)
+                await self._again(link, tries.pause_s(problem))
+
+    async def _again(self, link: Link, pause_s: float) -> None:
+        await self._connection.move(link)
+        await asyncio.sleep(pause_s)
 
     def _requests(self, spool: "SpooledTemporaryFile[bytes]") -> Iterator[pb.ImportWorkflowRequest]:
         spool.seek(0)
@@ -106,19 +110,6 @@ class Transfers:
         while data := spool.read(limits.MESSAGE_SOFT_BYTES):
             yield pb.ImportWorkflowRequest(namespace_id=namespace, json=data)
             namespace = ""
-
-
-class _Tries:
-    def __init__(self, connection: Connection) -> None:
-        self._give_up_at = asyncio.get_running_loop().time() + PATIENCE_S
-        self._backoff = Backoff(connection.dice)
-
-    async def again(self, problem: KagziError) -> None:
-        """Pause, or raise it if trying again makes no sense, or has been done long enough."""
-        pause_s = self._backoff.next_s()
-        if not isinstance(problem, Unavailable) or asyncio.get_running_loop().time() + pause_s > self._give_up_at:
-            raise problem
-        await asyncio.sleep(pause_s)
 
 
 def _spool() -> "SpooledTemporaryFile[bytes]":

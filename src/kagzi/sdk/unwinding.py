@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import InternalError, InvalidArgument, KagziError, ResourceExhausted
 from ..v1 import common_pb2 as common
 from .joins import foreign_tasks
+from .log_context import fields_of, name_of
 from .ports import Answer
 from .states import State
 from .suspend import Suspended
@@ -96,7 +97,12 @@ def send_release(run: "Run", reason: str) -> None:
 def hand_back(run: "Run", reason: str) -> None:
     """The server could not record something, which is no fault of the run: give it back, so that it is tried again. Also if its
     end could not be recorded."""
-    logger.error("run %s is handed back, since the server could not record what it does: %s", run.run_id, reason)
+    logger.error(
+        "%s is handed back, since the server could not record what it does: %s",
+        name_of(run),
+        reason,
+        extra=fields_of(run),
+    )
     if run.state is State.ENDED:
         send_release(run, reason)
     else:

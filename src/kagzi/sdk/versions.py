@@ -18,27 +18,28 @@ from .workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class VersionInfo:
-    """A version as it was when asked. `is_default`: runs that ask for none get it; `is_set`: because somebody said so, and not
-    for being the highest. `open_runs` is what it still has to finish; `workers` are those online that serve it."""
+    """A version of a workflow as it was when asked."""
 
-    workflow: str
-    version: str
-    is_default: bool
-    is_set: bool
-    deprecated: bool
-    open_runs: int
-    open_is_capped: bool
-    workers: int
-    first_seen_at: datetime
+    workflow: str  #: the name of the workflow
+    version: str  #: as text
+    is_default: bool  #: runs that ask for no version get it
+    is_set: bool  #: it is the default because somebody set it, not because it is the highest
+    deprecated: bool  #: it takes no new runs
+    open_runs: int  #: runs that it still has to finish
+    open_is_capped: bool  #: whether that count stopped early
+    workers: int  #: workers online that serve it
+    first_seen_at: datetime  #: when a worker first registered it
 
 
 class Versions:
+    """`client.versions`: which versions of workflows there are, and which one new runs get."""
+
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
         self._namespace = namespace
 
     async def list(self, workflow: Workflow[Any, Any] | str | None = None) -> AsyncIterator[VersionInfo]:
-        """Of one workflow, or of all; latest first seen first."""
+        """Versions of a `workflow`, or of all; the latest one first."""
         name = "" if workflow is None else _type_of(workflow)
 
         async def ask(page: PageRequest) -> pb.ListVersionsResponse:
@@ -49,12 +50,12 @@ class Versions:
             yield _info(read_version(version))
 
     async def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:
-        """Open runs by version: a version with none left can be taken out of service."""
+        """Open runs of a `workflow` by version: a version with none left can be taken out of service."""
         return {version.version: version.open_runs async for version in self.list(workflow)}
 
     async def set_default(self, workflow: Workflow[Any, Any] | str, version: int | str | None) -> VersionInfo:
-        """New runs that ask for no version get this one; None: the highest that is not deprecated. Answers the default.
-        Raises NotFound, and PreconditionFailed for a deprecated one."""
+        """Let new runs of a `workflow` that ask for no version get this `version`; None: the highest that is not
+        deprecated. Returns the default. Raises NotFound, and PreconditionFailed for a deprecated one."""
         request = pb.SetDefaultVersionRequest(
             namespace_id=self._namespace,
             workflow_type=_type_of(workflow),
@@ -66,8 +67,8 @@ class Versions:
     async def deprecate(
         self, workflow: Workflow[Any, Any] | str, version: int | str, *, undo: bool = False
     ) -> VersionInfo:
-        """No new runs of this version; those that are there finish. Raises NotFound, and PreconditionFailed for one that was set
-        as the default."""
+        """Let a `version` of a `workflow` take no new runs; those that are there finish. `undo` allows new runs again.
+        Raises NotFound, and PreconditionFailed for one that was set as the default."""
         request = pb.DeprecateVersionRequest(
             namespace_id=self._namespace,
             workflow_type=_type_of(workflow),

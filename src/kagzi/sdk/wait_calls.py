@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from ..core.errors import ErrorCode, StepError
+from ..core.error_details import ErrorCode
+from ..core.errors import StepError
 from ..core.records import Payload
 from ..v1 import common_pb2 as common
 from ..v1 import worker_pb2 as pb

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 import grpc.aio
 
 from ..core import limits
-from ..core.errors import InternalError, KagziError, PreconditionFailed, Unavailable, not_found
+from ..core.errors import InternalError, KagziError, PreconditionFailed, not_found
 from ..core.records import RunEnd
 from ..v1 import workflow_pb2 as pb
 from ..wire.runs import read_outcome
-from .backoff import Backoff
 from .connection import Connection, Link
+from .tries import Tries
+from .unreachable import Outage
 
 logger = logging.getLogger("kagzi.client")
 
@@ -56,7 +57,7 @@ class _Waiting:
         self._fresh: list[str] = []
         self._forgotten: list[str] = []
         self._wake = asyncio.Event()
-        self._heard = False
+        self._tries: Tries | None = None
         self._task: asyncio.Task[None] | None = None
 
     def has_room_for(self, run_id: str) -> bool:
@@ -107,32 +108,26 @@ class _Waiting:
 
     async def _keep_open(self) -> None:
         """Until nobody waits. Raises why it cannot be kept open."""
-        time = asyncio.get_running_loop().time
-        backoff = Backoff(self._connection.dice)
-        give_up_at = time() + PATIENCE_S
-        while True:
-            link = self._connection.link
-            self._heard = False
-            problem = await self._one_stream(link)
-            if self._heard:
-                backoff.reset()
-                give_up_at = time() + PATIENCE_S
-            if not self._wanted:
-                return
-            pause_s = backoff.next_s()
-            if not isinstance(problem, Unavailable) or time() + pause_s > give_up_at:
-                raise problem
-            await self._connection.move(link)
-            await asyncio.sleep(pause_s)
+        with self._connection.tries(PATIENCE_S, stream=True) as tries:
+            while True:
+                link = self._connection.link
+                self._tries = tries
+                tries.next_timeout_s()
+                problem = await self._one_stream(link)
+                if not self._wanted:
+                    return
+                pause_s = tries.pause_s(problem)
+                await self._connection.move(link)
+                await asyncio.sleep(pause_s)
 
-    async def _one_stream(self, link: Link) -> KagziError:
+    async def _one_stream(self, link: Link) -> KagziError | Outage:
         """Ask for everything that is wanted, until the stream ends. Answers why it ended."""
         try:
             with link:
                 await self._converse(link)
         except grpc.aio.AioRpcError as error:
-            return self._connection.explain(error)
-        return Unavailable(f"The server at {self._connection.address.text} closed the stream of waits.")
+            return self._connection.problem_of(error)
+        return self._connection.broken("closed the stream of waits")
 
     async def _converse(self, link: Link) -> None:
         call = link.workflows.WaitStream(metadata=link.metadata)
@@ -172,7 +167,8 @@ class _Waiting:
         return True
 
     def _take_in(self, response: pb.WaitStreamResponse) -> None:
-        self._heard = True
+        if self._tries is not None:
+            self._tries.succeeded()
         for outcome in response.outcomes:
             end = read_outcome(outcome, namespace=self._namespace)
             for waiter in self._wanted.pop(outcome.run_id, ()):

@@ -20,10 +20,12 @@ import grpc
 from ..v1 import worker_pb2 as pb
 from ..v1.worker_pb2_grpc import WorkerServiceStub
 from ..wire.workers import write_troubles
+from .blocked_by import blocked_by
 from .connection import Metadata
 from .interpreter import InterpreterWatch
 from .threads import Crowd, StepThreads
 from .troubles import Troubles
+from .unreachable import cause_of
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -159,7 +161,7 @@ class Watchdog:
         except (grpc.RpcError, ValueError) as error:  # ValueError: the channel was closed by stop()
             self._troubles.put_back(troubles)
             if not self._stop.is_set():
-                reason = error.details() if isinstance(error, grpc.Call) else error
+                reason = cause_of(error.details() or "").text if isinstance(error, grpc.Call) else error
                 logger.warning("no heartbeat from beside the blocked event loop: %s", reason)
             self._close_channel()
 
@@ -175,8 +177,7 @@ class Watchdog:
         self._troubles.report(
             "loop_blocked",
             f"The event loop has been blocked for {seconds:.1f} s, so no run of this worker makes progress. Their leases are "
-            f"kept for up to {self._limit_s:.0f} s. Make the step a plain `def` (it then runs in a thread), or await "
-            f"asyncio.to_thread(...) for the part that blocks. It is blocked here:\n{stack}",
+            f"kept for up to {self._limit_s:.0f} s. {blocked_by(frame)} It is blocked here:\n{stack}",
         )
 
     def _give_up(self, blocked_since: float) -> None:

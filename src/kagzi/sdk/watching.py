@@ -8,16 +8,17 @@ from typing import Any
 
 import grpc.aio
 
-from ..core.errors import KagziError, Unavailable
+from ..core.errors import KagziError
 from ..core.events import EventKind, RunEvent
 from ..core.times import Timestamp, to_datetime
 from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_error
 from ..wire.enums import RUN_STATUS_FROM_WIRE
 from ..wire.events import read_event
-from .backoff import Backoff
 from .codec import ANY, read_payload
 from .connection import Connection, Link
+from .tries import Tries
+from .unreachable import Outage
 
 logger = logging.getLogger("kagzi.client")
 
@@ -36,42 +37,34 @@ class Watch:
         self._after = after
         self._started = after > 0  # whether the start was told
         self._standing: Event = {}
-        self._heard = False
         self._ended = False
 
     async def events(self) -> AsyncGenerator[Event]:
         """Until the run has ended. Raises NotFound; Unavailable after minutes without a server."""
-        time = asyncio.get_running_loop().time
-        backoff = Backoff(self._connection.dice)
-        give_up_at = time() + PATIENCE_S
-        while not self._ended:
-            link = self._connection.link
-            self._heard = False
-            problem: KagziError = Unavailable(f"The server at {self._connection.address.text} closed the stream.")
-            try:
-                async with aclosing(self._one_stream(link)) as stream:
-                    async for event in stream:
-                        yield event
-            except grpc.aio.AioRpcError as error:
-                problem = self._connection.explain(error)
-            if self._heard:
-                backoff.reset()
-                give_up_at = time() + PATIENCE_S
-            if self._ended:
-                return
-            pause_s = backoff.next_s()
-            if not isinstance(problem, Unavailable) or time() + pause_s > give_up_at:
-                raise problem
-            await self._connection.move(link)
-            await asyncio.sleep(pause_s)
+        with self._connection.tries(PATIENCE_S, stream=True) as tries:
+            while not self._ended:
+                link = self._connection.link
+                tries.next_timeout_s()
+                problem: KagziError | Outage = self._connection.broken("closed the stream")
+                try:
+                    async with aclosing(self._one_stream(link, tries)) as stream:
+                        async for event in stream:
+                            yield event
+                except grpc.aio.AioRpcError as error:
+                    problem = self._connection.problem_of(error)
+                if self._ended:
+                    return
+                pause_s = tries.pause_s(problem)
+                await self._connection.move(link)
+                await asyncio.sleep(pause_s)
 
-    async def _one_stream(self, link: Link) -> AsyncGenerator[Event]:
+    async def _one_stream(self, link: Link, tries: Tries) -> AsyncGenerator[Event]:
         request = pb.WatchRequest(namespace_id=self._namespace, run_id=self._run_id, after_seq=self._after)
         with link:
             call = link.workflows.Watch(request, metadata=link.metadata)
             try:
                 while isinstance(response := await call.read(), pb.WatchResponse):
-                    self._heard = True
+                    tries.succeeded()
                     for event in self._take_in(response):
                         yield event
             except asyncio.CancelledError:
@@ -129,7 +122,13 @@ def _as_dict(event: RunEvent, letter: pb.RunEvent, run_id: str) -> Event:
         told["output"] = read_payload(ANY, event.output, what=f"output in event {event.seq}", hook=None)
     if event.error is not None:
         error = read_error(letter.error)
-        told["error"] = {"type": error.type, "message": error.message, "kind": str(error.kind), "text": error.text}
+        told["error"] = {
+            "type": error.type,
+            "message": error.message,
+            "kind": str(error.kind),
+            "exhausted": error.exhausted,
+            "text": error.text,
+        }
     if event.until is not None:
         told["until"] = _moment(event.until)
     if event.child_run_id is not None:

@@ -2,10 +2,9 @@
 
 import asyncio
 import os
-import signal
 import socket
-import threading
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,14 +26,15 @@ from .schedule_options import DeclaredSchedule, checked_schedules
 from .schedules import apply_schedules
 from .serving import Serving
 from .start import checked_labels
+from .stop_signals import on_stop_signal
 from .workflow import Workflow
 
 BUILD_VARIABLE = "KAGZI_BUILD_ID"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+VERSION_LABEL = "version"
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said about a worker, checked."""
+    """What was said about a worker, checked. `build_id` None: a hash of its source code, made when it starts."""
 
     address: str | None
     workflows: tuple[AnyWorkflow, ...]
@@ -43,7 +43,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry: Retry | None
     labels: Mapping[str, str]
     hostname: str
-    build_id: str
+    build_id: str | None
     shutdown_grace_s: float
     threads: int | None
     api_key: str | None
@@ -54,9 +54,24 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Worker:
     """Executes workflows: `async with worker:`, `await worker.run()` or, as a program, `worker.serve()`.
 
-    `retries` (tries after the first) or `retry` is the default of steps; `threads` is how many sync steps run at once
-    (`max_concurrent`, if not given). `schedules`, declared with `kagzi.schedule`, are made so when it starts. The fluent methods return new workers.
-    Raises InvalidArgument for options that cannot work.
+    Args:
+        address: As in `Kagzi.connect`. Default: $KAGZI_ADDRESS, then localhost:50051.
+        workflows: The workflows it executes, or pairs (name, function).
+        namespace: Where it works. Default: $KAGZI_NAMESPACE, then "default".
+        max_concurrent: How many runs it holds at once, 1 to 10,000.
+        retries: Attempts after the first, as the default for steps. Give either this or `retry`.
+        retry: The default for steps whose workflow has none.
+        labels: Shown with the worker.
+        hostname: Shown with the worker. Default: that of the machine.
+        build_id: Which build of the code it runs: a run that was paused because the code did not fit is offered to
+            other builds. Default: $KAGZI_BUILD_ID, then a hash of the source code.
+        shutdown_grace: How long it may take to finish its runs when it stops; the rest is handed back.
+        threads: How many sync steps run at once. Default: `max_concurrent`.
+        api_key: As in `Kagzi.connect`.
+        tls: As in `Kagzi.connect`.
+        schedules: Schedules, declared with `kagzi.schedule`, that it sets up when it starts.
+
+    The methods named like arguments return a new worker. Raises InvalidArgument for options that cannot work.
     """
 
     def __init__(
@@ -88,7 +103,7 @@ class Worker:
                 retry=_checked_retry(retry) if retries is None else retry_of_extra_tries(retries),
                 labels=checked_labels(labels) or NO_LABELS,
                 hostname=hostname or socket.gethostname(),
-                build_id=build_id if build_id is not None else os.environ.get(BUILD_VARIABLE, ""),
+                build_id=build_id if build_id is not None else os.environ.get(BUILD_VARIABLE) or None,
                 shutdown_grace_s=parse_duration(shutdown_grace, what="shutdown_grace").total_seconds(),
                 threads=None if threads is None else _checked_number(threads, "threads"),
                 api_key=api_key,
@@ -101,7 +116,9 @@ class Worker:
         self._options = options
         self._registry = Registry(options.workflows)
         self._serving: Serving | None = None
-        self._drain_asked: asyncio.Event | None = None
+        self._stop_asked = asyncio.Event()
+        self._grace_s = options.shutdown_grace_s
+        self._running = False
 
     def __repr__(self) -> str:
         names = ", ".join(sorted({served.workflow_type for served in self._registry.served}))
@@ -109,8 +126,13 @@ class Worker:
 
     @property
     def address(self) -> str | None:
-        """Where it was told to find its server; None: $KAGZI_ADDRESS, then localhost:50051. `at()` makes one for elsewhere."""
+        """The address it was given; None: $KAGZI_ADDRESS, then localhost:50051."""
         return self._options.address
+
+    @property
+    def options(self) -> WorkerOptions:
+        """Everything that was said about it."""
+        return self._options
 
     @property
     def registered(self) -> tuple[Workflow[Any, Any], ...]:
@@ -124,32 +146,66 @@ class Worker:
         changed._set(msgspec.structs.replace(self._options, **changes))  # noqa: SLF001  another of this class
         return changed
 
-    def at(self, address: str) -> Self:
-        return self._with(address=address)
+    def at(self, address: str, *, credentials: bool = True) -> Self:
+        """The same worker for the server at another `address`; without its `api_key` and `tls` if `credentials` is False, because
+        they are for another server."""
+        return self._with(address=address, **({} if credentials else {"api_key": None, "tls": None}))
 
     def namespace(self, namespace: str) -> Self:
+        """The same worker in this `namespace`."""
         return self._with(namespace=namespace)
 
     def max_concurrent(self, n: int) -> Self:
+        """The same worker with room for `n` runs at once, 1 to 10,000."""
         return self._with(max_concurrent=_checked_number(n, "max_concurrent"))
 
     def threads(self, n: int) -> Self:
+        """The same worker with `n` threads for sync steps."""
         return self._with(threads=_checked_number(n, "threads"))
 
     def retries(self, n: int) -> Self:
+        """The same worker with `n` attempts after the first as the default for steps."""
         return self._with(retry=retry_of_extra_tries(n))
 
     def retry(self, retry: Retry) -> Self:
+        """The same worker with this `retry` as the default for steps."""
         return self._with(retry=_checked_retry(retry))
 
     def label(self, key: str, value: str) -> Self:
+        """The same worker with another label: `key` and `value`."""
         return self._with(labels=checked_labels({**self._options.labels, key: value}))
 
+    def hostname(self, hostname: str) -> Self:
+        """The same worker with another `hostname` to show. Default: that of this machine."""
+        return self._with(hostname=_checked_text(hostname, "hostname"))
+
+    def version(self, version: str) -> Self:
+        """The same worker with the `version` of your program to show: its label `version`. For versions of workflows see
+        `@workflow(version=2)`."""
+        return self.label(VERSION_LABEL, _checked_text(version, "version"))
+
+    def build_id(self, build_id: str) -> Self:
+        """The same worker with another `build_id`. A run whose history does not fit the code of one build is offered to the next."""
+        return self._with(build_id=_checked_text(build_id, "build_id"))
+
     def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
+        """The same worker for these `workflows`."""
         return self._with(workflows=tuple(workflows))
 
     def schedules(self, schedules: Iterable[DeclaredSchedule]) -> Self:
+        """The same worker, which sets up these `schedules` when it starts."""
         return self._with(schedules=checked_schedules(schedules))
+
+    def build(self) -> Self:
+        """The worker, ready to run. Raises InvalidArgument if it has no workflows."""
+        self._check_workflows()
+        return self
+
+    def _check_workflows(self) -> None:
+        if not len(self._registry):
+            raise InvalidArgument(
+                "This worker has no workflows. Give some: Worker(workflows=[...]).", field="workflows"
+            )
 
     # --- at work -------------------------------------------------------------------------------------------------------
 
@@ -159,30 +215,26 @@ class Worker:
             raise PreconditionFailed(
                 "This worker is at work already. Make another one: Worker(...) or worker.label(...)."
             )
-        if not len(self._registry):
-            raise InvalidArgument(
-                "This worker has no workflows. Give some: Worker(workflows=[...]).", field="workflows"
-            )
+        self._check_workflows()
         options = self._options
-        drain_asked = self._drain_asked = asyncio.Event()
+        record = self._record()
         connection = open_connection(options.address, api_key=options.api_key, tls=options.tls)
         serving = Serving(
             connection,
-            write_register(self._record()),
+            write_register(record),
             Executor(
                 self._registry,
                 retry=options.retry,
                 threads=options.threads or options.max_concurrent,
-                build_id=options.build_id,
+                build_id=record.build_id,
             ),
-            grace_s=options.shutdown_grace_s,
-            on_drain=drain_asked.set,
+            on_drain=self.stop,
         )
         await serving.start()
         try:
             await apply_schedules(connection, checked_namespace(options.namespace), options.schedules)
         except BaseException:
-            await serving.stop()
+            await serving.stop(self._grace_s)
             raise
         self._serving = serving
         return self
@@ -196,57 +248,73 @@ class Worker:
             return
         ended = serving.ended
         failed_before = ended.done()
-        await serving.stop()
+        try:
+            await serving.stop(self._grace_s)
+        finally:
+            self._forget_stop()
         if error is None and failed_before and not ended.cancelled():
             ended.result()
 
-    async def run(self) -> None:
-        """Serve until cancelled, or until a server asks the worker to drain."""
-        await self._run_until(asyncio.Event())
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Serve until SIGINT, SIGTERM, `stop()`, a server that asks the worker to drain, or cancellation. Then finish what is held within
+        `shutdown_grace`, hand the rest back and return. A second signal ends the process at once.
+
+        Also inside `async with worker:`. The signals are taken in the main thread only, and given back at the end. Set `handle_signals` to
+        False in an application that has its own use for them.
+        """
+        if self._running:
+            raise PreconditionFailed("This worker runs already. Make another one: Worker(...) or worker.label(...).")
+        self._running = True
+        try:
+            with on_stop_signal(self.stop) if handle_signals else nullcontext():
+                await self._run_until_stopped()
+        finally:
+            self._running = False
 
     def serve(self) -> None:
-        """Serve until SIGINT or SIGTERM; then finish what is held within `shutdown_grace`, hand the rest back and return.
-        A second signal ends the process at once."""
+        """Serve as a program of its own: `run()` in an event loop that ends with it."""
         with asyncio.Runner(loop_factory=_fast_loop) as runner:
-            runner.run(self._serve())
+            runner.run(self.run())
 
-    async def _serve(self) -> None:
-        loop = asyncio.get_running_loop()
-        stop = asyncio.Event()
+    def stop(self, within: Duration | None = None) -> None:
+        """Have `run()` drain and return, as a signal does. `within` shortens `shutdown_grace`. Call it in the worker's event loop."""
+        if within is not None:
+            self._grace_s = min(self._grace_s, parse_duration(within, what="within").total_seconds())
+        self._stop_asked.set()
 
-        def on_signal() -> None:
-            for each in _SIGNALS:
-                loop.remove_signal_handler(each)
-                signal.signal(each, signal.SIG_DFL)  # the second one is final
-            stop.set()
+    async def _run_until_stopped(self) -> None:
+        stopping = asyncio.ensure_future(self._stop_asked.wait())
+        try:
+            if self._serving is None:
+                await self._enter_unless(stopping)
+            if self._serving is not None:
+                await asyncio.wait((stopping, self._serving.ended), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            await self.__aexit__(None, None, None)
+            self._forget_stop()
 
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python hears no signals
-            for each in _SIGNALS:
-                loop.add_signal_handler(each, on_signal)
-        await self._run_until(stop)
-
-    async def _run_until(self, stop: asyncio.Event) -> None:
-        stopping = asyncio.ensure_future(stop.wait())
+    async def _enter_unless(self, stopping: "asyncio.Future[Any]") -> None:
         entering = asyncio.ensure_future(self.__aenter__())
         try:
             await asyncio.wait((entering, stopping), return_when=asyncio.FIRST_COMPLETED)
             if entering.done():
                 entering.result()
-                await self._until_over(stopping)
         finally:
             entering.cancel()
             await asyncio.wait((entering,))
-            stopping.cancel()
-            await self.__aexit__(None, None, None)
 
-    async def _until_over(self, stopping: "asyncio.Future[Any]") -> None:
-        if self._serving is None or self._drain_asked is None:
-            return
-        draining = asyncio.ensure_future(self._drain_asked.wait())
-        try:
-            await asyncio.wait((stopping, draining, self._serving.ended), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            draining.cancel()
+    def _forget_stop(self) -> None:
+        """So that it may run again, in another event loop perhaps."""
+        self._stop_asked = asyncio.Event()
+        self._grace_s = self._options.shutdown_grace_s
+
+    def _build_id(self) -> str:
+        if self._options.build_id is not None:
+            return self._options.build_id
+        from .build_id import default_build_id  # noqa: PLC0415  programs that only import Worker do not pay for it
+
+        return default_build_id(workflow.fn for workflow in self._registry)
 
     def _record(self) -> WorkerRecord:
         options = self._options
@@ -258,7 +326,7 @@ class Worker:
             hostname=options.hostname,
             pid=os.getpid(),
             sdk_version=__version__,
-            build_id=options.build_id,
+            build_id=self._build_id(),
             labels=options.labels,
         )
 
@@ -267,6 +335,12 @@ def _checked_number(n: object, what: str) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= limits.WORKER_MAX_CONCURRENT:
         raise InvalidArgument(f"{what}={n!r} must be a whole number, 1..{limits.WORKER_MAX_CONCURRENT}.", field=what)
     return n
+
+
+def _checked_text(text: object, what: str) -> str:
+    if not isinstance(text, str) or not text.strip() or len(text.encode("utf-8", "replace")) > limits.NAME_BYTES:
+        raise InvalidArgument(f"{what}={text!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field=what)
+    return text
 
 
 def _checked_retry(retry: object) -> Retry | None:

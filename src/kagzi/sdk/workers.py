@@ -21,37 +21,37 @@ from .workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """A worker as it was when asked. `workflows` are what it serves, each with its version; `active` of its `max_concurrent`
-    slots are in use."""
+    """A worker as it was when asked."""
 
-    id: str
-    status: WorkerStatus
-    hostname: str
-    pid: int
-    build_id: str
-    sdk_version: str
-    workflows: tuple[tuple[str, str], ...]
-    labels: Mapping[str, str]
-    max_concurrent: int
-    active: int
-    completed: int
-    failed: int
-    registered_at: datetime
-    last_seen_at: datetime
+    id: str  #: its id, new for each start
+    status: WorkerStatus  #: its state
+    hostname: str  #: the machine it runs on
+    pid: int  #: its process
+    build_id: str  #: which build of the code it runs
+    sdk_version: str  #: of Kagzi
+    workflows: tuple[tuple[str, str], ...]  #: what it serves: pairs of workflow and version
+    labels: Mapping[str, str]  #: its labels
+    max_concurrent: int  #: how many runs it holds at most
+    active: int  #: how many it holds now
+    completed: int  #: runs it completed
+    failed: int  #: runs that failed on it
+    registered_at: datetime  #: when it started
+    last_seen_at: datetime  #: when a server last heard of it
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerEvent:
-    """Something that happened to a worker: it registered, reconnected, was told to drain (`draining`), had finished (`drained`),
-    left, was lost, or reported trouble."""
+    """Something that happened to a worker."""
 
-    worker_id: str
-    kind: WorkerEventKind
-    at: datetime
-    detail: str
+    worker_id: str  #: the worker
+    kind: WorkerEventKind  #: "registered", "reconnected", "draining", "drained", "left", "lost" or "trouble"
+    at: datetime  #: when it happened
+    detail: str  #: more about it, in words
 
 
 class Workers:
+    """`client.workers`: who executes runs, and what happened to them."""
+
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
         self._namespace = namespace
@@ -63,7 +63,13 @@ class Workers:
         workflow: Workflow[Any, Any] | str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[WorkerInfo]:
-        """Newest registration first. Those that left stay in the list for 30 days."""
+        """Workers, the newest registration first. Those that left stay in the list for 30 days.
+
+        Args:
+            status: "online", "draining" or "offline". Default: any.
+            workflow: Only workers that serve this workflow.
+            limit: Return at most this many. Default: all.
+        """
         wanted = None if status is None else WORKER_STATUS_TO_WIRE[_status(status)]
 
         async def ask(page: PageRequest) -> pb.ListWorkersResponse:
@@ -76,13 +82,13 @@ class Workers:
             yield _info(read_worker(worker))
 
     async def get(self, id: str) -> WorkerInfo:
-        """Raises NotFound."""
+        """The worker with this `id`. Raises NotFound."""
         request = pb.GetWorkerRequest(namespace_id=self._namespace, worker_id=id)
         response = await self._connection.call(lambda link: link.admin.GetWorker, request)
         return _info(read_worker(response.worker))
 
     async def events(self, id: str | None = None, *, limit: int | None = None) -> AsyncIterator[WorkerEvent]:
-        """Of one worker, or of all; latest first. Raises NotFound for a worker that nobody knows."""
+        """Events of the worker `id`, or of all, latest first, at most `limit`. Raises NotFound for an unknown worker."""
 
         async def ask(page: PageRequest) -> pb.ListWorkerEventsResponse:
             request = pb.ListWorkerEventsRequest(namespace_id=self._namespace, worker_id=id or "", page=page)
@@ -93,8 +99,8 @@ class Workers:
             yield WorkerEvent(event.worker_id, event.kind, to_datetime(event.at), event.detail)
 
     async def drain(self, id: str) -> WorkerInfo:
-        """It takes no more work, finishes what it can within its `shutdown_grace`, hands back the rest and leaves. Answers at
-        once: its status is `offline` when it has left. Raises NotFound."""
+        """Ask the worker `id` to stop: it takes no more work, finishes what it can within its `shutdown_grace`, hands
+        back the rest and leaves. Returns at once: its status is "offline" when it has left. Raises NotFound."""
         request = pb.DrainWorkerRequest(namespace_id=self._namespace, worker_id=id)
         response = await self._connection.call(lambda link: link.admin.DrainWorker, request)
         return _info(read_worker(response.worker))

@@ -4,12 +4,14 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, cast, overload
 
 from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import NAME_BYTES
-from .codec import NONE, Codec, codec_for
+from ..core.names import canonical_type
+from ..core.records import Payload
+from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
 from .retry import Retry
 from .signatures import check_name, default_name, is_async, type_hints
 
@@ -23,10 +25,17 @@ O_co = TypeVar("O_co", covariant=True)
 
 
 class Workflow(Generic[I_contra, O_co]):
-    """A durable function. Made by @workflow; call .fn to unit-test it as a plain coroutine.
+    """A durable function, made by `@workflow`. Call `.fn` to unit-test it as a plain coroutine.
 
-    `fn` takes a Context and at most one input. `retry` is the default of its steps; `timeout` is the time a run may take from
-    its creation on. Raises InvalidArgument for a function or options that cannot work.
+    Args:
+        fn: An `async def` that takes a Context and at most one input.
+        name: What the workflow is called. Default: the function's name, in kebab-case.
+        version: A number or a text.
+        retry: The default for its steps.
+        timeout: How long a run may take from its creation on.
+
+    `input_is_optional` is True if the input has a default. Raises InvalidArgument for a function or options that cannot
+    work.
     """
 
     def __init__(
@@ -38,13 +47,14 @@ class Workflow(Generic[I_contra, O_co]):
         retry: Retry | None = None,
         timeout: Duration | None = None,
     ) -> None:
-        self.fn = fn
-        self.name = check_name(default_name(fn, what="workflow") if name is None else name, what="workflow name")
-        self.version = _version_text(version, self.name)
-        self.retry = _checked_retry(retry)
+        self.fn = fn  #: the plain function
+        given = default_name(fn, what="workflow") if name is None else name
+        self.name = canonical_type(check_name(given, what="workflow name"))  #: with `-` for `_`
+        self.version = _version_text(version, self.name)  #: as text
+        self.retry = _checked_retry(retry)  #: the default for its steps
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
         parameter = _input_parameter(fn, self.name)
-        self.has_input = parameter is not None
+        self.has_input = parameter is not None  #: whether the function takes an input
         self.input_is_optional = parameter is not None and parameter.default is not inspect.Parameter.empty
         self._input_name = parameter.name if parameter is not None else ""
         # What runs have found out about the function in this process; see runner.
@@ -54,6 +64,15 @@ class Workflow(Generic[I_contra, O_co]):
     def __repr__(self) -> str:
         return f"<Workflow {self.name!r} version {self.version}>"
 
+    if not TYPE_CHECKING:  # a checker is to see that it cannot be called
+
+        def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+            name = getattr(self.fn, "__name__", self.name)
+            raise TypeError(
+                f"workflow {self.name!r} is not called like a function. Start it with client.start({name}, ...), run it as a child "
+                f"with ctx.child({name}, ...), or call {name}.fn(...) in a unit test."
+            )
+
     @cached_property
     def input_type(self) -> Any:
         """The annotation of the input; None for a workflow without one; Any if it has none."""
@@ -61,18 +80,27 @@ class Workflow(Generic[I_contra, O_co]):
 
     @cached_property
     def output_type(self) -> Any:
+        """The annotation of the result; Any if there is none."""
         return type_hints(self.fn).get("return", Any)
 
     @cached_property
     def input_codec(self) -> Codec[Any]:
+        """How the input is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
         return codec_for(self.input_type) if self.has_input else NONE
 
     @cached_property
     def output_codec(self) -> Codec[Any]:
+        """How the result is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
         return codec_for(self.output_type)
 
+    def write_input(self, value: Any, *, hook: PayloadHook | None = None) -> Payload:
+        """The input `value` as it is sent, through the codec `hook`. None for an input with a default means the default. Raises
+        InvalidArgument, ResourceExhausted."""
+        codec = ANY if value is None and self.input_is_optional else self.input_codec
+        return write_payload(codec, value, what=f"input of workflow {self.name!r}", hook=hook)
+
     def check(self) -> None:
-        """Raises InvalidArgument if input or output cannot travel as JSON. Called when a worker takes the workflow up."""
+        """Raise InvalidArgument if input or result have no JSON form. Called when a worker registers the workflow."""
         for what, codec in (("input", "input_codec"), ("output", "output_codec")):
             try:
                 getattr(self, codec)
@@ -112,7 +140,13 @@ def workflow(
 ) -> Any:
     """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
 
-    The name defaults to that of the function, in kebab-case. `retry` is the default of its steps.
+    Args:
+        fn: The function, or the name of the workflow. Default: the function's name in kebab-case: `sync_customer` is
+            `sync-customer`. In names of workflows `_` and `-` are the same, wherever they are written.
+        version: A number or a text. New runs get the highest version that is registered and not deprecated, unless a
+            default is set.
+        retry: The default for its steps.
+        timeout: How long a run may take from its creation on; then it fails with kind TIMEOUT. Default: no limit.
     """
     name = fn if isinstance(fn, str) else None
 

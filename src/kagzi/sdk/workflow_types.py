@@ -13,6 +13,7 @@ from ..v1.common_pb2 import PageRequest
 from ..wire.queues import read_standing, read_type, write_limits
 from .connection import Connection
 from .paging import all_rows
+from .unserved import UNSERVED
 from .workflow import Workflow
 
 
@@ -25,41 +26,42 @@ UNCHANGED = Unchanged()
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTypeInfo:
-    """A type as it was when asked. A limit of None is none."""
+    """A workflow type and its limits as they were when asked. A limit of None means no limit."""
 
-    workflow: str
-    paused: bool
-    max_running: int | None
-    max_running_per_key: int | None
-    starts_per_second: float | None
-    starts_per_second_per_key: float | None
-    when_full: WhenFull
-    versions: tuple[str, ...]
-    default_version: str | None
-    open_runs: int
+    workflow: str  #: its name
+    paused: bool  #: whether no run begins or goes on
+    max_running: int | None  #: runs executed at once
+    max_running_per_key: int | None  #: of those, with the same key
+    starts_per_second: float | None  #: runs that begin per second
+    starts_per_second_per_key: float | None  #: of those, with the same key
+    when_full: WhenFull  #: what happens to a start beyond a limit
+    versions: tuple[str, ...]  #: versions that workers have registered
+    default_version: str | None  #: what new runs get
+    open_runs: int  #: runs that have not ended, counted up to 10,000
 
 
 @dataclass(frozen=True, slots=True)
 class QueueInfo:
-    """Runs of a type, pinned to a version or to none, that wait for a worker. `held_back`: why none begins although slots are
-    free; None if nothing is in the way."""
+    """Runs of a workflow type, pinned to a version or to none, that wait for a worker."""
 
-    workflow: str
-    version: str | None
-    waiting: int
-    oldest_waiting_since: datetime | None
-    workers: int
-    free_slots: int
-    held_back: str | None
+    workflow: str  #: the workflow type
+    version: str | None  #: None: not pinned yet
+    waiting: int  #: runs that wait
+    oldest_waiting_since: datetime | None  #: since when the oldest waits
+    workers: int  #: workers online that serve it
+    free_slots: int  #: free slots of those workers
+    held_back: str | None  #: why none begins although slots are free; None: nothing is in the way
 
 
 class WorkflowTypes:
+    """`client.workflow_types`: workflow types as queues, with their limits."""
+
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
         self._namespace = namespace
 
     async def list(self) -> AsyncIterator[WorkflowTypeInfo]:
-        """By name: those that workers have brought, and those with limits."""
+        """All workflow types, by name: those that workers have registered, and those with limits."""
 
         async def ask(page: PageRequest) -> pb.ListWorkflowTypesResponse:
             return await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, page=page))
@@ -68,7 +70,7 @@ class WorkflowTypes:
             yield _info(read_type(letter, self._namespace))
 
     async def get(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
-        """Raises NotFound for a type that no worker has brought and that has no limits."""
+        """The type of a `workflow`. Raises NotFound if no worker has registered it and it has no limits."""
         name = _type_of(workflow)
         response = await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, workflow_type=name))
         for letter in response.types:
@@ -88,7 +90,16 @@ class WorkflowTypes:
         starts_per_second_per_key: float | Unchanged | None = UNCHANGED,
         when_full: WhenFull | Unchanged = UNCHANGED,
     ) -> WorkflowTypeInfo:
-        """Set limits; None takes one away, and what is not named stays. They hold on every server at once."""
+        """Set limits; None removes one, and what is not given stays. They take effect on every server at once.
+
+        Args:
+            workflow: The workflow, or its name.
+            max_running: How many runs are executed at once.
+            max_running_per_key: How many runs with the same `concurrency_key`.
+            starts_per_second: How many runs begin per second.
+            starts_per_second_per_key: How many with the same `concurrency_key`.
+            when_full: What happens to a start beyond `max_running`: "queue" (it waits; the default), "reject" or "cancel-oldest".
+        """
         given = {
             "max_running": max_running,
             "max_running_per_key": max_running_per_key,
@@ -105,21 +116,24 @@ class WorkflowTypes:
             raise InvalidArgument(f"a limit is no number that fits: {error}", field=next(iter(changes))) from None
         request = pb.UpdateWorkflowTypeRequest(namespace_id=self._namespace, type=letter, fields=list(changes))
         response = await self._connection.call(lambda link: link.admin.UpdateWorkflowType, request)
+        UNSERVED.tell(self._namespace, response.type.workflow_type, response.warning)
         return _info(read_type(response.type, self._namespace))
 
     async def pause(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
-        """No run of it begins or goes on until it is resumed: starts are accepted and wait. What runs now runs on."""
+        """Let no run of a `workflow` begin or go on until it is resumed: starts are accepted and wait. What runs now
+        runs on."""
         request = pb.PauseWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=_type_of(workflow))
         response = await self._connection.call(lambda link: link.admin.PauseWorkflowType, request)
         return _info(read_type(response.type, self._namespace))
 
     async def resume(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
+        """Let runs of a `workflow` begin and go on again."""
         request = pb.ResumeWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=_type_of(workflow))
         response = await self._connection.call(lambda link: link.admin.ResumeWorkflowType, request)
         return _info(read_type(response.type, self._namespace))
 
     async def queue_depth(self, workflow: Workflow[Any, Any] | str | None = None) -> tuple[QueueInfo, ...]:
-        """How many runs wait, by type and version: of one type, or of all with runs that wait."""
+        """How many runs wait, by type and version: of one `workflow`, or of all with runs that wait."""
         name = "" if workflow is None else _type_of(workflow)
         request = pb.GetQueueDepthRequest(namespace_id=self._namespace, workflow_type=name)
         response = await self._connection.call(lambda link: link.admin.GetQueueDepth, request)

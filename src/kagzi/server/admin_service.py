@@ -4,7 +4,7 @@ from ..core.errors import InvalidArgument
 from ..core.seams import Clock
 from ..engine import Engine
 from ..v1 import admin_pb2 as pb
-from ..wire.common import read_namespace, read_time_if, write_time
+from ..wire.common import read_namespace, read_time_if, read_type, write_time
 from ..wire.stats import write_bucket
 from ..wire.steps import write_step
 from .gate import Context
@@ -44,7 +44,7 @@ class AdminService(WorkerAdmin, QueueAdmin):
             read_namespace(request.namespace_id),
             since=read_time_if(request, "since"),
             until=read_time_if(request, "until"),
-            workflow_type=request.workflow_type,
+            workflow_type=read_type(request.workflow_type),
         )
         return pb.GetStatsResponse(
             buckets=[write_bucket(bucket) for bucket in figures.buckets],
@@ -71,6 +71,7 @@ class AdminService(WorkerAdmin, QueueAdmin):
             server_id=info.server_id,
             max_payload_bytes=info.max_payload_bytes,
             now=write_time(self._clock.now()),
+            store_problem=self._engine.store_problem(),
         )
 
 

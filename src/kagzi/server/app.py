@@ -124,6 +124,8 @@ class Server:
             settings=self._config.settings,
             server_id=(server_id := self._ids.token()),
         )
+        if cellar.lock is not None:
+            await engine.workers.died(cellar.lock.died)
         stack.push_async_callback(engine.stop)
         await engine.start()
         info = ServerInfo(
@@ -140,7 +142,12 @@ class Server:
     async def _listen(self, stack: AsyncExitStack, engine: Engine, info: ServerInfo) -> None:
         patience = Patience()
         health = Health(engine.health, frozenset(service.full_name for service in SERVICES), patience)
-        gate = Gate(ids=self._ids, secret=self._config.secret, admit=engine.namespaces.admit)
+        gate = Gate(
+            ids=self._ids,
+            secret=self._config.secret,
+            admit=engine.namespaces.admit,
+            store_problem=engine.store_problem,
+        )
         services = {
             "kagzi.v1.WorkflowService": WorkflowService(
                 engine,
@@ -158,7 +165,7 @@ class Server:
                 answers=gate.answers,
                 version=__version__,
             ),
-            "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules),
+            "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules, engine.served),
             "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),
             "kagzi.v1.NamespaceService": NamespaceService(engine),
             "grpc.health.v1.Health": HealthService(health, patience),

@@ -1,6 +1,6 @@
 """One opener of a SQLite file at a time: an OS lock beside it, held for the opener's life, and a note of where it serves.
 
-file.db.lock      locked while somebody serves the file; holds the pid of the last who did
+file.db.lock      locked while somebody serves the file; holds the pid of the last who did, and the workers in that process
 file.db.server    target and secret of who serves (mode 0600); gone when nobody does
 """
 
@@ -30,6 +30,11 @@ _NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 _MOUNTS = Path("/proc/mounts")
+_MOST_BYTES = 1 << 20  # of a lock file
+
+
+Place = tuple[str, str]
+"""Of a worker: its namespace and id."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -47,6 +52,10 @@ class FileLock:
         self._path = database.with_name(f"{database.name}.lock")
         self._endpoint_path = database.with_name(f"{database.name}.server")
         self._descriptor: int | None = None
+        self._workers: set[Place] = set()
+        self.died: tuple[Place, ...] = ()
+        """Workers that lived in the process of the last holder, if that ended without letting go: nobody but the operating system
+        can have taken the lock from it, and that does so when a process is gone."""
 
     @property
     def held(self) -> bool:
@@ -69,12 +78,25 @@ class FileLock:
         except BaseException:
             os.close(descriptor)
             raise
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self.died = _workers_in(os.pread(descriptor, _MOST_BYTES, 0))
         self._descriptor = descriptor
+        self._write_pid()
         _held.add(self)
         self._endpoint_path.unlink(missing_ok=True)
         return True
+
+    def note_worker(self, place: Place) -> None:
+        """It lives in this process, and ends with it. Only while held."""
+        if self._descriptor is not None and place not in self._workers:
+            self._workers.add(place)
+            os.write(self._descriptor, msgspec.json.encode(place) + b"\n")
+
+    def _write_pid(self) -> None:
+        if self._descriptor is not None:
+            self._workers.clear()
+            os.ftruncate(self._descriptor, 0)
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def publish(self, endpoint: Endpoint) -> None:
         """Tell others where to connect. Complete or not there: written aside, then renamed."""
@@ -97,11 +119,12 @@ class FileLock:
     def holder_pid(self) -> int | None:
         """Who holds, or last held, the lock."""
         try:
-            return int(self._path.read_text())
+            return int(self._path.read_text().partition("\n")[0])
         except (OSError, ValueError):
             return None
 
     def release(self) -> None:
+        self._write_pid()  # this process goes on, or ends in good order: nobody has died
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             _held.discard(self)
@@ -114,6 +137,17 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _workers_in(data: bytes) -> tuple[Place, ...]:
+    """Those noted in a lock file. A line that was being written when its process ended is none."""
+    found: list[Place] = []
+    for line in data.split(b"\n")[1:-1]:
+        try:
+            found.append(msgspec.json.decode(line, type=Place))
+        except msgspec.MsgspecError:
+            continue
+    return tuple(found)
 
 
 _held: set[FileLock] = set()

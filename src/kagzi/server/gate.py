@@ -4,8 +4,10 @@ Nothing a service or the engine raises reaches a client as it is: Kagzi's own er
 becomes an incident, whose number is told and whose traceback is logged.
 """
 
+import asyncio
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import grpc
@@ -13,6 +15,7 @@ from google.protobuf.message import DecodeError, Message
 
 from ..core import limits
 from ..core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable, limit_reached
+from ..core.outages import database_down
 from ..core.seams import Ids
 from ..wire.common import read_namespace
 from ..wire.status import to_status
@@ -23,6 +26,11 @@ from .incidents import Incidents
 PROOF_HEADER = "kagzi-secret"
 _NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
 RETRY_HINT = "Try again."
+MARGIN_S = 2.0
+"""Kept of a caller's deadline, at most, to tell it what is wrong."""
+POLL_MARGIN_S = 0.25
+"""The same of a call that waits: less than what it keeps itself, to answer that there is nothing (`patience.MARGIN_MS`)."""
+_MARGIN = 0.1  # of a short deadline
 _STOPPING = f"the server is stopping. {RETRY_HINT}"
 
 Request = TypeVar("Request", bound=Message)
@@ -44,7 +52,15 @@ class StreamMethod(Protocol):
 class Gate:
     """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
 
-    def __init__(self, *, ids: Ids, secret: str = "", admit: Admit | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        ids: Ids,
+        secret: str = "",
+        admit: Admit | None = None,
+        store_problem: Callable[[], str] = str,
+    ) -> None:
+        self._store_problem = store_problem
         self._incidents = Incidents(ids)
         self._secret = secret
         self._admit_namespace = admit
@@ -64,15 +80,17 @@ class Gate:
         """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the rest."""
 
         admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        polls = budget is self.budgets.polls
 
         async def handle(data: bytes, context: Context) -> bytes:
             try:
                 self._admit(context)
                 request = read_message(data, request_type)
                 with budget.use(namespace_of(request)):
-                    if admit is not None:
-                        await admit(read_namespace(cast("Any", request).namespace_id))
-                    answer = await method(request, context)
+                    async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
+                        if admit is not None:
+                            await admit(read_namespace(cast("Any", request).namespace_id))
+                        answer = await method(request, context)
                 return answer.SerializeToString()
             except grpc.aio.AbortError:
                 raise
@@ -93,6 +111,10 @@ class Gate:
         polls = budget is self.budgets.polls
 
         async def answer(context: Context) -> None:
+            async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
+                await find(context)
+
+        async def find(context: Context) -> None:
             request = read_message(await context.read(), request_type)
             namespace = read_namespace(getattr(request, "namespace_id", ""))
             if admit is not None:
@@ -128,6 +150,31 @@ class Gate:
                     await self._refuse(name, error, context)
 
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
+
+    @asynccontextmanager
+    async def _in_time(self, context: Context, margin_s: float) -> AsyncGenerator[None]:
+        """Ends what takes too long a little before the caller's deadline, so that the caller is told why. Raises ServerUnavailable."""
+        remaining_s = cast(
+            "float | None", context.time_remaining()
+        )  # the stubs of grpc do not know that there may be none
+        # gRPC reads it from the machine's clock. Nothing left when a call begins means that somebody has set that.
+        limit_s = remaining_s - min(margin_s, remaining_s * _MARGIN) if remaining_s else None
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if limit_s is None or not limit.expired():
+                raise
+            raise self._too_late(limit_s) from None
+
+    def _too_late(self, limit_s: float) -> ServerUnavailable:
+        words = self._store_problem()
+        if words:
+            return database_down(words)
+        return ServerUnavailable(
+            f"this could not be done within {limit_s:.1f} s. The server or its database is overloaded. {RETRY_HINT}"
+        )
 
     def _admit(self, context: Context) -> None:
         if not self._open:

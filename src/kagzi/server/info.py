@@ -5,10 +5,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from ..core.records import DEFAULT_NAMESPACE, RunKey
+from .features import FEATURES
 
 API_VERSION = "v1"
 MIN_SDK_VERSION = "0.1.0"
-FEATURES = ("session", "start-batch", "wait-stream", "park")
 
 
 class ServerInfo(msgspec.Struct, kw_only=True):
@@ -21,7 +21,7 @@ class ServerInfo(msgspec.Struct, kw_only=True):
     http_url: str = ""
     api_version: str = API_VERSION
     min_sdk_version: str = MIN_SDK_VERSION
-    features: tuple[str, ...] = FEATURES
+    features: tuple[str, ...] = tuple(sorted(FEATURES))
 
     def url_of(self, run: RunKey) -> str:
         """The page of a run; empty without an HTTP listener."""

@@ -8,6 +8,8 @@ import logging
 import traceback
 from typing import Any
 
+from ..core.printable import escape, with_margin
+
 GUARDED = (
     "kagzi.engine",
     "kagzi.store",
@@ -19,22 +21,11 @@ GUARDED = (
 )
 """Filters of a logger are not those of its children, so each is named. A test compares this with the loggers that are used."""
 
-_TRACEBACK_MARGIN = "  | "
-
 
 def guard_logs() -> None:
     """Any number of times."""
     for name in GUARDED:
         logging.getLogger(name).addFilter(_GUARD)
-
-
-def escape(text: str) -> str:
-    """One line without control characters: line breaks, ANSI escapes, marks that turn the direction of text."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
-    )
 
 
 class _Guard(logging.Filter):
@@ -48,8 +39,7 @@ class _Guard(logging.Filter):
         if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
             # What handlers print instead of formatting it themselves. An exception's message may be of many lines: with the
             # margin none of them looks like a line of the log.
-            lines = "".join(traceback.format_exception(*record.exc_info)).split("\n")
-            record.exc_text = "\n".join(_TRACEBACK_MARGIN + escape(line) for line in lines if line)
+            record.exc_text = with_margin("".join(traceback.format_exception(*record.exc_info)))
         return True
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 
 from ..core.errors import InvalidArgument, KagziError, SchemaMismatch
 from .app import Server
@@ -17,8 +18,10 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SWITCH_INTERVAL_S = 0.0005
 
 
-async def run_server(config: ServerConfig) -> int:
-    """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Answers the exit code."""
+async def run_server(config: ServerConfig, announce: Callable[[str], None] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Returns the exit code. `announce` is given
+    the line that says that it is ready, and why it stopped; without it they go to stderr."""
+    say = announce or _say
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     raise_soft_limit()
     server = Server(config)
@@ -26,13 +29,13 @@ async def run_server(config: ServerConfig) -> int:
         try:
             await server.start()
         except (CannotStart, SchemaMismatch, InvalidArgument) as error:
-            _say(f"kagzi server: {error.message}")
+            say(f"kagzi server: {error.message}")
             return _exit_code(error)
-        _say(ready_line(server))
+        say(ready_line(server))
         failure = await _until_stopped(server, signals)
         await _stop(server, signals)
     if failure is not None:
-        _say(f"kagzi server: stopped, because a part of it failed: {type(failure).__name__}. The log says more.")
+        say(f"kagzi server: stopped, because a part of it failed: {type(failure).__name__}. The log says more.")
         return EXIT_FAILED
     return 0
 

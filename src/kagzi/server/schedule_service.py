@@ -4,17 +4,18 @@ import msgspec
 
 from ..core.errors import InvalidArgument
 from ..core.schedules import ScheduleRecord, ScheduleSpec
-from ..engine import Schedules
+from ..engine import RUNS_WAIT, Named, Schedules, ServedTypes
 from ..v1 import workflow_schedule_pb2 as pb
-from ..wire.common import read_duration_us, read_namespace, read_time_if, write_time
+from ..wire.common import read_duration_us, read_namespace, read_time_if, read_type, write_time
 from ..wire.schedules import read_asked, read_required_time, updated, write_fire, write_schedule
 from .gate import Context
 from .pages import read_page, write_page
 
 
 class WorkflowScheduleService:
-    def __init__(self, schedules: Schedules) -> None:
+    def __init__(self, schedules: Schedules, served: ServedTypes) -> None:
         self._schedules = schedules
+        self._served = served
 
     async def CreateWorkflowSchedule(
         self, request: pb.CreateWorkflowScheduleRequest, context: Context
@@ -27,7 +28,9 @@ class WorkflowScheduleService:
             enabled=asked.enabled is not False,
             request_id=asked.request_id,
         )
-        return pb.CreateWorkflowScheduleResponse(schedule=write_schedule(record))
+        return pb.CreateWorkflowScheduleResponse(
+            schedule=write_schedule(record), warning=await self._warning(asked.namespace, record)
+        )
 
     async def UpsertWorkflowSchedule(
         self, request: pb.UpsertWorkflowScheduleRequest, context: Context
@@ -38,7 +41,14 @@ class WorkflowScheduleService:
         record, created = await self._schedules.upsert(
             asked.namespace, asked.schedule_id, asked.spec, enabled=asked.enabled, request_id=asked.request_id
         )
-        return pb.UpsertWorkflowScheduleResponse(schedule=write_schedule(record), created=created)
+        return pb.UpsertWorkflowScheduleResponse(
+            schedule=write_schedule(record), created=created, warning=await self._warning(asked.namespace, record)
+        )
+
+    async def _warning(self, namespace: str, record: ScheduleRecord) -> str:
+        """What to say if nobody serves what it starts."""
+        spec = record.spec
+        return await self._served.warning(Named(namespace, spec.workflow_type, spec.version), RUNS_WAIT)
 
     async def GetWorkflowSchedule(
         self, request: pb.GetWorkflowScheduleRequest, context: Context
@@ -50,7 +60,7 @@ class WorkflowScheduleService:
         self, request: pb.ListWorkflowSchedulesRequest, context: Context
     ) -> pb.ListWorkflowSchedulesResponse:
         page = await self._schedules.list(
-            read_namespace(request.namespace_id), request.task_queue or None, read_page(request.page)
+            read_namespace(request.namespace_id), read_type(request.task_queue) or None, read_page(request.page)
         )
         return pb.ListWorkflowSchedulesResponse(
             schedules=[write_schedule(record, payloads=request.include_payloads) for record in page.rows],
@@ -66,13 +76,15 @@ class WorkflowScheduleService:
                 return record
             return msgspec.structs.replace(record, enabled=request.enabled, paused_reason="")
 
+        namespace = read_namespace(request.namespace_id)
         record = await self._schedules.change(
-            read_namespace(request.namespace_id),
+            namespace,
             request.schedule_id,
             alter,
             next_fire_at=read_time_if(request, "next_fire_at"),
         )
-        return pb.UpdateWorkflowScheduleResponse(schedule=write_schedule(record))
+        warning = await self._warning(namespace, record)
+        return pb.UpdateWorkflowScheduleResponse(schedule=write_schedule(record), warning=warning)
 
     async def DeleteWorkflowSchedule(
         self, request: pb.DeleteWorkflowScheduleRequest, context: Context

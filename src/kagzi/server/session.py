@@ -31,6 +31,7 @@ _NOTICE_KINDS = {
     "cancel_requested": pb.RUN_NOTICE_KIND_CANCEL_REQUESTED,
     "pause_requested": pb.RUN_NOTICE_KIND_PAUSE_REQUESTED,
     "result": pb.RUN_NOTICE_KIND_RESULT,
+    "warning": pb.RUN_NOTICE_KIND_WARNING,
 }
 _LINGER_S = 10.0  # how long a worker that has said its last word may wait for answers
 _NOTICE_BYTES = 128  # of a notice, besides its reason

@@ -9,7 +9,9 @@ from typing import Any, cast
 from ..core.errors import InvalidArgument
 
 # Keys of the same table that other commands read.
-FOREIGN_KEYS = frozenset({"address", "namespace", "data", "workflows", "worker", "dev", "http_url"})
+FOREIGN_KEYS = frozenset(
+    {"address", "namespace", "data", "workflows", "worker", "dev", "http_url", "log_level", "log_format"}
+)
 
 
 def read_settings_file(directory: Path, known: Collection[str]) -> Mapping[str, Any]:

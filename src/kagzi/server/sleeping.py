@@ -55,7 +55,7 @@ def _read_sleep(request: pb.SleepRequest) -> BeginSleep:
     return BeginSleep(
         run=read_run_key(request),
         lease=read_lease_of(request),
-        step_id=request.step_id,
+        step_id=request.step_id or request.step_name,
         name=request.step_name or request.step_id,
         duration_us=None if request.HasField("until") else _read_duration_us(request),
         until=read_time(request.until) if request.HasField("until") else None,

@@ -1,6 +1,7 @@
 """Why a server cannot start, with the remedy in the text and the exit code of the process."""
 
-from ..core.errors import ErrorCode, KagziError
+from ..core.error_details import ErrorCode
+from ..core.errors import KagziError
 
 EXIT_FAILED = 1
 EXIT_CANNOT_CONNECT = 4

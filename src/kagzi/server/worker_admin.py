@@ -2,7 +2,7 @@
 
 from ..engine import Engine
 from ..v1 import admin_pb2 as pb
-from ..wire.common import read_namespace
+from ..wire.common import read_namespace, read_type
 from ..wire.versions import write_version
 from ..wire.workers import read_worker_status, write_worker, write_worker_event
 from .gate import Context
@@ -17,7 +17,7 @@ class WorkerAdmin:
     async def ListWorkers(self, request: pb.ListWorkersRequest, context: Context) -> pb.ListWorkersResponse:
         page = await self._workers.list(
             read_namespace(request.namespace_id),
-            workflow_type=request.task_queue or None,
+            workflow_type=read_type(request.task_queue) or None,
             status=read_worker_status(request.status_filter) if request.status_filter else None,
             page=read_page(request.page),
         )
@@ -45,7 +45,7 @@ class WorkerAdmin:
 
     async def ListVersions(self, request: pb.ListVersionsRequest, context: Context) -> pb.ListVersionsResponse:
         page = await self._versions.list(
-            read_namespace(request.namespace_id), request.workflow_type, read_page(request.page)
+            read_namespace(request.namespace_id), read_type(request.workflow_type), read_page(request.page)
         )
         return pb.ListVersionsResponse(versions=[write_version(record) for record in page.rows], page=write_page(page))
 
@@ -53,7 +53,7 @@ class WorkerAdmin:
         self, request: pb.SetDefaultVersionRequest, context: Context
     ) -> pb.SetDefaultVersionResponse:
         record = await self._versions.set_default(
-            read_namespace(request.namespace_id), request.workflow_type, request.version
+            read_namespace(request.namespace_id), read_type(request.workflow_type), request.version
         )
         return pb.SetDefaultVersionResponse(version=write_version(record))
 
@@ -61,6 +61,6 @@ class WorkerAdmin:
         self, request: pb.DeprecateVersionRequest, context: Context
     ) -> pb.DeprecateVersionResponse:
         record = await self._versions.deprecate(
-            read_namespace(request.namespace_id), request.workflow_type, request.version, undo=request.undo
+            read_namespace(request.namespace_id), read_type(request.workflow_type), request.version, undo=request.undo
         )
         return pb.DeprecateVersionResponse(version=write_version(record))

@@ -16,6 +16,7 @@ from ..wire.common import (
     read_namespace,
     read_payload,
     read_retry,
+    read_type,
     write_error,
     write_held,
     write_payload_if,
@@ -96,10 +97,11 @@ class WorkerService:
     # --- execution, one call each --------------------------------------------------------------------------------------
 
     async def PollTask(self, request: pb.PollTaskRequest, context: Context) -> pb.PollTaskResponse:
-        namespace, workflow_types = read_namespace(request.namespace_id), list(request.workflow_types)
-        if request.task_queue and not workflow_types:
-            workflow_types = [request.task_queue]
-        refuse_foreign_queue(request.task_queue, workflow_types)
+        namespace, workflow_types = read_namespace(request.namespace_id), [*map(read_type, request.workflow_types)]
+        if request.task_queue:  # a queue is a type by another name: of the types, this one only
+            queue = read_type(request.task_queue)
+            refuse_foreign_queue(queue, workflow_types or [queue])
+            workflow_types = [queue]
         claimed = await self._patience.poll(
             lambda wait_ms: self._tasks.poll(
                 namespace, request.worker_id, workflow_types, max_tasks=request.max_tasks or 1, wait_ms=wait_ms

@@ -1,13 +1,13 @@
 """WorkflowService: what clients do with runs. Read the letter, ask the engine, write the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..core import limits
 from ..core.commands import StartRequest
 from ..core.errors import InvalidArgument, KagziError
 from ..core.outcomes import Existing, Started
 from ..core.records import RunEnd, RunKey
-from ..engine import Engine
+from ..engine import RUN_WAITS, Engine, Named
 from ..v1 import workflow_pb2 as pb
 from ..wire.common import read_duration_ms, read_namespace, read_payload, write_error
 from ..wire.enums import RUN_STATUS_TO_WIRE
@@ -52,6 +52,7 @@ class WorkflowService(BulkService, TransferService):
         self._transfers = engine.transfers
         self._explanations = engine.explanations
         self._watching = engine.watching
+        self._served = engine.served
         self._admit = engine.namespaces.admit
         self._url_of = url_of
         self._patience = patience
@@ -61,15 +62,23 @@ class WorkflowService(BulkService, TransferService):
 
     async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Context) -> pb.StartWorkflowResponse:
         start = read_start(request)
-        return self._started(await self._runs.start(start), start.namespace)
+        answer = self._started(await self._runs.start(start), start.namespace)
+        await self._warn([(start, answer)])
+        return answer
 
     async def StartBatch(self, request: pb.StartBatchRequest, context: Context) -> pb.StartBatchResponse:
         namespace = read_namespace(request.namespace_id)
         read = [_read_or_refuse(start, namespace) for start in request.starts]
         outcomes = iter(await self._runs.start_many([item for item in read if not isinstance(item, KagziError)]))
-        return pb.StartBatchResponse(
-            items=[self._item(item if isinstance(item, KagziError) else next(outcomes), namespace) for item in read]
+        items = [self._item(item if isinstance(item, KagziError) else next(outcomes), namespace) for item in read]
+        await self._warn(
+            [
+                (start, item.started)
+                for start, item in zip(read, items, strict=True)
+                if not isinstance(start, KagziError) and item.HasField("started")
+            ]
         )
+        return pb.StartBatchResponse(items=items)
 
     async def GetWorkflow(self, request: pb.GetWorkflowRequest, context: Context) -> pb.GetWorkflowResponse:
         record = await self._runs.get(
@@ -168,7 +177,9 @@ class WorkflowService(BulkService, TransferService):
     async def SignalWithStart(self, request: pb.SignalWithStartRequest, context: Context) -> pb.SignalWithStartResponse:
         start = read_start(request.start, batch_namespace=request.namespace_id)
         outcome = await self._runs.signal_with_start(start, read_signal(request))
-        return pb.SignalWithStartResponse(started=self._started(outcome, start.namespace))
+        answer = self._started(outcome, start.namespace)
+        await self._warn([(start, answer)])
+        return pb.SignalWithStartResponse(started=answer)
 
     async def CountWorkflows(self, request: pb.CountWorkflowsRequest, context: Context) -> pb.CountWorkflowsResponse:
         count, capped = await self._runs.count(read_namespace(request.namespace_id), read_where(request.filter))
@@ -204,6 +215,18 @@ class WorkflowService(BulkService, TransferService):
 
     async def WaitStream(self, context: Context) -> None:
         await WaitStream(self._runs, context, self._patience, self._admit, self._answers).serve()
+
+    async def _warn(self, started: Sequence[tuple[StartRequest, pb.StartWorkflowResponse]]) -> None:
+        """Names that nobody serves are said in the answer. What a worker has got already costs nothing here."""
+        waiting = [
+            (start, answer)
+            for start, answer in started
+            if not answer.already_exists and answer.status != pb.WORKFLOW_STATUS_RUNNING
+        ]
+        if waiting:
+            named = [Named(start.namespace, start.workflow_type, start.version) for start, _ in waiting]
+            for (_, answer), warning in zip(waiting, await self._served.warnings(named, RUN_WAITS), strict=True):
+                answer.warning = warning
 
     def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
         return write_started(outcome, url=self._url_of(RunKey(namespace, outcome.run_id)))

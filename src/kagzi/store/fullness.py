@@ -1,9 +1,11 @@
 """Types that are full, in words and values that both stores use alike."""
 
 from ..core.commands import StartRun
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, limit_reached
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import limit_reached
 from ..core.limits import FULL_RETRY_AFTER_MS
 from ..core.outcomes import Ousted, Refused
+from ..core.plurals import counted
 from ..core.queues import TypeLimits
 from ..core.records import RunKey
 from ..core.times import Timestamp
@@ -34,7 +36,7 @@ def type_full(workflow_type: str, key: str | None, limit: int) -> Refused:
     detail = ErrorDetail(
         code=ErrorCode.RESOURCE_EXHAUSTED,
         kind=ErrorKind.TRANSIENT,
-        message=f"{what} has {limit} runs that run or wait, its limit ({name}), and when_full is reject. "
+        message=f"{what} has {counted(limit, 'run')} running or waiting, its limit ({name}), and when_full is reject. "
         "Try again when one has ended, raise the limit, or set when_full to queue.",
         subject="workflow_type",
         subject_id=workflow_type,

@@ -113,7 +113,7 @@ class GetServerInfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetServerInfoResponse(_message.Message):
-    __slots__ = ("version", "api_version", "supported_features", "min_sdk_version", "http_url", "store", "server_id", "max_payload_bytes", "now")
+    __slots__ = ("version", "api_version", "supported_features", "min_sdk_version", "http_url", "store", "server_id", "max_payload_bytes", "now", "store_problem")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     API_VERSION_FIELD_NUMBER: _ClassVar[int]
     SUPPORTED_FEATURES_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +123,7 @@ class GetServerInfoResponse(_message.Message):
     SERVER_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
     NOW_FIELD_NUMBER: _ClassVar[int]
+    STORE_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     version: str
     api_version: str
     supported_features: _containers.RepeatedScalarFieldContainer[str]
@@ -132,7 +133,8 @@ class GetServerInfoResponse(_message.Message):
     server_id: str
     max_payload_bytes: int
     now: _timestamp_pb2.Timestamp
-    def __init__(self, version: _Optional[str] = ..., api_version: _Optional[str] = ..., supported_features: _Optional[_Iterable[str]] = ..., min_sdk_version: _Optional[str] = ..., http_url: _Optional[str] = ..., store: _Optional[str] = ..., server_id: _Optional[str] = ..., max_payload_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    store_problem: str
+    def __init__(self, version: _Optional[str] = ..., api_version: _Optional[str] = ..., supported_features: _Optional[_Iterable[str]] = ..., min_sdk_version: _Optional[str] = ..., http_url: _Optional[str] = ..., store: _Optional[str] = ..., server_id: _Optional[str] = ..., max_payload_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_problem: _Optional[str] = ...) -> None: ...
 
 class DrainWorkerRequest(_message.Message):
     __slots__ = ("namespace_id", "worker_id")
@@ -312,10 +314,12 @@ class UpdateWorkflowTypeRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., type: _Optional[_Union[WorkflowType, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UpdateWorkflowTypeResponse(_message.Message):
-    __slots__ = ("type",)
+    __slots__ = ("type", "warning")
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     type: WorkflowType
-    def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ...) -> None: ...
+    warning: str
+    def __init__(self, type: _Optional[_Union[WorkflowType, _Mapping]] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class PauseWorkflowTypeRequest(_message.Message):
     __slots__ = ("namespace_id", "workflow_type")

@@ -99,7 +99,7 @@ class PageInfo(_message.Message):
     def __init__(self, next_page_token: _Optional[str] = ..., has_more: bool = ..., total_count: _Optional[int] = ..., prev_page_token: _Optional[str] = ..., total_is_capped: bool = ...) -> None: ...
 
 class ErrorDetail(_message.Message):
-    __slots__ = ("code", "message", "non_retryable", "retry_after_ms", "subject", "subject_id", "metadata", "kind", "type", "bases", "traceback", "cause")
+    __slots__ = ("code", "message", "non_retryable", "retry_after_ms", "subject", "subject_id", "metadata", "kind", "type", "bases", "traceback", "cause", "exhausted")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +119,7 @@ class ErrorDetail(_message.Message):
     BASES_FIELD_NUMBER: _ClassVar[int]
     TRACEBACK_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    EXHAUSTED_FIELD_NUMBER: _ClassVar[int]
     code: ErrorCode
     message: str
     non_retryable: bool
@@ -131,23 +132,26 @@ class ErrorDetail(_message.Message):
     bases: _containers.RepeatedScalarFieldContainer[str]
     traceback: str
     cause: ErrorDetail
-    def __init__(self, code: _Optional[_Union[ErrorCode, str]] = ..., message: _Optional[str] = ..., non_retryable: bool = ..., retry_after_ms: _Optional[int] = ..., subject: _Optional[str] = ..., subject_id: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[ErrorKind, str]] = ..., type: _Optional[str] = ..., bases: _Optional[_Iterable[str]] = ..., traceback: _Optional[str] = ..., cause: _Optional[_Union[ErrorDetail, _Mapping]] = ...) -> None: ...
+    exhausted: bool
+    def __init__(self, code: _Optional[_Union[ErrorCode, str]] = ..., message: _Optional[str] = ..., non_retryable: bool = ..., retry_after_ms: _Optional[int] = ..., subject: _Optional[str] = ..., subject_id: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[ErrorKind, str]] = ..., type: _Optional[str] = ..., bases: _Optional[_Iterable[str]] = ..., traceback: _Optional[str] = ..., cause: _Optional[_Union[ErrorDetail, _Mapping]] = ..., exhausted: bool = ...) -> None: ...
 
 class RetryPolicy(_message.Message):
-    __slots__ = ("maximum_attempts", "initial_interval_ms", "backoff_coefficient", "maximum_interval_ms", "non_retryable_errors", "jitter")
+    __slots__ = ("maximum_attempts", "initial_interval_ms", "backoff_coefficient", "maximum_interval_ms", "non_retryable_errors", "jitter", "retry_on_errors")
     MAXIMUM_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     INITIAL_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     BACKOFF_COEFFICIENT_FIELD_NUMBER: _ClassVar[int]
     MAXIMUM_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     NON_RETRYABLE_ERRORS_FIELD_NUMBER: _ClassVar[int]
     JITTER_FIELD_NUMBER: _ClassVar[int]
+    RETRY_ON_ERRORS_FIELD_NUMBER: _ClassVar[int]
     maximum_attempts: int
     initial_interval_ms: int
     backoff_coefficient: float
     maximum_interval_ms: int
     non_retryable_errors: _containers.RepeatedScalarFieldContainer[str]
     jitter: float
-    def __init__(self, maximum_attempts: _Optional[int] = ..., initial_interval_ms: _Optional[int] = ..., backoff_coefficient: _Optional[float] = ..., maximum_interval_ms: _Optional[int] = ..., non_retryable_errors: _Optional[_Iterable[str]] = ..., jitter: _Optional[float] = ...) -> None: ...
+    retry_on_errors: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, maximum_attempts: _Optional[int] = ..., initial_interval_ms: _Optional[int] = ..., backoff_coefficient: _Optional[float] = ..., maximum_interval_ms: _Optional[int] = ..., non_retryable_errors: _Optional[_Iterable[str]] = ..., jitter: _Optional[float] = ..., retry_on_errors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Lease(_message.Message):
     __slots__ = ("counter", "nonce")

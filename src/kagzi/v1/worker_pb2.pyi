@@ -53,6 +53,7 @@ class RunNoticeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RUN_NOTICE_KIND_CANCEL_REQUESTED: _ClassVar[RunNoticeKind]
     RUN_NOTICE_KIND_PAUSE_REQUESTED: _ClassVar[RunNoticeKind]
     RUN_NOTICE_KIND_RESULT: _ClassVar[RunNoticeKind]
+    RUN_NOTICE_KIND_WARNING: _ClassVar[RunNoticeKind]
 WORKER_STATUS_UNSPECIFIED: WorkerStatus
 WORKER_STATUS_ONLINE: WorkerStatus
 WORKER_STATUS_DRAINING: WorkerStatus
@@ -78,6 +79,7 @@ RUN_NOTICE_KIND_LEASE_LOST: RunNoticeKind
 RUN_NOTICE_KIND_CANCEL_REQUESTED: RunNoticeKind
 RUN_NOTICE_KIND_PAUSE_REQUESTED: RunNoticeKind
 RUN_NOTICE_KIND_RESULT: RunNoticeKind
+RUN_NOTICE_KIND_WARNING: RunNoticeKind
 
 class Worker(_message.Message):
     __slots__ = ("worker_id", "namespace_id", "task_queue", "status", "hostname", "pid", "version", "workflow_types", "max_concurrent", "active_count", "total_completed", "total_failed", "registered_at", "last_heartbeat_at", "labels", "queue_concurrency_limit", "workflow_type_concurrency", "served", "build_id")
@@ -338,7 +340,7 @@ class PollTaskResponse(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("run_id", "workflow_type", "input", "lease", "workflow_id", "namespace_id", "version", "attempt", "context", "deadline_at_us", "labels", "history", "cancel_requested", "cancel_reason", "last_seq", "claimed_at_us", "parent_run_id", "created_at_us", "pause_requested")
+    __slots__ = ("run_id", "workflow_type", "input", "lease", "workflow_id", "namespace_id", "version", "attempt", "context", "deadline_at_us", "labels", "history", "cancel_requested", "cancel_reason", "last_seq", "claimed_at_us", "parent_run_id", "created_at_us", "pause_requested", "scheduled_at_us")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -365,6 +367,7 @@ class Task(_message.Message):
     PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
     PAUSE_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULED_AT_US_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     workflow_type: str
     input: _common_pb2.Payload
@@ -384,7 +387,8 @@ class Task(_message.Message):
     parent_run_id: str
     created_at_us: int
     pause_requested: bool
-    def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., version: _Optional[str] = ..., attempt: _Optional[int] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at_us: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., history: _Optional[_Union[HistoryPage, _Mapping]] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., last_seq: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., created_at_us: _Optional[int] = ..., pause_requested: bool = ...) -> None: ...
+    scheduled_at_us: int
+    def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., version: _Optional[str] = ..., attempt: _Optional[int] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at_us: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., history: _Optional[_Union[HistoryPage, _Mapping]] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., last_seq: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., created_at_us: _Optional[int] = ..., pause_requested: bool = ..., scheduled_at_us: _Optional[int] = ...) -> None: ...
 
 class HistoryPage(_message.Message):
     __slots__ = ("steps", "has_more", "next_after")

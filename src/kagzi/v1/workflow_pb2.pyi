@@ -46,6 +46,7 @@ class BulkAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BULK_ACTION_RETRY: _ClassVar[BulkAction]
     BULK_ACTION_DELETE: _ClassVar[BulkAction]
     BULK_ACTION_TERMINATE: _ClassVar[BulkAction]
+    BULK_ACTION_RESUME: _ClassVar[BulkAction]
 WORKFLOW_STATUS_UNSPECIFIED: WorkflowStatus
 WORKFLOW_STATUS_PENDING: WorkflowStatus
 WORKFLOW_STATUS_RUNNING: WorkflowStatus
@@ -69,9 +70,10 @@ BULK_ACTION_CANCEL: BulkAction
 BULK_ACTION_RETRY: BulkAction
 BULK_ACTION_DELETE: BulkAction
 BULK_ACTION_TERMINATE: BulkAction
+BULK_ACTION_RESUME: BulkAction
 
 class Workflow(_message.Message):
-    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits", "concurrency_key", "pause_reason", "blocked_by")
+    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits", "concurrency_key", "pause_reason", "blocked_by", "scheduled_at")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +120,7 @@ class Workflow(_message.Message):
     CONCURRENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     PAUSE_REASON_FIELD_NUMBER: _ClassVar[int]
     BLOCKED_BY_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULED_AT_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     workflow_id: str
     namespace_id: str
@@ -157,7 +160,8 @@ class Workflow(_message.Message):
     concurrency_key: str
     pause_reason: str
     blocked_by: str
-    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., pause_requested: bool = ..., waits: _Optional[_Iterable[str]] = ..., concurrency_key: _Optional[str] = ..., pause_reason: _Optional[str] = ..., blocked_by: _Optional[str] = ...) -> None: ...
+    scheduled_at: _timestamp_pb2.Timestamp
+    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., pause_requested: bool = ..., waits: _Optional[_Iterable[str]] = ..., concurrency_key: _Optional[str] = ..., pause_reason: _Optional[str] = ..., blocked_by: _Optional[str] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class StartWorkflowRequest(_message.Message):
     __slots__ = ("workflow_id", "namespace_id", "task_queue", "workflow_type", "input", "context", "deadline_at", "version", "retry_policy", "request_id", "on_conflict", "labels", "priority", "start_at", "delay", "concurrency_key", "timeout")
@@ -205,18 +209,20 @@ class StartWorkflowRequest(_message.Message):
     def __init__(self, workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., request_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., concurrency_key: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class StartWorkflowResponse(_message.Message):
-    __slots__ = ("run_id", "already_exists", "workflow_id", "status", "url")
+    __slots__ = ("run_id", "already_exists", "workflow_id", "status", "url", "warning")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     ALREADY_EXISTS_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     already_exists: bool
     workflow_id: str
     status: WorkflowStatus
     url: str
-    def __init__(self, run_id: _Optional[str] = ..., already_exists: bool = ..., workflow_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., url: _Optional[str] = ...) -> None: ...
+    warning: str
+    def __init__(self, run_id: _Optional[str] = ..., already_exists: bool = ..., workflow_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., url: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class StartBatchRequest(_message.Message):
     __slots__ = ("namespace_id", "starts")

@@ -140,10 +140,12 @@ class CreateWorkflowScheduleRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., version: _Optional[str] = ..., schedule_id: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ..., priority: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CreateWorkflowScheduleResponse(_message.Message):
-    __slots__ = ("schedule",)
+    __slots__ = ("schedule", "warning")
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     schedule: WorkflowSchedule
-    def __init__(self, schedule: _Optional[_Union[WorkflowSchedule, _Mapping]] = ...) -> None: ...
+    warning: str
+    def __init__(self, schedule: _Optional[_Union[WorkflowSchedule, _Mapping]] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class GetWorkflowScheduleRequest(_message.Message):
     __slots__ = ("schedule_id", "namespace_id")
@@ -235,10 +237,12 @@ class UpdateWorkflowScheduleRequest(_message.Message):
     def __init__(self, schedule_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., cron_expr: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., enabled: bool = ..., max_catchup: _Optional[int] = ..., next_fire_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[str] = ..., timezone: _Optional[str] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overlap: _Optional[_Union[OverlapPolicy, str]] = ..., jitter: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., catchup_window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., set_labels: bool = ..., priority: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class UpdateWorkflowScheduleResponse(_message.Message):
-    __slots__ = ("schedule",)
+    __slots__ = ("schedule", "warning")
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     schedule: WorkflowSchedule
-    def __init__(self, schedule: _Optional[_Union[WorkflowSchedule, _Mapping]] = ...) -> None: ...
+    warning: str
+    def __init__(self, schedule: _Optional[_Union[WorkflowSchedule, _Mapping]] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class DeleteWorkflowScheduleRequest(_message.Message):
     __slots__ = ("schedule_id", "namespace_id")
@@ -263,12 +267,14 @@ class UpsertWorkflowScheduleRequest(_message.Message):
     def __init__(self, schedule: _Optional[_Union[CreateWorkflowScheduleRequest, _Mapping]] = ..., namespace_id: _Optional[str] = ...) -> None: ...
 
 class UpsertWorkflowScheduleResponse(_message.Message):
-    __slots__ = ("schedule", "created")
+    __slots__ = ("schedule", "created", "warning")
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     schedule: WorkflowSchedule
     created: bool
-    def __init__(self, schedule: _Optional[_Union[WorkflowSchedule, _Mapping]] = ..., created: bool = ...) -> None: ...
+    warning: str
+    def __init__(self, schedule: _Optional[_Union[WorkflowSchedule, _Mapping]] = ..., created: bool = ..., warning: _Optional[str] = ...) -> None: ...
 
 class PauseWorkflowScheduleRequest(_message.Message):
     __slots__ = ("namespace_id", "schedule_id", "reason")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..core.outcomes import (
     Begun,
     Busy,

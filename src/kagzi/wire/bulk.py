@@ -8,7 +8,7 @@ from ..v1 import workflow_pb2 as pb
 from .common import read_time, read_time_if, write_time, write_time_if
 from .runs import read_where, write_filter
 
-_WORDS: tuple[BulkAction, ...] = ("cancel", "retry", "delete", "terminate")
+_WORDS: tuple[BulkAction, ...] = ("cancel", "retry", "delete", "terminate", "resume")
 _NUMBERS: dict[BulkAction, int] = {word: pb.BulkAction.Value(f"BULK_ACTION_{word.upper()}") for word in _WORDS}
 BULK_ACTION_TO_WIRE = cast("dict[BulkAction, pb.BulkAction]", _NUMBERS)
 BULK_ACTION_FROM_WIRE: dict[int, BulkAction] = {number: word for word, number in _NUMBERS.items()}

@@ -9,7 +9,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
 
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.names import canonical_type
 from ..core.records import DEFAULT_NAMESPACE, Held, Lease, Payload, RunKey
 from ..core.retry import SERVER_DEFAULT, RetryPolicy
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
@@ -22,6 +23,11 @@ NULL = Payload(b"null")
 _NONCE_MAX = (1 << 63) - 1
 _NO_NONCE = 0  # no claim draws it, so it fits no run
 _NS_PER_US = 1_000
+
+
+def read_type(name: str) -> str:
+    """The name of a workflow, as it is registered, stored and matched, in whichever spelling it came."""
+    return canonical_type(name)
 
 
 def read_namespace(namespace_id: str) -> str:
@@ -61,6 +67,7 @@ def read_error(letter: pb.ErrorDetail) -> ErrorDetail:
         subject_id=letter.subject_id,
         metadata=dict(letter.metadata),
         cause=read_error(letter.cause) if letter.HasField("cause") else None,
+        exhausted=letter.exhausted,
     )
 
 
@@ -78,6 +85,7 @@ def write_error(error: ErrorDetail) -> pb.ErrorDetail:
         subject_id=error.subject_id,
         metadata=error.metadata,
         cause=None if error.cause is None else write_error(error.cause),
+        exhausted=error.exhausted,
     )
 
 
@@ -109,6 +117,7 @@ def _read_retry(data: bytes) -> RetryPolicy:
         maximum_interval_ms=letter.maximum_interval_ms or SERVER_DEFAULT.maximum_interval_ms,
         non_retryable_errors=tuple(letter.non_retryable_errors),
         jitter=letter.jitter if letter.HasField("jitter") else SERVER_DEFAULT.jitter,
+        retry_on_errors=tuple(letter.retry_on_errors),
     )
 
 
@@ -120,6 +129,7 @@ def write_retry(policy: RetryPolicy) -> pb.RetryPolicy:
         maximum_interval_ms=max(policy.maximum_interval_ms, 1),  # 0 would read as the default
         non_retryable_errors=policy.non_retryable_errors,
         jitter=policy.jitter,
+        retry_on_errors=policy.retry_on_errors,
     )
 
 

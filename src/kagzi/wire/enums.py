@@ -3,7 +3,7 @@
 from typing import cast
 
 from ..core.commands import OnConflict
-from ..core.errors import ErrorCode, ErrorKind
+from ..core.error_details import ErrorCode, ErrorKind
 from ..core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from ..v1 import common_pb2, worker_pb2, workflow_pb2
 

@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from ..core.errors import ErrorDetail, InvalidArgument
+from ..core.error_details import ErrorDetail
+from ..core.errors import InvalidArgument
 from ..core.records import Lease, Payload, RunKey
 from ..v1 import common_pb2
 from .common import NULL, read_error, read_lease, read_namespace, read_payload

@@ -25,7 +25,8 @@ from ..core.commands import (
     StepCommand,
     WaitSignal,
 )
-from ..core.errors import ErrorCode, ErrorDetail, ErrorKind, InvalidArgument
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import InvalidArgument
 from ..core.outcomes import Refused
 from ..core.records import Lease, RunKey
 from ..core.times import Timestamp

@@ -8,6 +8,7 @@ from ..core.commands import SignalGiven, SignalReplacement, StartRequest, StartR
 from ..core.errors import InvalidArgument
 from ..core.outcomes import Existing, Started
 from ..core.records import NO_LABELS, RunEnd, RunFilter, RunKey, RunRecord
+from ..core.scheduled_time import split_scheduled_time, with_scheduled_time
 from ..core.states import RunStatus
 from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp
@@ -22,6 +23,7 @@ from .common import (
     read_retry,
     read_time,
     read_time_if,
+    read_type,
     write_duration,
     write_error_if,
     write_payload_if,
@@ -52,10 +54,10 @@ def read_start(letter: pb.StartWorkflowRequest, *, batch_namespace: str = "") ->
         raise InvalidArgument(f"on_conflict={letter.on_conflict} is none of the known ones.", field="on_conflict")
     return StartRequest(
         namespace=read_namespace(namespace),
-        workflow_type=letter.workflow_type,
+        workflow_type=read_type(letter.workflow_type),
         workflow_id=letter.workflow_id,
         request_id=letter.request_id,
-        task_queue=letter.task_queue,
+        task_queue=read_type(letter.task_queue),
         input=read_payload(letter.input) if letter.HasField("input") else None,
         context=read_payload(letter.context) if letter.HasField("context") else None,
         version=letter.version,
@@ -164,6 +166,7 @@ def read_replacement(letter: pb.ReplaceSignalRequest) -> SignalReplacement:
 
 
 def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
+    context, scheduled_at = split_scheduled_time(record.context)
     return pb.Workflow(
         run_id=record.run.run_id,
         workflow_id=record.workflow_id,
@@ -173,7 +176,7 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
         status=RUN_STATUS_TO_WIRE[record.status],
         input=write_payload_if(record.input),
         output=write_payload_if(record.output),
-        context=write_payload_if(record.context),
+        context=write_payload_if(context),
         error=write_error_if(record.error),
         attempts=record.attempt,
         created_at=write_time(record.created_at),
@@ -204,10 +207,12 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
         concurrency_key=record.concurrency_key,
         blocked_by=record.blocked_by or "",
         waits=record.waits,
+        scheduled_at=write_time_if(scheduled_at),
     )
 
 
 def read_run(letter: pb.Workflow) -> RunRecord:
+    context = read_payload(letter.context) if letter.HasField("context") else None
     return RunRecord(
         run=RunKey(read_namespace(letter.namespace_id), letter.run_id),
         workflow_id=letter.workflow_id,
@@ -243,7 +248,7 @@ def read_run(letter: pb.Workflow) -> RunRecord:
         blocked_by=letter.blocked_by or None,
         waits=tuple(letter.waits),
         input=read_payload(letter.input) if letter.HasField("input") else None,
-        context=read_payload(letter.context) if letter.HasField("context") else None,
+        context=with_scheduled_time(context, read_time_if(letter, "scheduled_at")),
         output=read_payload(letter.output) if letter.HasField("output") else None,
     )
 
@@ -292,7 +297,7 @@ def read_filter(letter: pb.ListWorkflowsRequest) -> RunFilter:
 def read_where(where: pb.WorkflowFilter) -> RunFilter:
     return RunFilter(
         statuses=tuple(read_run_status(status) for status in where.statuses),
-        workflow_types=tuple(where.workflow_types),
+        workflow_types=tuple(map(read_type, where.workflow_types)),
         labels=dict(where.labels) if where.labels else NO_LABELS,
         created_after=read_time_if(where, "created_after"),
         created_before=read_time_if(where, "created_before"),

@@ -19,6 +19,7 @@ from .common import (
     read_payload,
     read_time,
     read_time_if,
+    read_type,
     write_duration,
     write_payload_if,
     write_time,
@@ -51,7 +52,7 @@ def read_asked(letter: pb.CreateWorkflowScheduleRequest, *, namespace_id: str = 
     _check_task_queue(letter.task_queue, letter.workflow_type)
     has = letter.HasField
     spec = ScheduleSpec(
-        workflow_type=letter.workflow_type,
+        workflow_type=read_type(letter.workflow_type),
         cron_expr=letter.cron_expr,
         interval_us=read_duration_us(letter.interval) if has("interval") else None,
         timezone=letter.timezone,
@@ -144,10 +145,8 @@ def _as_it_is(value: object) -> object:
 
 # Fields of an update that have a presence: what they are called in a spec, and how they are read.
 _UPDATES: dict[Any, tuple[str, Callable[[Any], object]]] = {
-    **{
-        field: (field, _as_it_is)
-        for field in ("workflow_type", "cron_expr", "timezone", "version", "max_catchup", "priority")
-    },
+    **{field: (field, _as_it_is) for field in ("cron_expr", "timezone", "version", "max_catchup", "priority")},
+    "workflow_type": ("workflow_type", read_type),
     **{field: (field, _payload_or_none) for field in ("input", "context")},
     **{field: (field, lambda at: read_time(at) or None) for field in ("start_at", "end_at")},
     **{field: (f"{field}_us", read_duration_us) for field in ("jitter", "catchup_window", "interval")},
@@ -157,7 +156,7 @@ _UPDATES: dict[Any, tuple[str, Callable[[Any], object]]] = {
 
 
 def _check_task_queue(task_queue: str, workflow_type: str) -> None:
-    if task_queue and task_queue != workflow_type:
+    if task_queue and read_type(task_queue) != read_type(workflow_type):
         raise InvalidArgument(
             f"task_queue={task_queue!r} differs from workflow_type={workflow_type!r}. "
             "Leave it empty: the queue of a run is its type.",

@@ -14,14 +14,12 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
 from ..core import limits
+from ..core.error_details import ErrorCode, ErrorDetail
 from ..core.errors import (
     INCIDENT,
     AlreadyExists,
     CancelRequested,
     DeadlinePassed,
-    ErrorCode,
-    ErrorDetail,
-    ErrorKind,
     InternalError,
     InvalidArgument,
     KagziError,
@@ -37,6 +35,7 @@ from ..core.errors import (
     incident_error,
     qualified_name,
 )
+from ..core.outages import database_down, database_words
 from ..v1 import common_pb2 as pb
 from .common import read_error, write_error
 
@@ -135,13 +134,12 @@ def told_of(error: BaseException, *, incident: str = "") -> KagziError:
         number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
         return incident_error(incident or number or "unknown")
     if is_outage(error):
-        return ServerUnavailable("the server's database is busy or cannot be reached at the moment. Try again.")
+        return database_down(database_words(error))
     return cast("KagziError", error)
 
 
 def detail_of(error: KagziError) -> ErrorDetail:
     """The error as a value, cut to what fits into an answer's metadata."""
-    request = error if isinstance(error, RequestError) else None
     retry_after_ms = 0 if error.retry_after is None else error.retry_after // timedelta(milliseconds=1)
     metadata = list(error.metadata.items())[:_METADATA_ENTRIES]
     return ErrorDetail(
@@ -150,10 +148,10 @@ def detail_of(error: KagziError) -> ErrorDetail:
         message=clip(error.message, _TEXT_BYTES),
         type=qualified_name(type(error)),
         retry_after_ms=retry_after_ms,
-        subject=request.subject if request else "",
-        subject_id=clip(request.subject_id, limits.NAME_BYTES) if request else "",
+        subject=clip(error.subject, limits.NAME_BYTES),
+        subject_id=clip(error.subject_id, limits.NAME_BYTES),
         metadata={clip(key, limits.NAME_BYTES): clip(value, limits.NAME_BYTES) for key, value in metadata},
-        non_retryable=error.kind is not ErrorKind.TRANSIENT,
+        non_retryable=error.non_retryable,
     )
 
 
@@ -162,7 +160,13 @@ def error_of(detail: ErrorDetail) -> KagziError:
     retry_after = timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None
     request_error = _REQUEST_ERROR_OF_CODE.get(detail.code)
     if request_error is None:
-        error = _ERROR_OF_CODE[detail.code](detail.message, metadata=detail.metadata, retry_after=retry_after)
+        error = _ERROR_OF_CODE[detail.code](
+            detail.message,
+            subject=detail.subject,
+            subject_id=detail.subject_id,
+            metadata=detail.metadata,
+            retry_after=retry_after,
+        )
     else:
         error = request_error(
             detail.message,

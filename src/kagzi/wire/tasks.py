@@ -1,6 +1,7 @@
 """A claimed run and its history: what a worker needs to go on."""
 
 from ..core.records import NO_LABELS, ClaimedRun, HistoryPage, HistoryStep, RunKey
+from ..core.scheduled_time import split_scheduled_time, with_scheduled_time
 from ..core.states import StepKind, StepStatus
 from ..v1 import worker_pb2 as pb
 from .common import (
@@ -16,6 +17,7 @@ from .enums import STEP_KIND_FROM_WIRE, STEP_KIND_TO_WIRE, STEP_STATUS_FROM_WIRE
 
 
 def write_task(claimed: ClaimedRun) -> pb.Task:
+    context, scheduled_at = split_scheduled_time(claimed.context)
     return pb.Task(
         run_id=claimed.run.run_id,
         workflow_type=claimed.workflow_type,
@@ -25,7 +27,7 @@ def write_task(claimed: ClaimedRun) -> pb.Task:
         namespace_id=claimed.run.namespace,
         version=claimed.version,
         attempt=claimed.attempt,
-        context=write_payload_if(claimed.context),
+        context=write_payload_if(context),
         deadline_at_us=claimed.deadline_at or 0,
         labels=claimed.labels,
         history=write_history_page(claimed.history),
@@ -36,10 +38,12 @@ def write_task(claimed: ClaimedRun) -> pb.Task:
         parent_run_id=claimed.parent_run_id or "",
         created_at_us=claimed.created_at,
         pause_requested=claimed.pause_requested,
+        scheduled_at_us=scheduled_at or 0,
     )
 
 
 def read_task(letter: pb.Task, *, worker_id: str = "") -> ClaimedRun:
+    context = read_payload(letter.context) if letter.HasField("context") else None
     return ClaimedRun(
         run=RunKey(read_namespace(letter.namespace_id), letter.run_id),
         lease=read_lease(letter.lease),
@@ -49,7 +53,7 @@ def read_task(letter: pb.Task, *, worker_id: str = "") -> ClaimedRun:
         version=letter.version,
         attempt=letter.attempt,
         input=read_payload(letter.input) if letter.HasField("input") else None,
-        context=read_payload(letter.context) if letter.HasField("context") else None,
+        context=with_scheduled_time(context, letter.scheduled_at_us or None),
         labels=dict(letter.labels) if letter.labels else NO_LABELS,
         created_at=letter.created_at_us,
         claimed_at=letter.claimed_at_us,

@@ -8,7 +8,7 @@ from ..core.states import WorkerStatus
 from ..core.workers import Trouble, WorkerEvent, WorkerEventKind
 from ..v1 import admin_pb2 as pb_admin
 from ..v1 import worker_pb2 as pb
-from .common import read_namespace, read_time, write_time
+from .common import read_namespace, read_time, read_type, write_time
 from .enums import WORKER_STATUS_FROM_WIRE, WORKER_STATUS_TO_WIRE
 
 DEFAULT_VERSION = "1"
@@ -26,7 +26,14 @@ def read_register(letter: pb.RegisterRequest) -> WorkerRecord:
                 f"{field} is not taken from workers. Leave it out; max_concurrent limits this worker.", field=field
             )
     served = _read_served(letter)
-    refuse_foreign_queue(letter.task_queue, (pair.workflow_type for pair in served))
+    types = {pair.workflow_type for pair in served}
+    queue = read_type(letter.task_queue)
+    refuse_foreign_queue(queue, types)
+    if queue and len(types) > 1:
+        raise InvalidArgument(
+            f"task_queue={letter.task_queue!r} is one of {len(types)} workflow types. Leave it empty: a worker serves all its types.",
+            field="task_queue",
+        )
     return WorkerRecord(
         worker_id=letter.worker_id,
         namespace=read_namespace(letter.namespace_id),
@@ -41,10 +48,10 @@ def read_register(letter: pb.RegisterRequest) -> WorkerRecord:
 
 
 def _read_served(letter: pb.RegisterRequest) -> tuple[Served, ...]:
-    pairs = tuple(Served(pair.workflow_type, pair.version or DEFAULT_VERSION) for pair in letter.served)
+    pairs = tuple(Served(read_type(pair.workflow_type), pair.version or DEFAULT_VERSION) for pair in letter.served)
     if not pairs:
-        return tuple(Served(workflow_type, DEFAULT_VERSION) for workflow_type in letter.workflow_types)
-    if letter.workflow_types and set(letter.workflow_types) != {pair.workflow_type for pair in pairs}:
+        return tuple(Served(read_type(workflow_type), DEFAULT_VERSION) for workflow_type in letter.workflow_types)
+    if letter.workflow_types and set(map(read_type, letter.workflow_types)) != {pair.workflow_type for pair in pairs}:
         raise InvalidArgument(
             "workflow_types and served name different types. Set one of them.", field="workflow_types"
         )

@@ -79,6 +79,7 @@ class FakeSession:
 
 class FakeServer:
     def __init__(self) -> None:
+        self.warning = ""  # in the answer to every start
         self.port = 0
         self.info = admin_pb2.GetServerInfoResponse(
             version="0.1.0", api_version="v1", min_sdk_version="0.1.0", http_url="http://127.0.0.1:8420"
@@ -175,6 +176,7 @@ class FakeServer:
                 workflow_id=start.workflow_id,
                 status=wf.WORKFLOW_STATUS_PENDING,
                 url=f"http://x/runs/{run_id}",
+                warning=self.warning,
             )
             items.append(wf.StartBatchResponse.Item(started=started))
         return wf.StartBatchResponse(items=items)

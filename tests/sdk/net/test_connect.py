@@ -35,7 +35,7 @@ async def test_the_key_travels_as_metadata(server: FakeServer) -> None:
 async def test_nobody_there_is_told_within_seconds_with_the_remedy() -> None:
     port = free_port()
     async with asyncio.timeout(LOADED_MACHINE_S):
-        with pytest.raises(Unavailable, match=f"127.0.0.1:{port}.*kagzi dev"):
+        with pytest.raises(Unavailable, match=f"127.0.0.1:{port}: connection refused.*Start the server"):
             await Kagzi.connect(f"127.0.0.1:{port}")
 
 

@@ -9,6 +9,43 @@ from pathlib import Path
 from kagzi import Kagzi, Worker
 from tests.sdk.net.test_real_server import ALL, WAIT_S, greet, nap
 
+PROGRAM = """
+import asyncio, sys, time
+from pathlib import Path
+from kagzi import Context, Kagzi, Worker, workflow
+
+ledger = Path(sys.argv[2])
+
+def did(what):
+    with ledger.open("a") as file:
+        file.write(what + "\\n")
+
+async def first():
+    did("first")
+
+async def second():
+    did("second")
+    print("in second", flush=True)
+    if sys.argv[3] == "hang":
+        await asyncio.Event().wait()
+
+@workflow
+async def two(ctx: Context) -> str:
+    await ctx.step("first").run(first)
+    await ctx.step("second").run(second)
+    return "done"
+
+async def main():
+    async with Worker(sys.argv[1], workflows=[two]), Kagzi.connect(sys.argv[1]) as client:
+        run = await client.start(two, None, id="two") if sys.argv[3] == "hang" else client.get("two", two)
+        entered = time.monotonic()
+        print(await run.result(), time.monotonic() - entered, flush=True)
+
+asyncio.run(main())
+"""
+
+LEASE_S = 15.0
+
 OPENER = """
 import asyncio, sys
 from kagzi import Kagzi
@@ -37,3 +74,24 @@ async def test_a_killed_opener_is_replaced(tmp_path: Path) -> None:
             assert await client.run(greet, "bob") == "HELLO, BOB!"
             assert time.monotonic() - began < 5
             assert await asyncio.gather(*napping) == [f"n{n}" for n in range(20)]
+
+
+async def test_a_killed_program_goes_on_where_it_was_without_waiting_for_its_own_leases(tmp_path: Path) -> None:
+    """Nobody but the dead process can have held them: a restart cost a whole lease."""
+    address, ledger = f"sqlite:///{tmp_path}/kagzi.db", tmp_path / "ledger"
+    program = (sys.executable, "-c", PROGRAM, address, str(ledger))
+    killed = await asyncio.create_subprocess_exec(*program, "hang", stdout=PIPE)
+    assert killed.stdout is not None
+    async with asyncio.timeout(WAIT_S):
+        assert await killed.stdout.readline() == b"in second\n"
+        killed.kill()
+        await killed.wait()
+        again = await asyncio.create_subprocess_exec(*program, "go on", stdout=PIPE)
+        output, _ = await again.communicate()
+    said, done, took_s = output.decode().rsplit(maxsplit=2)
+    assert (said, done) == ("in second", "done")
+    assert float(took_s) < LEASE_S - 3  # no lease ends sooner than that after a start
+    assert ledger.read_text().split() == ["first", "second", "second"]  # what was begun, and nothing else, ran again
+    async with Kagzi.connect(address) as client:
+        events = [event async for event in client.get("two").events()]
+    assert events[-1]["kind"] == "run_completed"

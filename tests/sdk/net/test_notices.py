@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from kagzi.core.errors import REASON
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
@@ -75,3 +77,22 @@ async def test_a_step_announced_too_late_for_a_cancellation_is_how_the_run_hears
     assert answer.detail.refused.code == common_pb2.ERROR_CODE_CANCELLED
     assert execution.cancelled == ["enough"]  # why, not in which words it was refused
     assert not execution.abandoned  # it may clean up, and end as cancelled
+
+
+async def test_a_warning_is_logged_once_whether_or_not_its_run_is_still_held(
+    server: FakeServer, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = await welcomed(worker, server)
+    stream.say(tasks=[task("r1")])
+    (first,) = await worker.executor.accepted(1)
+    words = "No worker serves 'chidl'. The child run waits until one does."
+    stream.say(
+        notices=[
+            pb.RunNotice(run_id="parked", lease=lease(), kind=pb.RUN_NOTICE_KIND_WARNING, reason=words),
+            pb.RunNotice(run_id="r1", lease=lease(), kind=pb.RUN_NOTICE_KIND_WARNING, reason=words),
+            pb.RunNotice(run_id="r1", lease=lease(), kind=CANCEL, reason="enough"),
+        ]
+    )
+    async with asyncio.timeout(WAIT_S):
+        await worker.executor.until(lambda: first.cancelled)
+    assert [each.getMessage() for each in caplog.records if words in each.getMessage()] == [f"run parked: {words}"]

@@ -46,7 +46,7 @@ async def nap(ctx: Context, name: str) -> str:
 async def flaky(ctx: Context, name: str) -> str:
     def body() -> str:
         if current_step().attempt == 1:
-            raise ValueError("not yet")
+            raise ConnectionError("not yet")
         return name
 
     return await ctx.step("try").run(body)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.errors import ErrorDetail, ErrorKind, InvalidArgument, NotFound, PreconditionFailed, RunError
+from kagzi.core.error_details import ErrorDetail, ErrorKind
+from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed, RunError
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.client import Kagzi
 from kagzi.sdk.workflow import Workflow

@@ -65,7 +65,7 @@ async def test_what_cannot_be_is_refused_before_it_is_sent(client: Kagzi) -> Non
         (schedule.workflow(report).cron("* * * * *"), "wants an input"),
         (schedule.workflow(report).input("x"), "neither"),
         (schedule.workflow(report).input("x").cron("* * * * *").every("5m"), "both"),
-        (schedule.workflow(report).input("x").every("10ms"), "least interval"),
+        (schedule.workflow(report).input("x").every("10ms"), "every=10ms is below the minimum, 1s"),
         (schedule.workflow(report).input("x").every("5"), "unit"),
         (schedule.workflow(tick).input("x").every("5m"), "takes no input"),
         (schedule.workflow(tick).every("5m").catchup(-1), "catchup"),

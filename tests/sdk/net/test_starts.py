@@ -3,16 +3,17 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kagzi.core.errors import InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 from kagzi.core.states import RunStatus
 from kagzi.sdk.client import Kagzi
-from kagzi.sdk.connection import Connection
 from kagzi.sdk.retry import Retry
+from kagzi.sdk.unserved import UNSERVED
 from kagzi.sdk.workflow import Workflow
 from kagzi.v1 import workflow_pb2 as wf
 from tests.sdk.net.fake_server import GONE, WAIT_S, FakeServer
@@ -64,6 +65,56 @@ async def test_everything_that_can_be_said_is_sent(server: FakeServer, client: K
     assert start.request_id
     assert (run.id, run.workflow_id, run.created) == ("run-of-order-1", "order-1", True)
     assert (run.url, run.last_status) == ("http://x/runs/run-of-order-1", RunStatus.PENDING)
+
+
+@dataclass
+class Order:
+    user: str
+    total: int
+
+
+async def _buy(ctx: Any, order: Order) -> None: ...
+
+
+buy: Workflow[Any, None] = Workflow(_buy, name="buy")
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "text"),
+    [
+        (Order("ada", cast("Any", "9")), "$.total", "Expected int, got str (at $.total)"),
+        ({"user": "ada"}, "$", "Object missing required field total"),
+        ("ada", "$", "Expected object, got str"),
+        (None, "$", "Expected object, got null"),
+    ],
+)
+async def test_an_input_that_does_not_fit_is_refused_before_anything_is_sent(
+    server: FakeServer, client: Kagzi, given: Any, field: str, text: str
+) -> None:
+    for call in (client.start(buy, given), client.run(buy, given)):
+        with pytest.raises(
+            InvalidArgument, match="input of workflow 'buy' does not fit Order, as which it is"
+        ) as caught:
+            await call
+        assert text in str(caught.value)
+        assert caught.value.field == field
+    assert batches(server) == []
+    await client.start(buy, {"user": "ada", "total": 9})  # what is read as an Order is one
+    assert len(batches(server)) == 1
+
+
+async def test_what_the_server_says_of_a_name_is_logged_once(
+    server: FakeServer, client: Kagzi, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.warning = "No worker serves 'typo-flow'. The run waits until one does."
+    for _ in range(3):
+        await client.start("typo_flow", 1)
+    assert [record.getMessage() for record in caplog.records if record.name == "kagzi.client"] == [server.warning]
+    assert {start.workflow_type for batch in batches(server) for start in batch.starts} == {"typo-flow"}
+    UNSERVED.served(["late"])
+    await client.start("late", 1)  # a worker of this process is about to serve it
+    UNSERVED.served_no_longer(["late"])
+    assert len(caplog.records) == 1
 
 
 async def test_the_builder_says_the_same(server: FakeServer, client: Kagzi) -> None:
@@ -140,13 +191,11 @@ async def test_a_refusal_of_the_whole_call_is_not_repeated(server: FakeServer, c
     assert len(batches(server)) == 1
 
 
-async def test_patience_ends_with_an_error_that_names_the_address(
-    server: FakeServer, client: Kagzi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Connection.call, "__kwdefaults__", {"patience_s": 0.2, "timeout_s": 1.0})
-    await server.stop()
-    with pytest.raises(Unavailable, match=server.address):
-        await client.start("greet", 1)
+async def test_patience_ends_with_an_error_that_names_the_address(server: FakeServer) -> None:
+    async with Kagzi.connect(server.address, call_timeout="300ms") as client:
+        await server.stop()
+        with pytest.raises(Unavailable, match=server.address):
+            await client.start("greet", 1)
 
 
 async def test_a_server_that_comes_back_gets_the_start(server: FakeServer, client: Kagzi) -> None:

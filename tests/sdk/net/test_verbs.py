@@ -128,8 +128,8 @@ async def test_fork_is_a_new_run_of_the_same_type(server: FakeServer, client: Ka
     assert {step_id: payload.data for step_id, payload in sent.outputs.items()} == {"price": b'{"total":3}'}
     await server.end(OTHER_ID, status=DONE, output=common_pb2.Payload(data=b'"paid"'))
     assert await forked.result() == "paid"
-    with pytest.raises(InvalidArgument, match="from_step is empty"):
-        await client.fork("order-1", from_step="")
+    await client.fork("order-1", version=2)
+    assert [each.from_step for each in server.requests("ForkWorkflow")] == ["charge", ""]
 
 
 async def test_a_result_follows_what_the_run_was_continued_as(server: FakeServer, client: Kagzi) -> None:

@@ -1,11 +1,16 @@
 """Worker: what may be said about one, and its life from welcome to goodbye."""
 
 import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
+from kagzi.sdk.build_id import default_build_id
 from kagzi.sdk.retry import Retry
 from kagzi.sdk.worker import Worker
 from kagzi.sdk.workflow import Workflow
@@ -46,10 +51,17 @@ def test_a_worker_says_where_it_works_and_on_what() -> None:
 
 async def test_both_spellings_say_the_same(server: FakeServer) -> None:
     keywords = Worker(
-        server.address, namespace="shop", max_concurrent=50, labels={"a": "1"}, workflows=[hello, ("bye", _hello)]
+        server.address,
+        namespace="shop",
+        max_concurrent=50,
+        labels={"a": "1", "version": "1.4.2"},
+        hostname="rack-7",
+        build_id="b-12",
+        workflows=[hello, ("bye", _hello)],
     )
-    fluent = Worker(server.address).namespace("shop").max_concurrent(50).label("a", "1")
-    fluent = fluent.retries(3).retry(Retry.attempts(2)).workflows([hello, ("bye", _hello)])
+    fluent = Worker(server.address).namespace("shop").max_concurrent(50).label("a", "1").version("1.4.2")
+    fluent = fluent.hostname("rack-7").build_id("b-12").retries(3).retry(Retry.attempts(2))
+    fluent = fluent.workflows([hello, ("bye", _hello)]).build()
     said: list[pb.RegisterRequest] = []
     for worker in (keywords, fluent):
         stream, register = await entered(worker, server)
@@ -61,10 +73,11 @@ async def test_both_spellings_say_the_same(server: FakeServer) -> None:
     assert first.worker_id != second.worker_id
     first.worker_id = second.worker_id
     assert first == second
-    assert (first.namespace_id, first.max_concurrent, dict(first.labels)) == ("shop", 50, {"a": "1"})
+    assert (first.namespace_id, first.max_concurrent) == ("shop", 50)
+    assert dict(first.labels) == {"a": "1", "version": "1.4.2"}
+    assert (first.hostname, first.build_id) == ("rack-7", "b-12")
     assert [(each.workflow_type, each.version) for each in first.served] == [("hello", "1"), ("bye", "1")]
     assert first.pid
-    assert first.hostname
     assert first.version == "0.1.0"
 
 
@@ -73,6 +86,36 @@ async def test_fluent_methods_leave_the_original_alone() -> None:
     worker.workflows([hello])
     with pytest.raises(InvalidArgument, match="no workflows"):
         await worker.run()
+
+
+def test_a_worker_without_workflows_cannot_be_built() -> None:
+    with pytest.raises(InvalidArgument, match="no workflows"):
+        Worker("a:1").namespace("shop").build()
+
+
+@pytest.mark.parametrize("say", [lambda w: w.hostname(""), lambda w: w.version(2), lambda w: w.build_id("x" * 300)])
+def test_what_cannot_be_a_name_is_refused_by_the_builder(say: Callable[[Worker], Worker]) -> None:
+    with pytest.raises(InvalidArgument, match="must be a text of 1 to 256 bytes"):
+        say(Worker("a:1"))
+
+
+async def test_the_build_is_what_was_said_else_the_environment_else_a_hash_of_the_code(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def build(**options: Any) -> str:
+        worker = Worker(server.address, workflows=[hello], **options)
+        stream, register = await entered(worker, server)
+        leaving = asyncio.create_task(worker.__aexit__(None, None, None))
+        await stream.next(lambda request: request.update.goodbye)
+        await leaving
+        return register.build_id
+
+    monkeypatch.delenv("KAGZI_BUILD_ID", raising=False)
+    assert await build() == default_build_id([_hello]) != ""
+    assert await build(build_id="") == ""
+    monkeypatch.setenv("KAGZI_BUILD_ID", "of-the-deploy")
+    assert await build() == "of-the-deploy"
+    assert await build(build_id="mine") == "mine"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +145,7 @@ def test_an_unknown_option_is_refused() -> None:
 async def test_nobody_there_is_told_within_seconds() -> None:
     address = f"127.0.0.1:{free_port()}"
     async with asyncio.timeout(LOADED_MACHINE_S):
-        with pytest.raises(Unavailable, match=f"{address}.*kagzi dev"):
+        with pytest.raises(Unavailable, match=f"{address}: connection refused.*Start the server"):
             await Worker(address, workflows=[hello]).run()
 
 
@@ -178,3 +221,118 @@ async def test_a_worker_refused_in_the_middle_says_why(server: FakeServer) -> No
     async with asyncio.timeout(WAIT_S):
         with pytest.raises(InvalidArgument, match="no longer wanted"):
             await running
+
+
+# --- told to stop -------------------------------------------------------------------------------------------------------
+
+
+def handlers() -> list[Any]:
+    return [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+
+
+async def goodbye(*streams: FakeSession) -> None:
+    for stream in streams:
+        await stream.next(lambda request: request.update.goodbye)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_drains_all_workers_that_run_and_what_handled_it_before_does_so_again(
+    server: FakeServer, number: signal.Signals
+) -> None:
+    before = handlers()
+    workers = [Worker(server.address, workflows=[hello]) for _ in range(2)]
+    running: list[asyncio.Task[None]] = []
+    streams: list[FakeSession] = []
+    for worker in workers:
+        running.append(asyncio.create_task(worker.run()))
+        streams.append((await server.session())[0])
+        await streams[-1].next(lambda request: request.HasField("update"))
+    os.kill(os.getpid(), number)
+    await goodbye(*streams)
+    async with asyncio.timeout(WAIT_S):
+        await asyncio.gather(*running)
+    assert handlers() == before
+
+
+async def test_an_application_keeps_its_signals_if_it_says_so(server: FakeServer) -> None:
+    before = handlers()
+    worker = Worker(server.address, workflows=[hello])
+    running = asyncio.create_task(worker.run(handle_signals=False))
+    stream, _ = await server.session()
+    await stream.next(lambda request: request.HasField("update"))
+    assert handlers() == before
+    worker.stop()
+    await goodbye(stream)
+    async with asyncio.timeout(WAIT_S):
+        await running
+
+
+async def test_an_application_that_takes_the_signals_later_keeps_them(server: FakeServer) -> None:
+    before = handlers()
+    worker = Worker(server.address, workflows=[hello])
+    running = asyncio.create_task(worker.run())
+    stream, _ = await server.session()
+    await stream.next(lambda request: request.HasField("update"))
+    assert all(ours != other for ours, other in zip(handlers(), before, strict=True))
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        worker.stop()
+        await goodbye(stream)
+        async with asyncio.timeout(WAIT_S):
+            await running
+        assert handlers() == [before[0], signal.SIG_IGN]
+    finally:
+        signal.signal(signal.SIGTERM, before[1])
+
+
+async def test_a_worker_in_another_thread_leaves_the_signals_alone(server: FakeServer) -> None:
+    before = handlers()
+    worker = Worker(server.address, workflows=[hello])
+    inside = threading.Thread(target=worker.serve)
+    inside.start()
+    stream, _ = await server.session()
+    await stream.next(lambda request: request.HasField("update"))
+    assert handlers() == before
+    stream.say(notice=pb.SessionNotice(should_drain=True))
+    await goodbye(stream)
+    await asyncio.to_thread(inside.join, WAIT_S)
+    assert not inside.is_alive()
+
+
+async def test_run_inside_the_block_drains_and_the_worker_can_be_used_again(server: FakeServer) -> None:
+    worker = Worker(server.address, workflows=[hello])
+    for _ in range(2):
+        stream, _ = await entered(worker, server)
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(0)  # it runs now
+        with pytest.raises(PreconditionFailed, match="runs already"):
+            await worker.run()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await goodbye(stream)
+        async with asyncio.timeout(WAIT_S):
+            await running
+            await worker.__aexit__(None, None, None)
+
+
+async def test_a_stop_may_leave_less_time_than_the_grace_but_not_more(server: FakeServer) -> None:
+    forever: Workflow[str, None] = Workflow(_forever, name="hello")
+    for grace, within in (("1h", "50ms"), ("50ms", "1h")):
+        worker = Worker(server.address, workflows=[forever], shutdown_grace=grace)
+        running = asyncio.create_task(worker.run())
+        stream, _ = await server.session()
+        stream.say(tasks=[hello_task()])
+        await stream.next(lambda request: request.received)
+        worker.stop(within)
+        (operation,) = await stream.operations(1)
+        assert operation.HasField("release")
+        stream.acknowledge(operation)
+        await goodbye(stream)
+        async with asyncio.timeout(WAIT_S):
+            await running
+
+
+async def test_a_stop_before_the_start_is_not_forgotten(server: FakeServer) -> None:
+    worker = Worker(server.address, workflows=[hello])
+    worker.stop()
+    async with asyncio.timeout(WAIT_S):
+        await worker.run()

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kagzi.core.errors import ErrorCode, ErrorDetail
+from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.outcomes import Begun, Outcome, Recorded, Refused
 from kagzi.core.records import ClaimedRun, HistoryPage, Lease, Payload, RunKey
 from kagzi.core.states import RunStatus, StepKind, StepStatus

@@ -27,7 +27,7 @@ from kagzi.core.commands import (
     StartChild,
     WaitSignal,
 )
-from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.outcomes import (
     Begun,
     ChildStarted,

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kagzi.core.errors import ErrorKind
+from kagzi.core.error_details import ErrorKind
 from kagzi.core.records import HistoryStep
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from tests.support.changing_programs import CHANGES, HARMLESS, ChangingPlayer, change, logical_name, marked

@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from kagzi.core.commands import StartChild
-from kagzi.core.errors import AlreadyExists, ChildError, ErrorKind
+from kagzi.core.error_details import ErrorKind
+from kagzi.core.errors import AlreadyExists, ChildError
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.workflow import workflow

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.errors import ErrorKind
+from kagzi.core.error_details import ErrorKind
 from kagzi.core.records import HistoryStep
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.context import Context

@@ -1,15 +1,22 @@
 """What errors mean: builtin ones by class, those of libraries by name, without importing them."""
 
 import asyncio
+import json
 import logging
+import sqlite3
+import urllib.error
+from email.message import Message
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import pytest
 
-from kagzi.core.errors import ErrorKind, NonRetryable, RetryAfter
+from kagzi.core.error_details import ErrorKind
+from kagzi.core.errors import InternalError, NonRetryable, NotFound, RetryAfter, StepError
 from kagzi.sdk.context import Context
-from kagzi.sdk.failures import kind_of
+from kagzi.sdk.error_kinds import kind_of
+from kagzi.sdk.retry import Retry
 from kagzi.sdk.workflow import workflow
 
 from .fake import fake_server
@@ -53,6 +60,33 @@ def status(code: int) -> SimpleNamespace:
         (library_error("asyncpg.exceptions.IntegrityConstraintViolationError"), ErrorKind.PERMANENT),
         (library_error("psycopg.OperationalError"), ErrorKind.TRANSIENT),
         (library_error("psycopg.errors.QueryCanceled"), ErrorKind.TIMEOUT),
+        (ConnectionRefusedError(), ErrorKind.TRANSIENT),
+        (OSError("disk"), ErrorKind.TRANSIENT),
+        (PermissionError(), ErrorKind.PERMANENT),
+        (KeyError("x"), ErrorKind.PERMANENT),
+        (IndexError(), ErrorKind.PERMANENT),
+        (ZeroDivisionError(), ErrorKind.PERMANENT),
+        (AssertionError(), ErrorKind.PERMANENT),
+        (NotImplementedError(), ErrorKind.PERMANENT),
+        (ModuleNotFoundError(), ErrorKind.PERMANENT),
+        (RecursionError(), ErrorKind.TRANSIENT),
+        (json.JSONDecodeError("cut", "{", 1), ErrorKind.TRANSIENT),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "cut"), ErrorKind.TRANSIENT),
+        (UnicodeEncodeError("ascii", "\u20ac", 0, 1, "no"), ErrorKind.PERMANENT),
+        (urllib.error.HTTPError("http://x", 404, "no", Message(), None), ErrorKind.PERMANENT),
+        (urllib.error.HTTPError("http://x", 503, "no", Message(), None), ErrorKind.TRANSIENT),
+        (library_error("httpx.HTTPStatusError", response=status(408)), ErrorKind.TIMEOUT),
+        (library_error("httpx.HTTPStatusError", response=status(425)), ErrorKind.TRANSIENT),
+        (library_error("openai.BadRequestError", status_code=400), ErrorKind.PERMANENT),
+        (library_error("grpc.aio.AioRpcError", code=lambda: grpc.StatusCode.NOT_FOUND), ErrorKind.PERMANENT),
+        (library_error("grpc.aio.AioRpcError", code=lambda: grpc.StatusCode.UNAVAILABLE), ErrorKind.TRANSIENT),
+        (library_error("grpc.aio.AioRpcError", code=lambda: grpc.StatusCode.DEADLINE_EXCEEDED), ErrorKind.TIMEOUT),
+        (sqlite3.IntegrityError(), ErrorKind.PERMANENT),
+        (sqlite3.OperationalError("locked"), ErrorKind.TRANSIENT),
+        (ExceptionGroup("both", [ValueError(), KeyError()]), ErrorKind.PERMANENT),
+        (ExceptionGroup("both", [ValueError(), OSError()]), ErrorKind.TRANSIENT),
+        (NotFound("run x"), ErrorKind.PERMANENT),
+        (InternalError("incident"), ErrorKind.TRANSIENT),
     ],
     ids=lambda each: type(each).__name__ if isinstance(each, BaseException) else str(each),
 )
@@ -63,6 +97,50 @@ def test_the_kind_of_an_error(error: BaseException, kind: ErrorKind) -> None:
 def test_subclasses_of_library_errors_are_known_by_their_bases() -> None:
     base = type(library_error("httpx.TimeoutException"))
     assert kind_of(library_error("httpx.ReadTimeout", base)) is ErrorKind.TIMEOUT
+
+
+async def test_programming_errors_are_not_tried_again_unless_retry_on_lists_them() -> None:
+    tries: list[str] = []
+
+    async def wrong(name: str) -> None:
+        tries.append(name)
+        raise ValueError(name)
+
+    @workflow
+    async def w(ctx: Context) -> list[Any]:
+        told: list[Any] = []
+        for name, retry in (("plain", None), ("listed", Retry.attempts(2).initial("1ms").retry_on([ValueError]))):
+            try:
+                await ctx.step(name, retry=retry).run(wrong, name)
+            except StepError as error:
+                told.append([error.attempts, str(error.kind), error.non_retryable, error.exhausted])
+        return told
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        assert run.result == [[1, "permanent", True, False], [2, "permanent", False, True]]
+    assert tries == ["plain", "listed", "listed"]
+
+
+async def test_an_http_error_is_tried_again_where_its_status_is_listed() -> None:
+    tries: list[int] = []
+
+    async def missing() -> None:
+        tries.append(404)
+        raise library_error("httpx.HTTPStatusError", response=status(404))
+
+    @workflow
+    async def w(ctx: Context) -> str:
+        policy = Retry.exponential(2, initial="1ms", retry_on=["404"])
+        try:
+            await ctx.step("missing", retry=policy).run(missing)
+        except StepError as error:
+            return error.metadata["code"]
+        return ""
+
+    async with fake_server(w) as server:
+        assert (await server.run(w)).result == "404"
+    assert len(tries) == 2
 
 
 async def test_a_large_output_is_warned_of_once_per_function(caplog: pytest.LogCaptureFixture) -> None:

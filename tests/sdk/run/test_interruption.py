@@ -179,7 +179,8 @@ async def test_a_lost_lease_is_a_warning(caplog: pytest.LogCaptureFixture) -> No
         port.execution.abandon("")
         await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
     records = [record for record in caplog.records if record.levelname == "WARNING"]
-    assert [record.getMessage() for record in records] == [f"run {run.run_id} is abandoned: its lease was lost"]
+    [message] = [record.getMessage() for record in records]
+    assert message.startswith(f"w 'wid', run {run.run_id} is abandoned: its lease was lost.")
 
 
 async def test_cancelled_at_any_moment_it_cleans_up_once_and_ends() -> None:

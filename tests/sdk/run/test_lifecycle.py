@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kagzi.core.commands import CompleteRun, CompleteStep
-from kagzi.core.errors import ErrorCode, ErrorKind, InvalidArgument
+from kagzi.core.error_details import ErrorCode, ErrorKind
+from kagzi.core.errors import InvalidArgument
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.context import Context
 from kagzi.sdk.registry import Registry
@@ -50,6 +51,70 @@ async def test_input_that_does_not_fit_fails_the_run_at_once(data: bytes, field:
         assert run.error.message == f"input of workflow 'take-order' does not fit: {text}"
         assert (run.error.subject, run.error.subject_id) == ("field", field)
         assert (run.error.kind, run.error.non_retryable) == (ErrorKind.PERMANENT, True)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (int, "7", "does not fit int, as which it is declared: Expected int, got str (at $)"),
+        (None, 7, "does not fit None, as which it is declared: Expected null, got int (at $)"),
+        (list[Order], [{"user_id": 1}], "does not fit list["),
+        (Order, {"user_id": "x", "items": []}, "Expected int, got str (at $.user_id)"),
+    ],
+)
+async def test_an_output_that_nobody_could_read_fails_the_run_instead_of_completing_it(
+    annotation: Any, value: Any, text: str
+) -> None:
+    async def lies(ctx: Context) -> Any:
+        return value
+
+    lies.__annotations__["return"] = annotation
+    liar = workflow(lies)
+    async with fake_server(liar) as server:
+        run = server.start(liar)
+        await server.finish(run)
+        assert run.status is RunStatus.FAILED
+        assert run.error is not None
+        assert run.error.message.startswith("output of workflow 'lies' does not fit")
+        assert text in run.error.message
+        assert (run.error.kind, run.error.non_retryable) == (ErrorKind.PERMANENT, True)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (list[int], (1, 2)),
+        (tuple[int, int], [1, 2]),
+        (float, 3),
+        (Order, {"user_id": 1, "items": []}),
+        (dict[str, int], {"a": 1}),
+        (int | None, None),
+        (Any, object.__name__),
+        (object, [1]),
+    ],
+)
+async def test_an_output_that_is_read_as_declared_is_taken(annotation: Any, value: Any) -> None:
+    async def loose(ctx: Context) -> Any:
+        return value
+
+    loose.__annotations__["return"] = annotation
+    flow = workflow(loose)
+    async with fake_server(flow) as server:
+        run = server.start(flow)
+        await server.finish(run)
+        assert run.status is RunStatus.COMPLETED, run.error
+
+
+async def test_a_run_does_not_go_on_with_an_input_that_does_not_fit() -> None:
+    @workflow
+    async def goes_on(ctx: Context, n: int) -> None:
+        ctx.continue_as_new("not a number")
+
+    async with fake_server(goes_on) as server:
+        run = server.start(goes_on, 1)
+        await server.finish(run)
+        assert run.error is not None
+        assert run.error.message.startswith("input of workflow 'goes-on' does not fit int, as which it is declared")
 
 
 async def test_workflows_without_input_and_with_a_default() -> None:

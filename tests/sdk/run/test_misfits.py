@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.misfits import misfit_of
 from kagzi.core.records import Payload
 from kagzi.core.states import RunStatus, StepStatus

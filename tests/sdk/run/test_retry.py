@@ -65,6 +65,11 @@ def test_a_retry_never_changes() -> None:
         (lambda: Retry.attempts(3).jittered(2), "jitter=2 must be between 0 and 1"),
         (lambda: Retry.exponential(3, non_retryable=OSError), r"is one error. Write non_retryable=\[...\]"),
         (lambda: Retry.exponential(3, non_retryable=[3]), "neither an exception class nor its name"),
+        (lambda: Retry.exponential(3, retry_on=OSError), r"is one error. Write retry_on=\[...\]"),
+        (
+            lambda: Retry.exponential(3, retry_on=[OSError], non_retryable=["OSError"]),
+            "OSError is both in retry_on and in non_retryable",
+        ),
         (lambda: retry_of_extra_tries(-1), "retries=-1 must be a whole number"),
     ],
 )
@@ -82,9 +87,15 @@ def test_final_errors_are_matched_by_class_and_name_never_by_message() -> None:
     assert retry.is_final(Stolen("x"))
     assert retry.is_final(KeyError("x"))
     assert retry.is_final(NonRetryable("x"))
-    assert not retry.is_final(ValueError("Declined"))
-    assert [retry.allows(attempt, ValueError()) for attempt in (1, 2, 3)] == [True, True, False]
-    assert Retry.forever().allows(10**9, ValueError())
+    assert not retry.is_final(RuntimeError("Declined"))
+    assert [retry.allows(attempt, RuntimeError()) for attempt in (1, 2, 3)] == [True, True, False]
+    assert Retry.forever().allows(10**9, RuntimeError())
+
+
+def test_only_what_is_listed_is_retried_if_everything_else_is_final() -> None:
+    only = Retry.attempts(3).non_retryable([Exception]).retry_on([ConnectionError])
+    assert only.allows(1, ConnectionResetError())
+    assert not only.allows(1, RuntimeError())
 
 
 def test_the_longest_wait_grows_to_the_maximum() -> None:

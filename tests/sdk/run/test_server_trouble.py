@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from kagzi.core.commands import Command, ReleaseRun, StartRun
-from kagzi.core.errors import ErrorCode, ErrorDetail, InternalError, KagziError
+from kagzi.core.error_details import ErrorCode, ErrorDetail
+from kagzi.core.errors import InternalError, KagziError
 from kagzi.core.states import RunStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.retry import Retry

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kagzi.core.errors import ErrorKind, InvalidArgument, ResourceExhausted, StepError
+from kagzi.core.error_details import ErrorKind
+from kagzi.core.errors import InvalidArgument, ResourceExhausted, StepError
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.context import Context
 from kagzi.sdk.current import current_step

@@ -99,13 +99,13 @@ async def test_a_failing_step_is_tried_again_and_then_raises_step_error() -> Non
         try:
             await ctx.step("fails").run(fails)
         except StepError as error:
-            return [error.step, error.attempts, error.matches(OSError), str(error.kind), str(error)]
+            return [error.step, error.attempts, error.matches(OSError), str(error.kind), error.exhausted, str(error)]
         return []
 
     async with fake_server(failing) as server:
         run = await server.run(failing)
         text = "step 'fails' failed after 3 attempts: ConnectionError: no route"
-        assert run.result == ["fails", 3, True, "exhausted", text]
+        assert run.result == ["fails", 3, True, "transient", True, text]
         assert tries == [1, 2, 3]
         detail = run.steps["fails"].error
         assert detail is not None
@@ -263,7 +263,10 @@ async def test_an_output_that_has_no_json_form_fails_the_step_at_once() -> None:
         assert first.startswith("1 output of step 'bad' cannot be written as JSON: object has no JSON form")
         assert second.startswith("1 output of step 'bad#2' contains NaN or infinity (at $)")
         assert third.startswith("1 output of step 'bad#3' is 3,000,002 bytes as JSON; the limit is 2,097,152")
-        assert fourth == "1 output of step 'lies' does not fit: Expected int, got str (at $)"
+        assert fourth == (
+            "1 output of step 'lies' does not fit int, as which it is declared: Expected int, got str (at $). "
+            "Correct the value or the annotation."
+        )
 
 
 def _same(value: Any) -> Any:

@@ -65,7 +65,7 @@ def check_steps(run: RunRecord, steps: list[StepRecord]) -> None:
             assert (step.seq >= step.begun_seq) if finished else (step.seq == 0), step
         assert (step.finished_at is None) == (step.status in OPEN_STEP), step
         assert (step.error is not None) == (step.status == StepStatus.FAILED), step
-        assert [attempt.attempt for attempt in step.attempts] == list(range(1, step.attempt)), step
+        assert [attempt.attempt for attempt in step.attempts if not attempt.lost] == list(range(1, step.attempt)), step
         if step.kind == StepKind.SLEEP:
             assert step.wake_at is not None, step
         if step.status == StepStatus.PENDING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kagzi.core import commands as c
 from kagzi.core import outcomes as o
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.records import Lease, RunKey
 from kagzi.core.retry import SERVER_DEFAULT, RetryAt, RetryPolicy, after_failure
 from kagzi.core.states import RunStatus, StepKind, StepStatus

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kagzi.core import outcomes as o
 from kagzi.core.commands import SignalReplacement
-from kagzi.core.errors import ErrorDetail
+from kagzi.core.error_details import ErrorDetail
 from kagzi.core.misfits import Misfit, problem_of
 from kagzi.core.records import Held, RunKey, RunRecord, StepRecord
 from kagzi.core.states import StepKind, StepStatus

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kagzi.core.commands import Command
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import (
     Begun,
     LeaseLost,

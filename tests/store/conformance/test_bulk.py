@@ -1,10 +1,11 @@
 """Operations on many runs: kept once, worked on by one server, and counted once whatever is repeated."""
 
 import asyncio
+from typing import get_args
 
 import msgspec
 
-from kagzi.core.bulk import Batch, BulkOperation, BulkProgress
+from kagzi.core.bulk import Batch, BulkAction, BulkOperation, BulkProgress
 from kagzi.core.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
@@ -71,6 +72,11 @@ async def test_it_is_kept_as_it_was_given(cellar: Cellar) -> None:
     given = operation(cellar)
     assert await cellar.store.add_bulk(given) == given
     assert await cellar.store.get_bulk("default", given.operation_id) == given
+
+
+async def test_every_action_can_be_kept(cellar: Cellar) -> None:
+    for action in get_args(BulkAction):
+        assert (await add(cellar, action=action)).action == action
 
 
 async def test_a_repeated_request_is_the_same_operation(cellar: Cellar) -> None:

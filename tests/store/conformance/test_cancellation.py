@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from kagzi.core.errors import REASON, ErrorCode, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorKind
+from kagzi.core.errors import REASON
 from kagzi.core.outcomes import Begun, ChildStarted, Known, LeaseLost, Parked, Recorded, RunClosed, StepFailed, TimerSet
 from kagzi.core.records import RunEnd, RunKey
 from kagzi.core.retry import NO_RETRY
@@ -18,6 +19,7 @@ from .verbs import (
     complete,
     complete_run,
     fail,
+    fail_run,
     finish,
     park,
     refused,
@@ -157,4 +159,32 @@ async def test_the_cleanup_has_a_limit_of_its_own(cellar: Cellar) -> None:
     assert [end.run for end in fired.ended] == [holding.run]
     record = await cellar.run(holding.run)
     assert record.status == S.CANCELLED
-    assert (await cellar.steps(holding.run))["nap"].status == StepStatus.RUNNING
+    assert (await cellar.steps(holding.run))["nap"].status == StepStatus.ABANDONED
+
+
+async def test_no_step_of_a_run_that_has_ended_looks_as_if_it_went_on(cellar: Cellar) -> None:
+    for end in ("cancelled", "terminated", "completed", "failed"):
+        holding = await cellar.running()
+        await cellar.do(begin(holding, "charge"))
+        await cellar.do(begin(holding, "flaky"))
+        await cellar.do(fail(holding, "flaky"))
+        await cellar.do(wait_signal(holding))
+        before = await cellar.steps(holding.run)
+        assert {step.status for step in before.values()} == {StepStatus.RUNNING, StepStatus.PENDING}
+        cellar.clock.advance(s=1)
+        match end:
+            case "cancelled":
+                await cellar.cancel(holding.run)
+                await cellar.do(acknowledge_cancel(holding))
+            case "terminated":
+                await cellar.store.terminate_run(holding.run, "enough", cellar.now)
+            case "completed":
+                await cellar.do(complete_run(holding))
+            case _:
+                await cellar.do(fail_run(holding))
+        finished_at = (await cellar.run(holding.run)).finished_at
+        for step_id, step in (await cellar.steps(holding.run)).items():
+            assert (step.status, step.finished_at, step.retry_at) == (StepStatus.ABANDONED, finished_at, None), step_id
+            assert await cellar.store.get_step(holding.run, step_id) == step
+    await cellar.store.retry_run(holding.run, "", "again", cellar.now)  # the failed one: its steps are as they were
+    assert (await cellar.steps(holding.run))["charge"].status is StepStatus.RUNNING

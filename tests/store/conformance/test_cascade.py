@@ -2,7 +2,7 @@
 
 import pytest
 
-from kagzi.core.errors import ErrorKind
+from kagzi.core.error_details import ErrorKind
 from kagzi.core.outcomes import RunClosed
 from kagzi.core.records import Held, RunKey
 from kagzi.core.states import RunStatus

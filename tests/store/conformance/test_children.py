@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.outcomes import (
     ChildStarted,
     Existing,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import ChildStarted, Existing, Refused, Started
 from kagzi.core.queues import TypeLimits
 from kagzi.core.states import RunStatus

@@ -1,7 +1,8 @@
 """continue_as_new: one transaction ends a run and starts its successor, which takes over what was the run's. Divergence: code
 that does not fit pauses the run until other code comes."""
 
-from kagzi.core.errors import ErrorCode, ErrorKind
+from kagzi.core import limits
+from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.outcomes import LeaseLost, Parked, RunClosed, SignalBound, TimerSet
 from kagzi.core.records import RunEnd, RunKey
 from kagzi.core.states import RunStatus, StepStatus
@@ -172,6 +173,17 @@ async def test_it_is_offered_once_to_every_new_build(cellar: Cellar) -> None:
     assert await cellar.new_build("build-3") == [("default", "hello")]
     await cellar.do(complete_run(held(await cellar.claim_one())))
     assert (await cellar.run(holding.run)).status == S.COMPLETED
+
+
+async def test_only_the_latest_builds_are_remembered(cellar: Cellar) -> None:
+    # Under `kagzi dev` every saved file is a build: what a run remembers of them must not grow for ever.
+    await cellar.do(diverged(await cellar.running(), "build-0"))
+    for number in [*range(1, limits.TRIED_BUILDS), 5, limits.TRIED_BUILDS]:
+        await cellar.new_build(f"build-{number}-comes")  # another one takes the run
+        await cellar.do(diverged(held(await cellar.claim_one()), f"build-{number}"))
+    for remembered in (1, 5, limits.TRIED_BUILDS):
+        assert await cellar.new_build(f"build-{remembered}") == []
+    assert await cellar.new_build("build-0") == [("default", "hello")]
 
 
 async def test_builds_of_other_types_versions_and_namespaces_do_not_count(cellar: Cellar) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kagzi.core.outcomes import Begun, Recorded
+from kagzi.core.outcomes import Begun, LeaseLost, Recorded
 from kagzi.core.records import Held
 from kagzi.core.states import RunStatus
 from kagzi.store.protocol import LeaseTerms
@@ -154,3 +154,23 @@ async def test_a_step_survives_the_loss_of_its_workers_lease(cellar: Cellar) -> 
     assert newer.lease.counter == 3
     the(Recorded, (await cellar.write(begin(newer, "b"), complete(newer, "b")))[1])
     assert set(await cellar.steps(old.run)) == {"a", "b"}
+
+
+async def test_the_leases_of_a_worker_that_died_end_at_once_and_are_counted(cellar: Cellar) -> None:
+    """Also where no lease may end, because live holders are to get the chance to renew theirs."""
+    await cellar.register("worker-1")
+    holding = await cellar.running()
+    record = await cellar.run(holding.run)
+    assert record.worker_id is not None
+    other = await cellar.store.worker_died("elsewhere", record.worker_id, cellar.now)
+    assert other == 0  # of another namespace
+    assert await cellar.store.worker_died("default", "nobody", cellar.now) == 0
+    assert (await cellar.fire(end_leases=False)).lost == ()
+    assert await cellar.store.worker_died("default", record.worker_id, cellar.now) == 1
+    assert (await cellar.look()).next_due_at == 0
+    fired = await cellar.fire(end_leases=False)
+    assert (fired.lost, fired.woken) == ((holding,), (("default", "hello"),))
+    record = await cellar.run(holding.run)
+    assert (record.status, record.lost_leases) == (RunStatus.PENDING, 1)
+    the(LeaseLost, await cellar.do(complete(holding, "a")))  # whatever it may still say
+    assert await cellar.store.worker_died("default", "worker-1", cellar.now) == 0

@@ -10,7 +10,7 @@ from kagzi.core import commands as c
 from kagzi.core.outcomes import Existing, Started
 from kagzi.core.records import ClaimedRun, Held, Lease, RunKey
 from kagzi.core.retry import NO_RETRY
-from kagzi.core.states import RunStatus
+from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import LeaseTerms, Store
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds
@@ -247,8 +247,17 @@ class Pair:
             name: (step.kind, step.status, step.attempt, step.wake_at, step.retry_at, step.output and step.output.data)
             for name, step in steps.items()
         }
+        open_states = (StepStatus.RUNNING, StepStatus.PENDING)
+        abandoned = {name for name, step in run.steps.items() if run.status.ended and step.status in open_states}
         assert seen == {
-            name: (step.kind, step.status, step.attempt, step.wake_at, step.retry_at, step.output)
+            name: (
+                step.kind,
+                StepStatus.ABANDONED if name in abandoned else step.status,
+                step.attempt,
+                step.wake_at,
+                None if name in abandoned else step.retry_at,
+                step.output,
+            )
             for name, step in run.steps.items()
         }
 

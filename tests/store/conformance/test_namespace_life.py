@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kagzi.core.cursor import Cursor
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import ChildStarted, Existing, Refused, Started
 from kagzi.core.records import NamespaceRecord, RunKey, Served, WorkerRecord
 from kagzi.core.states import RunStatus

@@ -4,7 +4,8 @@ import pytest
 
 from kagzi.core import refusals
 from kagzi.core.commands import Command
-from kagzi.core.errors import ErrorCode, ErrorKind, InvalidArgument
+from kagzi.core.error_details import ErrorCode, ErrorKind
+from kagzi.core.errors import InvalidArgument
 from kagzi.core.limits import SIGNALS_BUFFERED, STATUS_TEXT_BYTES
 from kagzi.core.outcomes import Begun, ChildStarted, Existing, Known, Recorded, Refused, Started, StepFailed
 from kagzi.core.records import Held, Lease

@@ -9,7 +9,7 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.cursor import Cursor
-from kagzi.core.errors import ErrorDetail
+from kagzi.core.error_details import ErrorDetail
 from kagzi.core.records import Payload, RunEnd, RunFilter, RunKey, RunRecord
 from kagzi.core.retry import RetryPolicy
 from kagzi.core.states import RunStatus

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kagzi.core.errors import ErrorCode, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.outcomes import Begun, Known, LeaseLost, Parked, Recorded, RunClosed, TimerSet
 from kagzi.core.records import RunKey
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
@@ -188,7 +188,12 @@ async def lose(cellar: Cellar, claim_cap: int) -> RunStatus:
     cellar.clock.advance(us=LEASE_US + 1)
     fired = await cellar.fire(claim_cap=claim_cap)
     assert fired.lost == (held(claimed),)
-    return (await cellar.run(claimed.run)).status
+    [expired] = fired.expired  # what the log says of it
+    record = await cellar.run(claimed.run)
+    assert (expired.held, expired.times) == (held(claimed), record.lost_leases)
+    assert (expired.workflow_id, expired.workflow_type) == (record.workflow_id, record.workflow_type)
+    assert expired.problem == record.problem
+    return record.status
 
 
 async def test_a_run_that_loses_every_worker_is_put_aside(cellar: Cellar) -> None:

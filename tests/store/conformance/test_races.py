@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import Known, LeaseLost, Parked, Recorded, TimerSet
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kagzi.core.errors import ErrorCode, ErrorDetail
+from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.outcomes import Begun, ChildStarted, Existing, Known, Parked, RunClosed, Started
 from kagzi.core.records import Held, RunKey, StepAttempt
 from kagzi.core.retry import NO_RETRY
@@ -199,6 +199,37 @@ async def test_a_fork_may_be_of_a_run_that_goes_on_and_of_another_version(cellar
     claimed = await cellar.claim_one(versions=("2",))
     assert [step.step_id for step in claimed.history.steps] == ["a"]
     assert (await cellar.run(holding.run)).status == S.RUNNING
+
+
+async def test_a_fork_from_no_step_goes_on_from_where_the_run_is(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    await cellar.done(holding, "a", "1")
+    await cellar.done(holding, "b", "2")
+    await cellar.do(begin(holding, "c"))
+    before = await cellar.picture(holding.run)
+    run = await forked(cellar, holding.run, "", version="2", outputs={"b": payload("replaced")})
+    claimed = await cellar.claim_one(versions=("2",))
+    assert claimed.run == run
+    steps = {step.step_id: (step.status, step.output) for step in claimed.history.steps}
+    assert steps == {
+        "a": (StepStatus.COMPLETED, payload("1")),
+        "b": (StepStatus.COMPLETED, payload("replaced")),
+        "c": (StepStatus.RUNNING, None),
+    }
+    new = held(claimed)
+    await cellar.done(new, "c", "3")
+    the(Begun, await cellar.do(begin(new, "d")))
+    seqs = [one.begun_seq for one in (await cellar.steps(run)).values()]
+    assert len(seqs) == len(set(seqs))
+    assert await cellar.picture(holding.run) == before, "the source was touched"
+    open_step = await cellar.fork(holding.run, "", outputs={"c": payload("1")})
+    assert "has no result" in refused(open_step, ErrorCode.PRECONDITION_FAILED).message
+
+
+async def test_a_fork_of_a_run_that_has_not_begun_begins_anew(cellar: Cellar) -> None:
+    run = await forked(cellar, await cellar.start(input=payload("in"), version="1"), "", version="2")
+    claimed = await cellar.claim_one(versions=("2",))
+    assert (claimed.run, claimed.input, claimed.history.steps) == (run, payload("in"), ())
 
 
 async def test_a_fork_can_be_repeated(cellar: Cellar) -> None:

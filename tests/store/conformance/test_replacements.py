@@ -3,7 +3,7 @@
 import pytest
 
 from kagzi.core.commands import SignalReplacement
-from kagzi.core.errors import ErrorCode, ErrorDetail
+from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.events import EventKind
 from kagzi.core.misfits import Misfit, problem_of
 from kagzi.core.outcomes import NotParked, Parked, SignalBound, TimerSet

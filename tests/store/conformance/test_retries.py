@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from kagzi.core.errors import ErrorDetail, ErrorKind
-from kagzi.core.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, StepFailed
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
 from kagzi.core.records import Held
 from kagzi.core.retry import NO_RETRY, UNLIMITED, RetryPolicy
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
@@ -12,7 +12,23 @@ from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds, LoadedDice
 
 from .places import Place
-from .verbs import AT_ONCE, BOOM, STEADY, Cellar, begin, by_id, complete, fail, held, ms, park, payload, sleep, the
+from .verbs import (
+    AT_ONCE,
+    BOOM,
+    STEADY,
+    Cellar,
+    begin,
+    by_id,
+    complete,
+    fail,
+    fail_run,
+    held,
+    ms,
+    park,
+    payload,
+    sleep,
+    the,
+)
 
 
 async def fail_until_final(cellar: Cellar, holding: Held, step_id: str, policy: RetryPolicy | None) -> StepFailed:
@@ -61,7 +77,7 @@ async def test_out_of_retries_the_failure_is_the_result(
     holding = await cellar.running()
     final = await fail_until_final(cellar, holding, "a", policy)
     assert (final.attempts, final.at) == (attempts, cellar.now)
-    assert final.error == msgspec.structs.replace(BOOM, kind=ErrorKind.EXHAUSTED)
+    assert final.error == msgspec.structs.replace(BOOM, exhausted=True)
     step = (await cellar.steps(holding.run))["a"]
     assert (step.status, step.attempt, step.seq, step.error) == (StepStatus.FAILED, attempts, final.seq, final.error)
     assert [attempt.attempt for attempt in step.attempts] == list(range(1, attempts))
@@ -110,7 +126,50 @@ async def test_an_error_listed_by_class_or_base_is_final(cellar: Cellar, listed:
     holding = await cellar.running()
     policy = RetryPolicy(maximum_attempts=UNLIMITED, non_retryable_errors=(listed,))
     final = await fail_until_final(cellar, holding, "a", policy)
-    assert (final.attempts, final.error) == (1, BOOM)
+    assert (final.attempts, final.error) == (1, msgspec.structs.replace(BOOM, non_retryable=True))
+
+
+WRONG = ErrorDetail(type="ValueError", message="no such order", kind=ErrorKind.PERMANENT)
+
+
+async def test_a_permanent_error_is_final_unless_the_policy_lists_it(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    listed = msgspec.structs.replace(AT_ONCE, maximum_attempts=2, retry_on_errors=("ValueError",))
+    outcomes = await cellar.write(
+        begin(holding, "a", retry=STEADY),
+        fail(holding, "a", WRONG),
+        begin(holding, "b"),
+        fail(holding, "b", WRONG),
+        begin(holding, "c", retry=listed),
+        fail(holding, "c", WRONG),
+        begin(holding, "c", 2),
+        fail(holding, "c", WRONG, attempt=2),
+    )
+    final, used_up = (
+        msgspec.structs.replace(WRONG, non_retryable=True),
+        msgspec.structs.replace(WRONG, exhausted=True),
+    )
+    assert [the(StepFailed, outcomes[index]).error for index in (1, 3, 7)] == [final, final, used_up]
+    the(RetryScheduled, outcomes[5])
+    steps = await cellar.steps(holding.run)
+    assert {name: step.error for name, step in steps.items()} == {"a": final, "b": final, "c": used_up}
+    assert steps["c"].retry == listed
+
+
+async def test_a_permanent_error_of_the_whole_run_is_final_unless_its_policy_lists_it(cellar: Cellar) -> None:
+    plain = await cellar.running(retry=AT_ONCE)
+    listed = await cellar.running(retry=msgspec.structs.replace(AT_ONCE, retry_on_errors=("ValueError",)))
+    assert the(RunClosed, await cellar.do(fail_run(plain, WRONG))).status is RunStatus.FAILED
+    assert the(RunClosed, await cellar.do(fail_run(listed, WRONG))).status is not RunStatus.FAILED
+
+
+@pytest.mark.parametrize("listed", ["InvalidArgument", "INVALID_ARGUMENT", "invalid_argument"])
+async def test_an_error_listed_by_its_code_is_final(cellar: Cellar, listed: str) -> None:
+    holding = await cellar.running()
+    coded = ErrorDetail(code=ErrorCode.INVALID_ARGUMENT, message="no amount")
+    policy = RetryPolicy(non_retryable_errors=(listed,))
+    _, outcome = await cellar.write(begin(holding, "a", retry=policy), fail(holding, "a", coded))
+    assert the(StepFailed, outcome).error.non_retryable
 
 
 async def test_an_error_is_not_final_by_its_message(cellar: Cellar) -> None:
@@ -159,7 +218,7 @@ async def test_the_stores_dice_give_the_jitter(place: Place, clock: FakeClock, i
 async def test_a_retry_that_would_miss_the_deadline_is_none(cellar: Cellar) -> None:
     holding = await cellar.running(deadline_at=cellar.now + ms(10_000))
     _, outcome = await cellar.write(begin(holding, "a", retry=STEADY), fail(holding, "a"))
-    assert the(StepFailed, outcome).error.kind == ErrorKind.EXHAUSTED
+    assert the(StepFailed, outcome).error.exhausted
 
 
 async def test_the_next_attempt_without_a_number_waits_for_its_time(cellar: Cellar) -> None:
@@ -190,7 +249,8 @@ async def test_a_retry_of_a_lost_worker_goes_on_with_the_same_number(cellar: Cel
     assert the(Begun, await cellar.do(begin(new, "a", 2))).attempt == 2
     the(RetryScheduled, await cellar.do(fail(new, "a", attempt=2)))
     attempts = (await cellar.steps(old.run))["a"].attempts
-    assert [(attempt.attempt, attempt.worker_id) for attempt in attempts] == [(1, "worker-1"), (2, "worker-2")]
+    kept = [(attempt.attempt, attempt.worker_id, attempt.lost) for attempt in attempts]
+    assert kept == [(1, "worker-1", False), (2, "worker-1", True), (2, "worker-2", False)]
 
 
 async def test_a_run_that_waits_for_a_retry_parks_until_then(cellar: Cellar) -> None:

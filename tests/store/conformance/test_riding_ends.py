@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import Begun, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from kagzi.core.errors import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.outcomes import Begun, Busy, DeadlinePassed, Known, LeaseLost, Recorded, RunClosed
 from kagzi.core.records import Held, RunEnd, RunKey
 from kagzi.core.retry import RetryPolicy

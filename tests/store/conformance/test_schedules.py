@@ -22,6 +22,7 @@ from kagzi.core.errors import (
 )
 from kagzi.core.limits import Settings
 from kagzi.core.records import NamespaceRecord, Payload, RunFilter, RunRecord, Served, WorkerRecord
+from kagzi.core.scheduled_time import split_scheduled_time
 from kagzi.core.schedules import Fire, ScheduleRecord, ScheduleSpec
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
@@ -31,6 +32,8 @@ from kagzi.engine.paging import PageAsk
 from kagzi.store.protocol import FiredSchedule, Firing, NullBus, Store
 from kagzi.system import SystemDice, SystemIds
 from tests.support.clock import FakeClock
+
+from .verbs import Cellar, fail_run, go_on_as, held
 
 NAMESPACE = "here"
 MINUTE_US = 60 * US_PER_S
@@ -566,6 +569,30 @@ async def test_backfill_fires_what_has_not_fired(hall: Hall) -> None:
     assert [fire.run_id for fire in again[:-1]] == [fire.run_id for fire in fires]
     assert again[-1].cause == "clock"
     assert len(await hall.runs()) == 11
+
+
+async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_successors(hall: Hall, cellar: Cellar) -> None:
+    hall.clock.set(at("2026-01-02T00:00:00"))
+    await hall.create(cron_expr="0 * * * *", context=Payload(b'"given"', {"k": "v"}))
+    nominal = at("2026-01-01T06:00:00")
+    [fire] = await hall.schedules.backfill(NAMESPACE, "s", nominal, nominal + MINUTE_US)
+    expected = (Payload(b'"given"', {"k": "v"}), nominal)
+    first = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    assert first.run.run_id == fire.run_id
+    assert split_scheduled_time(first.context) == expected
+    await cellar.done(held(first), "a")
+    taken_over = await cellar.take_over(held(first))
+    assert split_scheduled_time((await cellar.run(first.run)).context) == expected
+    await cellar.do(fail_run(taken_over))
+    await cellar.retry(first.run)
+    again = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    assert (again.run, split_scheduled_time(again.context)) == (first.run, expected)
+    await cellar.fork(first.run, "a", workflow_id="fork")
+    fork = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    assert (fork.workflow_id, split_scheduled_time(fork.context)) == ("fork", expected)
+    await cellar.do(go_on_as(held(again), cellar.ids.run_id(cellar.now), "round 2"))
+    successor = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    assert (successor.run != first.run, split_scheduled_time(successor.context)) == (True, expected)
 
 
 async def test_a_backfill_has_a_limit(hall: Hall) -> None:

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from kagzi.core.errors import ErrorCode, ErrorKind
+from kagzi.core.commands import SignalReplacement
+from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.outcomes import (
     Existing,
     Known,
@@ -225,6 +226,25 @@ async def test_a_run_that_has_ended_takes_no_signal(cellar: Cellar, end: object)
     )
     assert holding.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
     assert await cellar.picture(holding.run) == before
+
+
+async def test_an_id_whose_runs_have_all_ended_takes_no_signal(cellar: Cellar) -> None:
+    """Named by its workflow_id, too, an ended run is refused as one that has ended: it is there."""
+    first = await cellar.running(workflow_id="order-1")
+    await cellar.do(complete_run(first))
+    latest = await cellar.running(workflow_id="order-1")
+    repeated = cellar.signal_given()
+    the(Signalled, await cellar.store.signal_run("default", workflow_id="order-1", signal=repeated, now=cellar.now))
+    await cellar.do(fail_run(latest))
+    answer = await cellar.store.signal_run(
+        "default", workflow_id="order-1", signal=cellar.signal_given(), now=cellar.now
+    )
+    assert latest.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
+    change = SignalReplacement(name="approved", payload=None, request_id="change-1")
+    answer = await cellar.store.replace_signal("default", workflow_id="order-1", change=change, now=cellar.now)
+    assert latest.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
+    again = await cellar.store.signal_run("default", workflow_id="order-1", signal=repeated, now=cellar.now)
+    assert the(Signalled, again).run == latest.run
 
 
 async def test_a_run_that_is_not_there_takes_no_signal(cellar: Cellar) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from kagzi.core.commands import Command, OnConflict
-from kagzi.core.errors import ErrorCode, ErrorKind
+from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.outcomes import Busy, Existing, LeaseLost, Outcome, Recorded, RunClosed, Started
 from kagzi.core.records import Held, Lease, NamespaceRecord, Payload, RunKey
 from kagzi.core.retry import RetryPolicy

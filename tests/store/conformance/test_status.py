@@ -2,7 +2,7 @@
 
 import pytest
 
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.limits import STATUS_TEXT_BYTES
 from kagzi.core.outcomes import Known, LeaseLost, Recorded, Refused
 from kagzi.core.refusals import status_too_long

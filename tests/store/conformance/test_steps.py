@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import Begun, Known, Recorded, RetryScheduled, StepFailed, TimerSet
 from kagzi.core.records import Payload, RunKey
 from kagzi.core.retry import NO_RETRY

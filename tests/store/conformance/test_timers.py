@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kagzi.core.errors import ErrorCode
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.outcomes import Begun, Known, NotParked, Parked, Recorded, TimerSet
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 

@@ -97,10 +97,28 @@ async def third(place: Place, cellar: Cellar) -> AsyncIterator[Cellar]:
 
 
 async def populate(cellar: Cellar) -> None:
+    await _lost(cellar)
     await _ended(cellar)
     await _waiting(cellar)
     await _stopped(cellar)
     await _related(cellar)
+
+
+async def _lost(cellar: Cellar) -> None:
+    """Attempts that were lost with their workers: before others, after others, and before an explicit retry."""
+    first = await cellar.running()
+    await cellar.do(begin(first, "a", retry=AT_ONCE))
+    second = await cellar.take_over(first)
+    await cellar.write(begin(second, "a"), fail(second, "a"), begin(second, "a", 2), begin(second, "b"))
+    third = await cellar.take_over(second)
+    await cellar.write(begin(third, "a", 2), complete(third, "a", "x", 2), begin(third, "b"), fail(third, "b"))
+    await cellar.do(fail_run(third))
+    the(Changed, await cellar.retry(third.run, "b"))
+    fourth = await cellar.hold(third.run)
+    await cellar.do(begin(fourth, "b"))
+    await cellar.take_over(fourth)
+    lost = {step.step_id: [attempt.lost for attempt in step.attempts] for step in await steps_of(cellar, first.run)}
+    assert lost == {"a": [True, False, True], "b": [True, False, True]}
 
 
 async def _ended(cellar: Cellar) -> None:

@@ -113,7 +113,7 @@ INDEXES: dict[str, dict[str, set[str]]] = {
         "steps": {"steps_pkey"},
         "child_links": {"child_links_pkey"},
     },
-    "lock_signalled_run": {"runs": {"runs_pkey", "runs_open_workflow_id"}},
+    "lock_signalled_run": {"runs": {"runs_pkey", "runs_open_workflow_id", "runs_ended_workflow_id"}},
     "look_for_signal": {"steps": {"steps_due"}, "signals": {"signals_request_id", "signals_unbound"}},
     "give_signal": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}, "signals": {"signals_pkey"}},
     "lock_cascading": {"runs": {"runs_cascade"}},

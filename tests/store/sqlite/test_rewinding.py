@@ -1,6 +1,6 @@
 """An explicit retry and the families of runs: what was lost with the first life is started again, what is known is kept."""
 
-from kagzi.core.errors import ErrorDetail
+from kagzi.core.error_details import ErrorDetail
 from kagzi.core.outcomes import ChildStarted, RunClosed, TimerSet
 from kagzi.core.records import Held, RunKey
 from kagzi.core.states import RunStatus, StepStatus

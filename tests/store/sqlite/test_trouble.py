@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kagzi.core.commands import StartRun
-from kagzi.core.errors import ErrorCode, Unavailable
+from kagzi.core.error_details import ErrorCode
+from kagzi.core.errors import Unavailable
 from kagzi.core.outcomes import Recorded, Started
 from kagzi.core.records import Payload, RunKey
 from kagzi.store.sqlite import SqliteStore

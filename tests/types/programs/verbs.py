@@ -1,6 +1,6 @@
 from typing import Any, assert_type
 
-from kagzi import Explanation, Kagzi, Run, RunInfo
+from kagzi import Explanation, Kagzi, Run, RunInfo, Worker
 from examples.e01_hello import hello
 from examples.e05_approval import Decision, Expense, approve_expense, decision
 
@@ -21,3 +21,17 @@ async def client_side(client: Kagzi, expense: Expense) -> None:
     await run.resume()
     await run.retry(from_step="ask")
     await run.terminate("enough")
+    assert_type(await client.get("x", hello).namespace("p").result(), str)
+    assert_type(await client.get("x", hello).namespace("p"), RunInfo)
+    assert_type(await client.get("x"), RunInfo)
+    assert_type(await client.get("x", hello, namespace="p").result(), str)
+    assert_type(await client.cancel("x").namespace("p"), None)
+    place: str = run.namespace
+    await client.cancel(place, "enough", namespace=place)
+
+
+async def worker_side() -> None:
+    built = Worker("a:1").hostname("rack-7").version("1.4.2").build_id("b-12").label("team", "a").workflows([hello]).build()
+    assert_type(built, Worker)
+    await built.run(handle_signals=False)
+    built.stop("5s")

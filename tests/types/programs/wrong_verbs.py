@@ -1,5 +1,5 @@
 # every line marked E must be an error
-from kagzi import Kagzi
+from kagzi import Context, Kagzi, Worker, workflow
 from examples.e01_hello import hello
 from examples.e05_approval import Decision, Expense, approve_expense, decision
 
@@ -10,5 +10,17 @@ async def client_side(client: Kagzi, expense: Expense) -> None:
     await client.signal_with_start(approve_expense, "oops", decision, Decision(approved=True, by="a"), id="x")  # E3
     await client.signal_with_start(approve_expense, expense, decision, Decision(approved=True, by="a"))  # E4 whose?
     await client.start_many([hello])  # E5 no start
-    await client.get("x", hello).fork()  # E6 from where?
+    await client.get("x", hello).fork(outputs=3)  # E6 by step id
     client.pause("x")  # E7 not awaited
+
+
+@workflow
+async def misuses(ctx: Context) -> None:
+    await ctx.step("charge")  # E8 no function
+    hello("ada")  # E9 a workflow is not called
+    Kagzi.connect().start(hello, "ada")  # E10 not awaited: no client
+
+
+async def worker_side(worker: Worker) -> None:
+    worker.version(2)  # E11 a text
+    worker.build().run()  # E12 not awaited

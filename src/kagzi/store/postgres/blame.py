@@ -22,7 +22,7 @@ from ...core.commands import (
     StartRun,
     WaitSignal,
 )
-from ...core.errors import ErrorDetail
+from ...core.error_details import ErrorDetail
 from ...core.ids import is_uuid
 from ...core.outcomes import Outcome, RunNotFound
 from ...core.records import Payload
@@ -126,7 +126,7 @@ def _documents(command: Command) -> Iterator[tuple[str, str]]:
         yield from _metadata("output", command.output)
     if isinstance(command, (BeginStep, StartRun)):
         yield from _metadata("input", command.input)
-        for name in command.retry.non_retryable_errors if command.retry else ():
+        for name in (*command.retry.non_retryable_errors, *command.retry.retry_on_errors) if command.retry else ():
             yield "retry", name
     if isinstance(command, StartRun):
         yield from _metadata("context", command.context)

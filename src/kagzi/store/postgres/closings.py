@@ -12,7 +12,7 @@ from ...core.commands import (
     ReleaseRun,
     WorkerCommand,
 )
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Deferred, NotParked, Outcome, Parked, RunClosed
 from ...core.refusals import being_cancelled, cancelled_with, not_cancelled, nothing_to_wait_for
 from ...core.retry import RetryAt, after_failure

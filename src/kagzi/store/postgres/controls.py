@@ -5,7 +5,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, Unavailable
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import Unavailable
 from ...core.ids import is_uuid
 from ...core.records import Held, Lease, RunKey, Served
 from ...core.refusals import cascade_reason

@@ -3,7 +3,7 @@
 import msgspec
 
 from ...core.commands import BeatStep, DecideRace, RecordPatch, SetStatus, StartChild, WaitSignal
-from ...core.errors import ErrorDetail
+from ...core.error_details import ErrorDetail
 from ...core.limits import STATUS_TEXT_BYTES
 from ...core.outcomes import (
     ChildStarted,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ...core.errors import ErrorCode, ErrorDetail
+from ...core.error_details import ErrorCode, ErrorDetail
 from ...core.outcomes import Stirred
 from ...core.records import Lease, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, RunCode

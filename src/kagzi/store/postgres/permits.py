@@ -1,6 +1,6 @@
 """Claims of runs whose type has limits: under the lock of the type, count who holds a permit, choose, lease."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from ...core.queues import Candidate, Room, TypeLimits, choose
 from ...core.times import Timestamp
@@ -47,6 +47,7 @@ class Gate:
         self.limits = read_limits(row)
         self.key = TypeKey(row["namespace"], row["workflow_type"])
         self.wanted = sum(want.limit for want in wants)
+        self._key_times: dict[str, Timestamp] = {}  # when the next start of a key is due, once this one is made
         self.again_at: Timestamp | None = None
         self.more = False
         self.waiting = False  # there is certainly more
@@ -59,7 +60,7 @@ class Gate:
         if not chosen:
             return ()
         workers = [want.worker_id for want in self._wants for _ in range(want.limit)]
-        return await self._session.read(
+        rows = await self._session.read(
             "claim_chosen",
             self._now,
             self._nonce,
@@ -71,6 +72,15 @@ class Gate:
             self._due_at,
             self._turn,
         )
+        await self._note_key_rates(chosen, {row["run_id"] for row in rows})
+        return rows
+
+    async def _note_key_rates(self, chosen: Sequence[Candidate], claimed: Set[str]) -> None:
+        """Of those that were leased: one that somebody had locked was not started."""
+        keys = sorted({each.key for each in chosen if each.run_id in claimed} & self._key_times.keys())
+        if keys:
+            times = [self._key_times[key] for key in keys]
+            await self._session.read("note_key_rates", *self.key, keys, times, self._now)
 
     def _room(self, running: dict[str, int], spare: int | None) -> Room:
         return Room(self.limits, wanted=self.wanted, running=running, now=self._now, due_at=self._due_at, spare=spare)
@@ -112,10 +122,7 @@ class Gate:
         chosen = self._choose(room, _placed(found, places))
         self.waiting = self.waiting or any(key in places for key in room.full_keys)
         self._turn = chosen[-1].key if chosen else reached
-        if room.changed_keys:
-            keys = sorted(room.changed_keys)
-            times = [room.key_rates[key].due_at for key in keys]
-            await self._session.read("note_key_rates", *self.key, keys, times, self._now)
+        self._key_times = {key: room.key_rates[key].due_at for key in room.changed_keys}
         if self.more and not chosen:
             await self._session.read("note_turn", *self.key, self._due_at, self._turn)
         return chosen

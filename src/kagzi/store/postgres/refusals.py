@@ -1,6 +1,6 @@
 """Refusals that only PostgreSQL has to make; those that both stores make are in core/refusals.py."""
 
-from ...core.errors import ErrorCode
+from ...core.error_details import ErrorCode
 from ...core.outcomes import Refused
 from ...core.refusals import refused
 

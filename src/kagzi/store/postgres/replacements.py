@@ -2,7 +2,8 @@
 
 from ...core import misfits, refusals
 from ...core.commands import SignalReplacement
-from ...core.errors import ErrorDetail, Unavailable
+from ...core.error_details import ErrorDetail
+from ...core.errors import Unavailable
 from ...core.ids import is_uuid
 from ...core.misfits import Misfit
 from ...core.outcomes import Refused

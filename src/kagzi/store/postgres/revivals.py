@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ...core.commands import StartRun
-from ...core.errors import ErrorDetail
+from ...core.error_details import ErrorDetail
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import Payload, RunKey
 from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
@@ -65,7 +65,8 @@ async def fork_run(session: Session, fork: Fork, now: Timestamp) -> Started | Ex
 
 async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused:
     source = fork.source.run_id
-    places = await session.read("step_place", source, fork.from_step)
+    end = "step_place" if fork.from_step else "end_of_history"
+    places = await session.read(end, source, fork.from_step)
     if not places:
         return no_step(source, fork.from_step)
     before: int = places[0]["begun_seq"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...core.errors import ErrorDetail, decode_detail, encode_detail
+from ...core.error_details import ErrorDetail, decode_detail, encode_detail
 from ...core.records import (
     NO_LABELS,
     ClaimedRun,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...core.cursor import Cursor
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Refused
 from ...core.records import Rows
 from ...core.refusals import namespace_disabled, too_many_schedules

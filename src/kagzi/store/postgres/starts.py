@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from ...core.commands import SignalGiven, StartRun
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Busy, Existing, Outcome, Refused, Started
 from ...core.records import RunKey
 from ...core.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from ...core.commands import BeginStep, ContinueAsNew, DecideRace, FailStep, StartChild, StartRun, WaitSignal
-from ...core.errors import ErrorDetail
+from ...core.error_details import ErrorDetail
 from ...core.outcomes import Refused
 from ...core.records import HistoryStep, Lease, Payload, RunKey
 from ...core.refusals import namespace_full

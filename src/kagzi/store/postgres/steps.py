@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...core.ids import is_uuid
 from ...core.limits import PAGE_ATTEMPTS
-from ...core.records import Rows, RunKey, StepRecord
+from ...core.records import Rows, RunKey, StepRecord, shown_step
 from ..pages import shown_attempts
 from .connections import Row, Session
 from .pages import read_page
@@ -42,10 +42,13 @@ async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> 
         found, cut = await read_page(session, "step_attempts", *given, limit=PAGE_ATTEMPTS)
     shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in found], cut=cut)
     steps = [
-        read_step(
-            row,
-            run.namespace,
-            tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ())),
+        shown_step(
+            read_step(
+                row,
+                run.namespace,
+                tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ())),
+            ),
+            row["run_finished_at"],
         )
         for row in rows[: shown.steps]
     ]

@@ -40,6 +40,7 @@ from ..protocol import (
 from . import claims, controls, leases, replacements, revivals, signals, steps, timers
 from . import runs as run_questions
 from .bulk import BulkDesk
+from .counts import ListCounts
 from .links import Links
 from .migrate import PostgresMigrator
 from .namespace_desk import NamespaceDesk
@@ -59,6 +60,7 @@ OLDEST_VERSION = 15
 class PostgresStore(
     TransferDesk,
     BulkDesk,
+    ListCounts,
     NamespaceDesk,
     StatsDesk,
     ScheduleDesk,

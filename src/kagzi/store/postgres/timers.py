@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.limits import LOOK_TYPES
-from ...core.records import Held, Lease, RunEnd, RunKey
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.events import LOST_RETRY_AT
+from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
+from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
+from ...core.refusals import lost_attempt
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp, to_datetime
-from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
+from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connections import Row, Session
 from .kinship import End, tell_parents
 from .rows import write_error
@@ -29,24 +31,41 @@ class _Due(NamedTuple):
 async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int) -> Fired:
     """Lock what is due, then do it: the second statement sees everything recorded before the locks were held."""
     async with session.transaction():
-        rows = await session.read("lock_due_runs", now, limit, end_leases)
-        due = [each for row in rows if (each := _due(row, now, end_leases=end_leases, claim_cap=claim_cap)) is not None]
+        ended_by = now if end_leases else HOLDER_DIED
+        rows = await session.read("lock_due_runs", now, limit, ended_by)
+        due = [each for row in rows if (each := _due(row, now, ended_by=ended_by, claim_cap=claim_cap)) is not None]
         if due:
             due = await _with_parents(session, due)
         if due:
+            if lost := [_run(each).run_id for each in due if each.lost]:
+                error = write_error(lost_attempt())
+                await session.read("keep_lost_attempts", now, lost, error, LOST_ATTEMPT_NUMBERS, LOST_RETRY_AT)
             changes = [(_run(e).run_id, int(e.status), write_error(e.error), int(e.lost)) for e in due]
             await session.read("fire_runs", now, *zip(*changes, strict=True))
         ended = [each for each in due if each.status in _ENDED]
         ends: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
         stirred = await tell_parents(session, ends, now)
     pending = (each.row for each in due if each.status is RunCode.PENDING)
+    expired = tuple(_expired(each) for each in due if each.lost)
     return Fired(
         woken=tuple(sorted({TypeKey(row["namespace"], row["workflow_type"]) for row in pending})),
         ended=tuple(RunEnd(run=_run(e), status=RUN_STATUS_OF_CODE[e.status], error=e.error) for e in ended),
-        lost=tuple(Held(_run(each), Lease(each.row["lease"], each.row["nonce"])) for each in due if each.lost),
+        lost=tuple(each.held for each in expired),
         more=len(rows) >= limit,
         stirred=stirred,
         has_children=any(each.row["has_children"] for each in ended),
+        expired=expired,
+    )
+
+
+def _expired(due: _Due) -> ExpiredLease:
+    row = due.row
+    return ExpiredLease(
+        held=Held(_run(due), Lease(row["lease"], row["nonce"])),
+        workflow_id=row["workflow_id"],
+        workflow_type=row["workflow_type"],
+        times=row["lost_leases"] + 1,
+        problem=due.error,
     )
 
 
@@ -54,12 +73,13 @@ def _run(due: _Due) -> RunKey:
     return RunKey(due.row["namespace"], due.row["run_id"])
 
 
-def _due(row: Row, now: Timestamp, *, end_leases: bool, claim_cap: int) -> _Due | None:
+def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _Due | None:
+    """`ended_by`: leases that ended then are taken away."""
     if (end := _end_of(row, now)) is not None:
         return _Due(row, *end)
     if row["status"] != RunCode.RUNNING:
         return _Due(row, RunCode.PENDING)
-    if not end_leases:
+    if row["lease_until"] > ended_by:
         return None
     lost: int = row["lost_leases"] + 1
     if lost >= claim_cap:

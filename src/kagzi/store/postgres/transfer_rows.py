@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...core.errors import decode_detail
+from ...core.error_details import decode_detail
 from ...core.records import Payload
 from ...core.states import (
     CODE_OF_STEP_KIND,

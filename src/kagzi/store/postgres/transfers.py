@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, Unavailable, encode_detail
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind, encode_detail
+from ...core.errors import Unavailable
 from ...core.ids import is_uuid
 from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.events import RunEvent, RunMark, RunNews, Source, event_kind
+from ...core.events import LOST_RETRY_AT, RunEvent, RunMark, RunNews, Source, event_kind
 from ...core.ids import is_uuid
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
@@ -51,15 +51,16 @@ def _event(row: Row) -> RunEvent:
     kind = STEP_KIND_OF_CODE[row["kind"] or KindCode.FUNCTION]
     status = STEP_STATUS_OF_CODE[row["status"] or StepCode.FAILED]
     begun = source in (Source.BEGUN, Source.ATTEMPT_BEGUN)
+    lost = row["retry_at"] == LOST_RETRY_AT
     return RunEvent(
         seq=row["seq"],
         at=(row["started_at"] if begun else row["finished_at"]) or 0,
-        kind=event_kind(source, kind, status),
+        kind=event_kind(source, kind, status, lost=lost),
         step_id=row["step_id"],
         name=row["name"] or row["step_id"],
         attempt=row["attempt"],
         output=read_payload(row["output"], row["output_meta"]),
         error=read_error(row["error"]),
-        until=row["wake_at"] if begun else row["retry_at"] if kind is StepKind.FUNCTION else None,
+        until=row["wake_at"] if begun else row["retry_at"] if kind is StepKind.FUNCTION and not lost else None,
         child_run_id=row["child_run_id"],
     )

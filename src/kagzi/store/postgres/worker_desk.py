@@ -34,6 +34,10 @@ class WorkerDesk(Links):
         async with self._questions.use() as session:
             return await workers.worker_left(session, namespace, worker_id, now, hand_back=hand_back)
 
+    async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
+        async with self._duty.use(confirm=False) as session:
+            return await workers.worker_died(session, namespace, worker_id, now)
+
     async def lose_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:

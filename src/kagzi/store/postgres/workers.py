@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from ...core import limits
 from ...core.cursor import Cursor
 from ...core.outcomes import Refused
-from ...core.records import Held, Lease, Rows, RunKey, WorkerRecord
+from ...core.records import HOLDER_DIED, Held, Lease, Rows, RunKey, WorkerRecord
 from ...core.states import WorkerStatus
-from ...core.times import Timestamp
+from ...core.times import LAST_TIME, Timestamp
 from ...core.workers import (
     EVENT_OF_STATUS,
     LOST,
@@ -22,8 +22,8 @@ from ...core.workers import (
     troubled,
 )
 from ..protocol import TypeKey
-from .connections import Session
-from .leases import release
+from .connections import Row, Session
+from .leases import cut, release
 from .namespace_room import refuse_session
 from .pages import read_page
 from .rows import CODE_OF_WORKER_STATUS, WORKER_STATUS_OF_CODE, read_worker, write_served, write_strings
@@ -109,8 +109,20 @@ async def worker_left(
         rows = await session.read("runs_held_by", namespace, worker_id)
         if events := left(before, len(rows)):
             await _note(session, namespace, worker_id, events, now)
-    held = [Held(RunKey(namespace, row["run_id"]), Lease(row["lease"], row["nonce"])) for row in rows]
+    held = _held(namespace, rows)
     return await release(session, held, now) if held else ()
+
+
+def _held(namespace: str, rows: Sequence[Row]) -> list[Held]:
+    return [Held(RunKey(namespace, row["run_id"]), Lease(row["lease"], row["nonce"])) for row in rows]
+
+
+async def worker_died(session: Session, namespace: str, worker_id: str, now: Timestamp) -> int:
+    await lose_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
+    held = _held(namespace, await session.read("runs_held_by", namespace, worker_id))
+    if held:
+        await cut(session, held, HOLDER_DIED)
+    return len(held)
 
 
 async def lose_workers(

@@ -12,8 +12,21 @@ from typing import Protocol
 
 from .bulk import BulkVerbs
 from .bus import LOOK_AGAIN, Bus, EndedRun, NullBus, Poke, Wake
+from .counts import CountVerbs
 from .events import EventVerbs
-from .hot import Claimed, Fired, Horizon, HotVerbs, LeaseTerms, Overdue, Renewal, TypeKey, Want, WorkerBeat
+from .hot import (
+    Claimed,
+    ExpiredLease,
+    Fired,
+    Horizon,
+    HotVerbs,
+    LeaseTerms,
+    Overdue,
+    Renewal,
+    TypeKey,
+    Want,
+    WorkerBeat,
+)
 from .namespaces import NamespaceVerbs
 from .queues import QueueVerbs
 from .retention import RetentionVerbs
@@ -34,6 +47,7 @@ __all__ = [
     "Claimed",
     "DueSchedules",
     "EndedRun",
+    "ExpiredLease",
     "Fired",
     "FiredSchedule",
     "Firing",
@@ -69,6 +83,7 @@ class Store(
     RetentionVerbs,
     TransferVerbs,
     StatsVerbs,
+    CountVerbs,
     EventVerbs,
     Protocol,
 ):

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from ...core.commands import Command
+from ...core.error_details import ErrorDetail
 from ...core.outcomes import Outcome, Stirred
 from ...core.records import DEFAULT_NAMESPACE, ClaimedRun, Held, HistoryPage, Lease, RunEnd, RunKey
 from ...core.times import Timestamp
@@ -63,6 +64,16 @@ class Renewal(msgspec.Struct, frozen=True):
     pause_requested: tuple[RunKey, ...] = ()
 
 
+class ExpiredLease(msgspec.Struct, frozen=True, kw_only=True):
+    """A run whose worker is gone. `times`: how many it has lost in a row; `problem`: it is quarantined, for this."""
+
+    held: Held
+    workflow_id: str
+    workflow_type: str
+    times: int
+    problem: ErrorDetail | None = None
+
+
 class Fired(msgspec.Struct, frozen=True):
     """What the clock did: types with runs that are PENDING now, and runs that ended."""
 
@@ -72,6 +83,7 @@ class Fired(msgspec.Struct, frozen=True):
     more: bool = False  # the limit was reached: call again
     stirred: tuple[Stirred, ...] = ()  # parents of runs that ended
     has_children: bool = False  # of a run that ended
+    expired: tuple[ExpiredLease, ...] = ()  # those of `lost`, for the log
 
 
 class Horizon(msgspec.Struct, frozen=True):
@@ -150,7 +162,7 @@ class HotVerbs(Protocol):
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
         """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past their
         cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1; PAUSED with a
-        problem of kind LOST if that makes `claim_cap`)."""
+        problem of kind LOST if that makes `claim_cap`). Without `end_leases` that is done to holders only that have died."""
         ...
 
     async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:

@@ -7,7 +7,7 @@ import msgspec
 
 from ...core.commands import SignalGiven, SignalReplacement
 from ...core.cursor import Cursor
-from ...core.errors import ErrorDetail
+from ...core.error_details import ErrorDetail
 from ...core.outcomes import Existing, Refused, Started, Stirred
 from ...core.records import Held, Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord, Served, StepRecord
 from ...core.states import RunStatus
@@ -60,7 +60,8 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
-    """A new run with the results that `source` had before `from_step` was begun; `outputs` replace recorded ones by step id."""
+    """A new run with the results that `source` had before `from_step` was begun, or with all of them if it is empty; `outputs`
+    replace recorded ones by step id."""
 
     source: RunKey
     from_step: str
@@ -105,7 +106,7 @@ class RunVerbs(Protocol):
     ) -> Signalled | Refused | None:
         """Give a run a signal, under its row lock: bound to the oldest step that waits for that name (recorded with a seq; a
         SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. None: no such
-        run. By workflow_id: the run that has not ended."""
+        run. By workflow_id: the run that has not ended, else the latest."""
         ...
 
     async def replace_signal(

@@ -34,6 +34,11 @@ class WorkerVerbs(Protocol):
         """The worker is OFFLINE (`hand_back`: every run it holds is PENDING at once) or, if not, DRAINING. None: unknown."""
         ...
 
+    async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
+        """Its process has ended, which is proven: it is lost, and its leases end with the next `fire`, whatever that says about
+        leases. How many runs it held."""
+        ...
+
     async def lose_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:

@@ -6,7 +6,7 @@ import msgspec
 
 from ...core import refusals
 from ...core.commands import BeatStep, BeginStep, CompleteStep, FailStep
-from ...core.errors import decode_detail
+from ...core.error_details import decode_detail
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Begun, Known, Outcome, Recorded, Refused, RetryScheduled, StepFailed
 from ...core.records import Lease

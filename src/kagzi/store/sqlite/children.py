@@ -6,7 +6,7 @@ import msgspec
 
 from ...core import refusals
 from ...core.commands import StartChild
-from ...core.errors import decode_detail
+from ...core.error_details import decode_detail
 from ...core.outcomes import ChildStarted, Outcome, Refused, Started, StepFailed
 from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, StepCode

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from ...core import limits
 from ...core.commands import PauseDiverged
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Outcome, RunClosed
 from ...core.records import Held, Lease, RunKey, Served
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
@@ -88,7 +89,8 @@ def pause_diverged(wave: Wave, command: PauseDiverged, fence: Fence, run: RunSta
     seq = fence.next_seq()
     given = {"run_id": fence.run_id, "lease": fence.lease, "nonce": fence.nonce, "seq": seq}
     wave.let_go(fence)
-    wave.database.run("pause_diverged", given | {"problem": write_error(command.problem), "build_id": command.build_id})
+    given |= {"problem": write_error(command.problem), "build_id": command.build_id, "others": limits.TRIED_BUILDS - 1}
+    wave.database.run("pause_diverged", given)
     return RunClosed(seq, wave.now, RunStatus.PAUSED)
 
 

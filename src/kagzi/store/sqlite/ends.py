@@ -1,6 +1,6 @@
 """The end of a run, and whom it concerns: the steps that wait for it, and the children it leaves behind."""
 
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind, decode_detail
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind, decode_detail
 from ...core.outcomes import Stirred
 from ...core.records import Lease, RunEnd, RunKey
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus

@@ -2,7 +2,7 @@
 
 from ...core import misfits, refusals
 from ...core.commands import SignalReplacement
-from ...core.errors import ErrorDetail
+from ...core.error_details import ErrorDetail
 from ...core.misfits import Misfit
 from ...core.outcomes import Refused
 from ...core.records import Payload, RunKey
@@ -29,8 +29,6 @@ def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was giv
     if row is None or row[1] != namespace:
         return None
     run, workflow_type, status = RunKey(namespace, row[0]), row[2], RUN_STATUS_OF_CODE[row[3]]
-    if not run_id and status.ended:
-        return None
     known = database.row("signal_by_request", (run.run_id, change.request_id))
     if known is not None:
         if not _is_repeat(change, known):

@@ -135,7 +135,8 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing |
     row = writer.database.row("run_to_rewind", (source.run_id,))
     if row is None or row[0] != source.namespace:
         return None
-    begun = writer.database.row("first_begun", (source.run_id, fork.from_step))
+    # Without a step everything recorded is taken over: the next step would begin after the run's last seq.
+    begun = writer.database.row("first_begun", (source.run_id, fork.from_step)) if fork.from_step else (row[5] + 1,)
     if begun is None:
         return no_step(source.run_id, fork.from_step)
     for step_id in fork.outputs:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import ErrorDetail, decode_detail, encode_detail
+from ...core.error_details import ErrorDetail, decode_detail, encode_detail
 from ...core.records import (
     NO_LABELS,
     HistoryStep,

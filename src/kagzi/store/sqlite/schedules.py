@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.cursor import Cursor
-from ...core.errors import ErrorCode
+from ...core.error_details import ErrorCode
 from ...core.outcomes import Refused
 from ...core.records import NamespaceRecord, Rows, RunKey
 from ...core.refusals import namespace_disabled, refused, too_many_schedules

@@ -89,8 +89,6 @@ def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given t
         row = writer.database.row("run_of_workflow_for_signal", (namespace, workflow_id))
     if row is None or row[1] != namespace:
         return None
-    if not run_id and RUN_STATUS_OF_CODE[row[3]].ended and _repeated(writer, row, signal) is None:
-        return None
     return give(writer, row, signal, now)
 
 

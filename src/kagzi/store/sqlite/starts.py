@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ...core.commands import StartRun
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import NamespaceRecord, RunKey
 from ...core.refusals import namespace_disabled, namespace_full, namespace_gone, workflow_id_active, workflow_id_of_type

@@ -38,6 +38,7 @@ from ..protocol import (
 from . import children, claims, control, leases, replacements, rewind, signals, steps, timers
 from . import runs as run_rows
 from .bulk import BulkDesk
+from .counts import ListCounts
 from .lanes import Lanes
 from .namespace_desk import NamespaceDesk
 from .queue_desk import QueueDesk
@@ -62,6 +63,7 @@ class SqliteStore(
     VersionDesk,
     WatchDesk,
     QueueDesk,
+    ListCounts,
     Lanes,
 ):
     """Keeps `store.protocol.Store` in one SQLite file, or in memory."""

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...core.errors import ErrorCode, ErrorDetail, ErrorKind
-from ...core.limits import LOOK_TYPES
-from ...core.records import Held, Lease, RunEnd, RunKey
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.events import LOST_RETRY_AT
+from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
+from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
+from ...core.refusals import lost_attempt
 from ...core.states import RunStatus
 from ...core.times import Timestamp, to_datetime
-from ..protocol import Fired, Horizon, TypeKey, WorkerBeat
+from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connection import Database
 from .ends import Told, cancelled, end
 from .rows import write_error, write_json
@@ -29,11 +31,10 @@ def fire(writer: Writer, now: Timestamp, end_leases: bool, limit: int, claim_cap
     woken = _wake(writer, now, left)
     left -= sum(woken.values())
     types = dict.fromkeys(woken)
-    lost: list[Held] = []
-    if end_leases:
-        lost = _end_leases(writer, now, left, types, claim_cap)
-        left -= len(lost)
-    return Fired(tuple(types), tuple(ended), tuple(lost), left <= 0, told.stirred, told.has_children)
+    expired = _end_leases(writer, now if end_leases else HOLDER_DIED, now, left, types, claim_cap)
+    left -= len(expired)
+    lost = tuple(each.held for each in expired)
+    return Fired(tuple(types), tuple(ended), lost, left <= 0, told.stirred, told.has_children, tuple(expired))
 
 
 def _pass_deadlines(writer: Writer, now: Timestamp, limit: int, told: Told) -> list[RunEnd]:
@@ -76,27 +77,49 @@ def _wake(writer: Writer, now: Timestamp, limit: int) -> dict[TypeKey, int]:
     return woken
 
 
-def _end_leases(writer: Writer, now: Timestamp, limit: int, types: dict[TypeKey, None], claim_cap: int) -> list[Held]:
+def _end_leases(  # noqa: PLR0917  what the clock knows
+    writer: Writer, ended_by: Timestamp, now: Timestamp, limit: int, types: dict[TypeKey, None], claim_cap: int
+) -> list[ExpiredLease]:
     """Runs whose holder did not renew: PENDING; PAUSED if that was asked for, or if nobody gets on with it."""
     if limit <= 0:
         return []
-    lost: list[Held] = []
+    expired: list[ExpiredLease] = []
     back: list[str] = []
-    for run_id, namespace, workflow_type, lease, nonce, lost_leases, pause in writer.database.rows(
-        "expired_leases", (now, limit)
+    paused: list[tuple[str, str | None]] = []
+    for run_id, namespace, workflow_type, workflow_id, lease, nonce, lost_leases, pause in writer.database.rows(
+        "expired_leases", (ended_by, limit)
     ):
-        lost.append(Held(RunKey(namespace, run_id), Lease(lease, nonce)))
+        times: int = lost_leases + 1
+        problem = _quarantine(run_id, times) if times >= claim_cap else None
+        expired.append(
+            ExpiredLease(
+                held=Held(RunKey(namespace, run_id), Lease(lease, nonce)),
+                workflow_id=workflow_id,
+                workflow_type=workflow_type,
+                times=times,
+                problem=problem,
+            )
+        )
         writer.fences.forget(run_id)
-        quarantined = lost_leases + 1 >= claim_cap
-        if quarantined or pause:
-            problem = write_error(_quarantine(run_id, lost_leases + 1)) if quarantined else None
-            writer.database.run("end_lease_paused", {"run_id": run_id, "problem": problem})
+        if problem is not None or pause:
+            paused.append((run_id, None if problem is None else write_error(problem)))
         else:
             back.append(run_id)
             types[TypeKey(namespace, workflow_type)] = None
+    if expired:
+        _keep_lost_attempts(writer, [one.held.run.run_id for one in expired], now)
+    for run_id, written in paused:
+        writer.database.run("end_lease_paused", {"run_id": run_id, "problem": written})
     if back:
         writer.database.run("end_leases", {"run_ids": write_json(back), "now": now})
-    return lost
+    return expired
+
+
+def _keep_lost_attempts(writer: Writer, run_ids: list[str], now: Timestamp) -> None:
+    """Before their leases end: what was begun under them, and not reported, is told in the history."""
+    given = {"run_ids": write_json(run_ids), "now": now, "numbers": LOST_ATTEMPT_NUMBERS, "retry_at": LOST_RETRY_AT}
+    if writer.database.run("keep_lost_attempts", given | {"error": write_error(lost_attempt())}):
+        writer.database.run("number_lost_attempts", {"run_ids": given["run_ids"]})
 
 
 def _quarantine(run_id: str, times: int) -> ErrorDetail:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import decode_detail
+from ...core.error_details import decode_detail
 from ...core.records import Payload, RunKey
 from ...core.states import (
     CODE_OF_STEP_KIND,

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import ErrorCode
+from ...core.error_details import ErrorCode
 from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
 from ...core.refusals import refused

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...core.events import RunEvent, RunMark, RunNews, Source, event_kind
+from ...core.events import LOST_RETRY_AT, RunEvent, RunMark, RunNews, Source, event_kind
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, StepKind, StepStatus
@@ -98,13 +98,14 @@ def _attempt_event(  # noqa: PLR0917  a row, and what is known of its step
 ) -> RunEvent:
     number, started_at, finished_at, retry_at, error = row
     failed = source is Source.ATTEMPT_FAILED
+    lost = retry_at == LOST_RETRY_AT
     return RunEvent(
         seq=seq,
         at=(finished_at if failed else started_at) or 0,
-        kind=event_kind(source, kind, StepStatus.FAILED),
+        kind=event_kind(source, kind, StepStatus.FAILED, lost=lost),
         step_id=step_id,
         name=name,
         attempt=number,
         error=read_error(error) if failed else None,
-        until=retry_at if failed and kind is StepKind.FUNCTION else None,
+        until=retry_at if failed and not lost and kind is StepKind.FUNCTION else None,
     )

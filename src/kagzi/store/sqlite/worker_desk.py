@@ -30,6 +30,9 @@ class WorkerDesk(Lanes):
     ) -> Sequence[TypeKey] | None:
         return await self._change(workers.worker_left, namespace, worker_id, now, hand_back)
 
+    async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
+        return await self._change(workers.worker_died, namespace, worker_id, now)
+
     async def lose_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:

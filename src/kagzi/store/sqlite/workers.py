@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...core import limits
 from ...core.cursor import Cursor
 from ...core.outcomes import Refused
-from ...core.records import Rows, WorkerRecord
+from ...core.records import HOLDER_DIED, Rows, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import (
@@ -115,6 +115,17 @@ def worker_left(
     if events := left(before, len(rows)):
         _note(writer, namespace, worker_id, events, now)
     return freed(writer, rows)
+
+
+def worker_died(writer: Writer, namespace: str, worker_id: str, now: Timestamp) -> int:
+    """See Store.worker_died."""
+    lose_workers(writer, _END, now, 1, (namespace, worker_id))
+    rows = writer.database.rows(
+        "orphan_runs_of", {"namespace": namespace, "worker_id": worker_id, "until": HOLDER_DIED}
+    )
+    for (run_id,) in rows:
+        writer.fences.forget(run_id)
+    return len(rows)
 
 
 def lose_workers(

@@ -31,7 +31,7 @@ from ...core.commands import (
     StartRun,
     WaitSignal,
 )
-from ...core.errors import ErrorCode
+from ...core.error_details import ErrorCode
 from ...core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
 from ...core.outcomes import (
     Begun,

@@ -205,15 +205,16 @@ WHERE namespace = $1::text AND workflow_type = $2::text AND concurrency_key = AN
 
 -- name: claim_chosen
 -- Lease the runs that the limits allow, unless somebody has locked them; and note where the next claim goes on, and when the
--- next start is due.
-WITH turned AS (
-    UPDATE workflow_types SET next_start_at = $9::bigint, turn = $10::text
-    WHERE namespace = $7::text AND workflow_type = $8::text AND (next_start_at, turn) <> ($9, $10)
-), picked AS MATERIALIZED (
+-- next start is due: if nothing could be leased, nothing was started.
+WITH picked AS MATERIALIZED (
     SELECT r.run_id, g.place, g.worker_id FROM runs AS r
     JOIN unnest($5::uuid[], $6::text[]) WITH ORDINALITY AS g (run_id, worker_id, place) ON g.run_id = r.run_id
     WHERE r.status + 0 = 1
     FOR UPDATE OF r SKIP LOCKED
+), turned AS (
+    UPDATE workflow_types SET next_start_at = $9::bigint, turn = $10::text
+    WHERE namespace = $7::text AND workflow_type = $8::text AND (next_start_at, turn) <> ($9, $10)
+        AND EXISTS (SELECT 1 FROM picked)
 ), taken AS (
     UPDATE runs AS r
     SET status = 2, lease = r.lease + 1, nonce = $2::bigint, lease_until = $3::bigint, worker_id = picked.worker_id,

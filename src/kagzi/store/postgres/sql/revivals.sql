@@ -9,6 +9,10 @@ WHERE r.run_id = $1::uuid;
 -- Where a step stands in the order of its run.
 SELECT step_id, begun_seq, seq FROM steps WHERE run_id = $1::uuid AND step_id = $2::text AND kind < 100;
 
+-- name: end_of_history
+-- Where the next step would stand: all that is recorded lies before it. $2 is the empty name of no step.
+SELECT seq + 1 AS begun_seq FROM runs WHERE $2::text = '' AND run_id = $1::uuid;
+
 -- name: step_to_blame
 -- The step that an error names, or the last one that waited for the child which it names.
 SELECT step_id, begun_seq, seq FROM steps

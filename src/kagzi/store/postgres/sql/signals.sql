@@ -1,8 +1,11 @@
 -- name: lock_signalled_run
--- The run that is signalled: by its id, or the open one with that workflow id.
+-- The run that is signalled: by its id, or the open one with that workflow id; if none is open the latest, which says so.
 SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs
 WHERE run_id = coalesce(
-    $2::uuid, (SELECT o.run_id FROM runs AS o WHERE o.namespace = $1::text AND o.workflow_id = $3::text AND o.status IN (1, 2, 3, 7))
+    $2::uuid,
+    (SELECT o.run_id FROM runs AS o WHERE o.namespace = $1::text AND o.workflow_id = $3::text AND o.status IN (1, 2, 3, 7)),
+    (SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $3 AND e.status IN (4, 5, 6)
+     ORDER BY e.created_at DESC, e.run_id DESC LIMIT 1)
 ) AND namespace IS NOT DISTINCT FROM $1
 FOR UPDATE;
 

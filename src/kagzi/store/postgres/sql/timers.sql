@@ -9,18 +9,37 @@ WITH due AS MATERIALIZED (
     (SELECT run_id, cancel_by FROM runs
      WHERE cancel_by IS NOT NULL AND cancel_by <= $1 AND finished_at IS NULL ORDER BY cancel_by LIMIT $2)
     UNION ALL
-    (SELECT run_id, lease_until FROM runs WHERE $3::bool AND lease_until IS NOT NULL AND lease_until <= $1
+    (SELECT run_id, lease_until FROM runs WHERE lease_until IS NOT NULL AND lease_until <= $3::bigint
      ORDER BY lease_until LIMIT $2)
 ), nearest AS MATERIALIZED (
     SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT $2
 )
-SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
+SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.workflow_id, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
     r.cancel_by, r.cancel_reason, r.lease_until, r.watched, r.has_children, r.lost_leases, r.pause_requested
 FROM nearest JOIN runs AS r ON r.run_id = nearest.run_id
 WHERE (r.status + 0 = 3 AND r.due_at <= $1) OR (r.status + 0 = 2 AND r.lease_until <= $1)
     OR (r.status + 0 IN (1, 2, 3, 7) AND (r.deadline_at <= $1 OR r.cancel_by <= $1))
 ORDER BY r.run_id
 FOR UPDATE OF r SKIP LOCKED;
+
+-- name: keep_lost_attempts
+-- Runs locked before, whose leases are about to end: what was begun under them is kept as lost, each with a number of its own. Only the
+-- last numbers of a run are searched, so that a long history costs no more than a short one. What may run only once fails when it
+-- is begun again. They are forgotten at their own begin: nothing is answered from them, and the next attempt has the same number.
+WITH r AS MATERIALIZED (
+    SELECT run_id, seq, lease, nonce FROM runs WHERE run_id = ANY ($2::uuid[])
+), lost AS (
+    INSERT INTO step_attempts (
+        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error, forgotten
+    )
+    SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), 0, 0,
+        s.started_at, $1::bigint, $5::bigint, s.worker_id, $3::text::json, s.begun_seq
+    FROM r JOIN steps AS s ON s.run_id = r.run_id AND s.begun_seq >= 0 AND s.begun_seq > r.seq - $4::bigint
+    WHERE s.kind = 1 AND s.status = 2 AND NOT s.once AND s.lease = r.lease AND s.nonce = r.nonce
+    ON CONFLICT DO NOTHING
+    RETURNING run_id, seq
+)
+UPDATE runs AS r SET seq = l.seq FROM (SELECT run_id, max(seq) AS seq FROM lost GROUP BY run_id) AS l WHERE r.run_id = l.run_id;
 
 -- name: fire_runs
 -- Runs locked before: wake sleepers, whose due sleeps complete and whose due waits for a signal fail, in the order of their

@@ -201,7 +201,13 @@ WITH g AS MATERIALIZED (
         cascade_due = g.cascade_due, pause_requested = g.pause_requested, diverged = g.diverged,
         continued_as = g.continued_as, status_text = coalesce(g.status_text, r.status_text),
         progress = CASE WHEN g.status_text IS NULL THEN r.progress ELSE g.progress END,
-        tried_builds = CASE WHEN g.tried_build IS NULL THEN r.tried_builds ELSE array_append(r.tried_builds, g.tried_build) END,
+        -- The latest 100, each once: under `kagzi dev` every saved file is a build of its own.
+        tried_builds = CASE
+            WHEN g.tried_build IS NULL THEN r.tried_builds
+            ELSE (array_remove(coalesce(r.tried_builds, '{}'), g.tried_build) || g.tried_build)[
+                cardinality(array_remove(coalesce(r.tried_builds, '{}'), g.tried_build)) - 98 :
+            ]
+        END,
         lost_leases = CASE WHEN g.progressed THEN 0 ELSE r.lost_leases END,
         lease_until = CASE
             WHEN g.status <> 2 THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until

@@ -39,8 +39,9 @@ UPDATE steps SET status = 4, seq = :seq, error = :error, finished_at = :now, lea
 WHERE run_id = :run_id AND step_id = :step_id AND status = 2 AND attempt = :attempt;
 
 -- name: archive_attempt
--- The failed attempt is kept; its row goes on as the next one.
-INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at,
+-- The failed attempt is kept; its row goes on as the next one. If it was given up as lost before, and the next holder says how it
+-- ended without having begun it again, that is how it ended.
+INSERT OR REPLACE INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at,
                            worker_id)
 VALUES (:run_id, :step_id, :attempt, :begun_seq, :seq, :lease, :nonce, :started_at, :now, :error, :retry_at, :worker_id);
 

@@ -55,6 +55,10 @@ WHERE runs.run_id = given.run_id AND runs.namespace = given.namespace AND runs.l
   AND runs.status + 0 = 2
 RETURNING runs.run_id, runs.namespace, runs.workflow_type, runs.status;
 
+-- name: orphan_runs_of
+-- Everything held by a worker whose process has ended: the leases are over, and the next fire takes the runs away.
+UPDATE runs SET lease_until = :until WHERE worker_id = :worker_id AND namespace = :namespace AND status = 2 RETURNING run_id;
+
 -- name: release_of_worker
 -- Everything a leaving worker holds.
 UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 1 END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,

@@ -81,7 +81,8 @@ WHERE run_id = :run_id AND status + 0 = 5;
 
 -- name: first_begun
 -- When a step was first begun, as far as its attempts tell.
-SELECT min(s.begun_seq, coalesce((SELECT min(a.begun_seq) FROM step_attempts AS a WHERE a.run_id = s.run_id AND a.step_id = s.step_id),
+SELECT min(s.begun_seq, coalesce((SELECT min(a.begun_seq) FROM step_attempts AS a
+                                              WHERE a.run_id = s.run_id AND a.step_id = s.step_id AND a.retry_at <> 0),
                                  s.begun_seq))
 FROM steps AS s WHERE s.run_id = ? AND s.step_id = ? AND s.kind < 100;
 
@@ -99,10 +100,10 @@ FROM (SELECT *, status IN (3, 4, 5) AND seq > 0 AND seq < :before AS kept FROM s
       WHERE run_id = :run_id AND kind < 100 AND begun_seq < :before AND step_id <> :from_step);
 
 -- name: fork_attempts
--- And how the results came about.
+-- And how the results came about. Attempts that were lost (retry_at 0) were none.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
 SELECT a.run_to, a.step_id, a.attempt, a.begun_seq, a.seq, 0, 0, a.started_at, a.finished_at, a.error, a.retry_at, a.worker_id
-FROM (SELECT :new_run_id AS run_to, step_attempts.* FROM step_attempts WHERE run_id = :run_id) AS a
+FROM (SELECT :new_run_id AS run_to, step_attempts.* FROM step_attempts WHERE run_id = :run_id AND retry_at <> 0) AS a
 WHERE EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :new_run_id AND s.step_id = a.step_id AND s.status IN (3, 4, 5));
 
 -- name: replace_output

@@ -3,9 +3,9 @@
 step_id, name, kind, status, attempt, begun_seq, seq, created_at, started_at, finished_at, error, retry, timeout_ms, retry_at,
 wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id
 
--- name: run_exists
--- Foreign runs do not exist.
-SELECT 1 FROM runs WHERE run_id = ? AND namespace = ?;
+-- name: run_finished_at
+-- When the run ended, if it has. Foreign runs do not exist.
+SELECT finished_at FROM runs WHERE run_id = ? AND namespace = ?;
 
 -- name: list_steps
 -- In the order in which they were begun.

@@ -38,8 +38,26 @@ WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
 
 -- name: expired_leases
 -- Holders that did not renew.
-SELECT run_id, namespace, workflow_type, lease, nonce, lost_leases, pause_requested FROM runs INDEXED BY runs_lease
+SELECT run_id, namespace, workflow_type, workflow_id, lease, nonce, lost_leases, pause_requested
+FROM runs INDEXED BY runs_lease
 WHERE status = 2 AND lease_until <= ? ORDER BY lease_until LIMIT ?;
+
+-- name: keep_lost_attempts
+-- What was begun under leases that are about to end is kept as lost, each with a number of its own. Only the last numbers of a run
+-- are searched, so that a long history costs no more than a short one. What may run only once fails when it is begun again.
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
+SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), 0, 0,
+       s.started_at, :now, :error, :retry_at, s.worker_id
+FROM json_each(:run_ids) AS given
+CROSS JOIN runs AS r ON r.run_id = given.value AND r.status + 0 = 2
+CROSS JOIN steps AS s INDEXED BY steps_begun ON s.run_id = r.run_id AND s.begun_seq > r.seq - :numbers
+WHERE s.kind = 1 AND s.status = 2 AND s.once = 0 AND s.lease = r.lease AND s.nonce = r.nonce
+ON CONFLICT DO NOTHING;
+
+-- name: number_lost_attempts
+-- The numbers that these took.
+UPDATE runs SET seq = max(seq, coalesce((SELECT max(a.seq) FROM step_attempts AS a WHERE a.run_id = runs.run_id), 0))
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 2;
 
 -- name: end_leases
 -- Back to PENDING, counted as lost. Nonce 0: nothing the holder repeats is taken for its own.

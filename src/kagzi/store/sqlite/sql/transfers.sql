@@ -16,12 +16,12 @@ SELECT step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, 
 FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < 100 ORDER BY begun_seq LIMIT ?;
 
 -- name: export_attempts
--- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order. Only keys are
--- numbered and sorted.
+-- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order, and so are those that
+-- were lost (retry_at 0), each by its begin. Only keys are numbered and sorted.
 SELECT a.step_id, a.attempt, a.begun_seq, a.seq, a.finished_at, a.retry_at, a.error, a.started_at, a.worker_id,
-       iif(keys.place < keys.now, 0, a.seq)
+       CASE WHEN a.retry_at = 0 THEN a.begun_seq WHEN keys.place < keys.now THEN 0 ELSE a.seq END
 FROM (SELECT step_id, begun_seq, place, now FROM (
-          SELECT k.step_id, k.begun_seq, k.seq, row_number() OVER (PARTITION BY k.step_id ORDER BY k.seq DESC) AS place,
+          SELECT k.step_id, k.begun_seq, k.seq, row_number() OVER (PARTITION BY k.step_id, k.retry_at = 0 ORDER BY k.seq DESC) AS place,
                  coalesce(s.attempt, 0) AS now
           FROM step_attempts AS k LEFT JOIN steps AS s ON s.run_id = k.run_id AND s.step_id = k.step_id
           WHERE k.run_id = :run_id AND k.step_id >= :step_id)

@@ -19,7 +19,7 @@ UPDATE signals SET step_id = ? WHERE run_id = ? AND number = ? AND step_id IS NU
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs WHERE run_id = ?;
 
 -- name: run_of_workflow_for_signal
--- By workflow_id the open run; the last one, if it has ended, may have had this signal before.
+-- By workflow_id the open run; if none is open the latest, which says so, unless it had this very signal before.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs INDEXED BY runs_by_workflow_id
 WHERE namespace = ? AND workflow_id = ? ORDER BY finished_at IS NOT NULL, created_at DESC, run_id DESC LIMIT 1;
 

@@ -1,0 +1,62 @@
+"""Times and spans for people: the local zone, as in logs. JSON has RFC 3339 in UTC instead. `TZ=UTC kagzi ...` shows UTC."""
+
+from datetime import UTC, datetime, timedelta
+
+
+def utc_text(at: datetime) -> str:
+    """For JSON: RFC 3339 with microseconds."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def local_text(at: datetime | str | None) -> str:
+    """`2026-11-16 09:30:05+01:00`. Empty if there is no time."""
+    if at is None or at == "":
+        return ""
+    return local(at).isoformat(sep=" ", timespec="seconds")
+
+
+def local(at: datetime | str) -> datetime:
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return moment.astimezone()
+
+
+def age_text(then: datetime | str | None, now: datetime) -> str:
+    """`5m 3s ago`, `in 2h`: the two largest units, of whole seconds that have passed."""
+    if then is None:
+        return ""
+    gone = now - local(then)
+    if gone < timedelta(0):
+        return f"in {_units(round(-gone.total_seconds()))}"
+    return f"{_units(int(gone.total_seconds()))} ago"
+
+
+def took_text(start: datetime | str | None, end: datetime | str | None) -> str:
+    return "" if start is None or end is None else span_text(local(end) - local(start))
+
+
+def span_text(span: timedelta) -> str:
+    """`14ms`, `1.6s`, `25s`, `5m 3s`: rounded, as precise as anybody reads."""
+    milliseconds = round(span / timedelta(milliseconds=1))
+    if milliseconds < 1_000:
+        return f"{milliseconds}ms"
+    tenths = round(span / timedelta(milliseconds=100))
+    if tenths < 100:
+        return f"{tenths / 10:.1f}s"
+    return _units(round(span.total_seconds()))
+
+
+def _units(seconds: int) -> str:
+    """The two largest units, rounded: `45s`, `5m 3s`, `1h 5m`, `2d 3h`."""
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3_600:
+        return _pair(seconds, 60, "m", "s")
+    minutes = round(seconds / 60)
+    if minutes < 24 * 60:
+        return _pair(minutes, 60, "h", "m")
+    return _pair(round(seconds / 3_600), 24, "d", "h")
+
+
+def _pair(count: int, size: int, large: str, small: str) -> str:
+    whole, rest = divmod(count, size)
+    return f"{whole}{large} {rest}{small}" if rest else f"{whole}{large}"

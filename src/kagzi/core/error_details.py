@@ -1,0 +1,81 @@
+"""An error as it is stored, sent and shown: what went wrong, and what that means."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class ErrorKind(StrEnum):
+    """What an error means for whoever sees it."""
+
+    TRANSIENT = "transient"  #: may succeed when it is tried again
+    PERMANENT = "permanent"  #: trying again would not help
+    TIMEOUT = "timeout"  #: it took too long
+    CANCELLED = "cancelled"  #: it was asked to stop
+    EXHAUSTED = "exhausted"  #: in records of older versions only: `ErrorDetail.exhausted` says it now
+    NONDETERMINISM = "nondeterminism"  #: the code does not fit the recorded history
+    TERMINATED = "terminated"  #: it was ended from outside, without cleanup
+    LOST = "lost"  #: the worker was lost while it ran
+
+
+class ErrorCode(StrEnum):
+    """What went wrong, as one word that is the same on the wire, in the stores and in Python."""
+
+    NOT_FOUND = "not_found"  #: there is no such thing in this namespace
+    INVALID_ARGUMENT = "invalid_argument"  #: an argument cannot be right
+    PRECONDITION_FAILED = "precondition_failed"  #: not in this state
+    CONFLICT = "conflict"  #: the id is taken
+    UNAUTHORIZED = "unauthorized"  #: the credentials do not allow it
+    UNAVAILABLE = "unavailable"  #: the server or its store cannot be reached
+    INTERNAL = "internal"  #: a bug in Kagzi
+    TIMEOUT = "timeout"  #: a deadline or timeout has passed
+    LEASE_LOST = "lease_lost"  #: another worker holds the run
+    RESOURCE_EXHAUSTED = "resource_exhausted"  #: a limit was reached
+    CANCELLED = "cancelled"  #: the run is to stop, or was stopped
+    UNIMPLEMENTED = "unimplemented"  #: this server does not do that
+    USER = "user"  #: raised by workflow or step code
+
+
+OWN_CODE = "code"
+"""In the metadata of an error: its code in the terms of whoever raised it: "404", "INVALID_ARGUMENT", "card_declined"."""
+
+
+class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An error as it is stored and sent."""
+
+    code: ErrorCode = ErrorCode.USER  #: what went wrong
+    kind: ErrorKind = ErrorKind.TRANSIENT  #: what it means for whoever sees it
+    message: str = ""  #: the text of the exception
+    type: str = ""  #: qualified name of the exception's class
+    bases: tuple[str, ...] = ()  #: qualified names of its base classes
+    traceback: str = ""  #: as Python prints it
+    non_retryable: bool = False  #: whether it forbids another attempt
+    retry_after_ms: int = 0  #: no attempt before this many milliseconds; 0: as the retry policy says
+    subject: str = ""  #: what it is about: "field", "step", "run" ...
+    subject_id: str = ""  #: which one
+    metadata: dict[str, str] = {}  #: machine-readable details
+    cause: "ErrorDetail | None" = None  #: the error that caused it
+    exhausted: bool = False  #: whether the last allowed attempt failed; `kind` is that of its error
+
+    def __post_init__(self) -> None:
+        """Records of older versions said it in the kind, and the original one is lost."""
+        if self.kind is ErrorKind.EXHAUSTED and not self.exhausted:
+            msgspec.structs.force_setattr(self, "exhausted", True)
+
+    @property
+    def text(self) -> str:
+        """`Type: message`, as Python would print it."""
+        name = self.type.rpartition(".")[2]
+        return f"{name}: {self.message}" if name and self.message else name or self.message
+
+
+_detail_encoder = msgspec.json.Encoder()
+_detail_decoder = msgspec.json.Decoder(ErrorDetail)
+
+
+def encode_detail(detail: ErrorDetail) -> bytes:
+    return _detail_encoder.encode(detail)
+
+
+def decode_detail(data: bytes | str) -> ErrorDetail:
+    return _detail_decoder.decode(data)

@@ -1,0 +1,33 @@
+"""The nominal time of a scheduled run: for which of its schedule's times the run was started.
+
+It is kept in the metadata of the run's context, which a run never changes and which travels wherever the run goes: with a claim, a
+retry, a fork, a successor (continue-as-new), an export and an import. On the wire it is a field of its own.
+"""
+
+import re
+
+from .records import Payload
+from .times import Timestamp
+
+METADATA_KEY = "kagzi-scheduled-at"  # microseconds since 1970 UTC, in digits
+
+_DIGITS = re.compile(r"-?[0-9]{1,18}")
+
+
+def with_scheduled_time(context: Payload | None, scheduled_at: Timestamp | None) -> Payload | None:
+    """The context to keep for a run of that nominal time; None: the run is not of a schedule."""
+    if scheduled_at is None:
+        return context
+    if context is None:
+        return Payload(b"", {METADATA_KEY: str(scheduled_at)})
+    return Payload(context.data, {**(context.metadata or {}), METADATA_KEY: str(scheduled_at)})
+
+
+def split_scheduled_time(context: Payload | None) -> tuple[Payload | None, Timestamp | None]:
+    """The context as it was given, and the nominal time; the inverse of `with_scheduled_time`."""
+    if context is None or not context.metadata or METADATA_KEY not in context.metadata:
+        return context, None
+    rest = {key: value for key, value in context.metadata.items() if key != METADATA_KEY}
+    given = Payload(context.data, rest or None) if context.data or rest else None
+    text = context.metadata[METADATA_KEY]
+    return given, int(text) if _DIGITS.fullmatch(text) else None

@@ -1,0 +1,256 @@
+"""The default build id: a hash of the source code that a worker's workflows are made of.
+
+What is hashed: the module of each workflow, and, transitively, what it imports from the same project. The hash depends on the contents of
+the files alone, not on where they lie or what they are called, so that all machines with the same code have the same build. ADR 0026.
+"""
+
+import hashlib
+import importlib.machinery
+import inspect
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePath
+from types import CodeType, ModuleType
+from typing import Any, NamedTuple, cast
+
+logger = logging.getLogger("kagzi.worker")
+
+MODULES = 2_000  # that are followed
+SOURCE_BYTES = 64 * 1024 * 1024  # of all of them together
+_DIGITS = 16
+_PREFIX = "auto-"
+_INSTALLED = {"site-packages", "dist-packages"}
+_OWN_PACKAGE = __name__.partition(".")[0]
+_PYC_HEADER_BYTES = 16  # holds the time at which it was compiled
+
+_COMMENT = re.compile(rb"#[^\n]*")
+_IMPORT = re.compile(
+    rb"(?:^|[;:])[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n;]*)|import[ \t]+([\w., \t]+))",
+    re.MULTILINE,
+)
+
+
+class _Module(NamedTuple):
+    """Where a module comes from; it need not be loaded. `folders` is where a package finds its modules."""
+
+    name: str
+    package: str  # where its relative imports begin
+    origin: str
+    loader: Any
+    folders: tuple[str, ...]
+    identity: object  # the same as long as this process has the same code of it loaded; None: not loaded
+
+
+class _Source(NamedTuple):
+    digest: bytes
+    size_bytes: int
+    imports: tuple[str, ...]  # names that may be modules
+
+
+_loaded: dict[str, tuple[object, _Source]] = {}  # what was read of modules whose code this process keeps
+
+
+def default_build_id(functions: Iterable[Callable[..., Any]]) -> str:
+    """The same for the same code, on every machine; empty if nothing at all is known of it. Reads files, and never raises: a
+    function whose module has no source counts with its compiled code."""
+    digests: set[bytes] = set()
+    roots: set[str] = set()
+    for function in map(inspect.unwrap, functions):
+        module = _find(getattr(function, "__module__", None) or "")
+        if module is not None and _read(module) is not None:
+            roots.add(module.name)
+        elif isinstance(code := getattr(function, "__code__", None), CodeType):
+            digests.add(_digest_of_code(code))
+    digests.update(_digests_of_project(roots))
+    if not digests:
+        return ""
+    return _PREFIX + hashlib.sha256(b"".join(sorted(digests))).hexdigest()[:_DIGITS]
+
+
+def _digests_of_project(roots: set[str]) -> Iterator[bytes]:
+    """Breadth first and in order of names, so that whatever is left out beyond the limits is the same everywhere."""
+    own = {root.partition(".")[0] for root in roots}
+    seen = set(roots)
+    level = sorted(roots)
+    modules = size_bytes = 0
+    while level:
+        following: set[str] = set()
+        for name in level:
+            module = _find(name)
+            if module is None or not (name in roots or _is_ours(module, own)):
+                continue
+            source = _read(module)
+            if source is None:
+                following.update(_parents(module.name))
+                continue
+            modules += 1
+            size_bytes += source.size_bytes
+            if modules > MODULES or size_bytes > SOURCE_BYTES:
+                logger.warning(
+                    "the default build id covers only the first %d modules (%d MiB) of this project: set Worker(build_id=...)",
+                    MODULES,
+                    SOURCE_BYTES >> 20,
+                )
+                return
+            yield source.digest
+            following.update(_parents(module.name), source.imports)
+        level = sorted(following - seen)
+        seen |= following
+
+
+def _is_ours(module: _Module, own: set[str]) -> bool:
+    """Whether it belongs to the project: the package of a workflow wherever it is installed, and whatever is neither part of Python,
+    nor installed, nor Kagzi itself."""
+    top = module.name.partition(".")[0]
+    if top in own:
+        return True
+    if top == _OWN_PACKAGE or top in sys.stdlib_module_names:
+        return False
+    return not _INSTALLED.intersection(PurePath(module.origin).parts)
+
+
+def _parents(name: str) -> Iterator[str]:
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name
+
+
+# --- finding modules without importing them ---------------------------------------------------------------------------------
+
+
+def _find(name: str) -> _Module | None:
+    """None if there is none, or it cannot be told."""
+    module = sys.modules.get(name)
+    if module is not None:
+        return _of_loaded(name, module)
+    top = name.partition(".")[0]
+    if not name or top == _OWN_PACKAGE or top in sys.stdlib_module_names:
+        return None
+    path = None
+    if "." in name:
+        parent = _find(name.rpartition(".")[0])
+        if parent is None or not parent.folders:
+            return None
+        path = list(parent.folders)
+    spec = _spec_of(name, path)
+    return None if spec is None else _of_spec(spec, _folders(spec.submodule_search_locations), None)
+
+
+def _of_loaded(name: str, module: ModuleType) -> _Module | None:
+    folders = _folders(getattr(module, "__path__", None))
+    spec = getattr(module, "__spec__", None)
+    if isinstance(spec, importlib.machinery.ModuleSpec):
+        return _of_spec(spec, folders, spec)
+    file = getattr(module, "__file__", None)  # a script: __main__ has a file, but no specification
+    if not isinstance(file, str):
+        return None
+    return _Module(name, getattr(module, "__package__", None) or "", file, None, folders, module)
+
+
+def _of_spec(spec: importlib.machinery.ModuleSpec, folders: tuple[str, ...], identity: object) -> _Module:
+    origin = spec.origin if spec.has_location and spec.origin else ""
+    return _Module(spec.name, spec.parent or "", origin, spec.loader, folders, identity)
+
+
+def _folders(path: Iterable[str] | None) -> tuple[str, ...]:
+    try:
+        return tuple(path or ())
+    except Exception:  # noqa: BLE001  of a namespace package whose parent is not loaded
+        return ()
+
+
+def _spec_of(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
+    """As the import statement would find it, but no parent is imported for it."""
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        try:
+            spec = None if find is None else find(name, path, None)
+        except Exception:  # noqa: BLE001  other people's finders may raise anything
+            spec = None
+        if isinstance(spec, importlib.machinery.ModuleSpec):
+            return spec
+    return None
+
+
+# --- reading them -----------------------------------------------------------------------------------------------------------
+
+
+def _read(module: _Module) -> _Source | None:
+    """None without a file (built in, a namespace, typed in) and for one that cannot be read. What was read of a loaded module is kept:
+    a change on disk does not change what this process executes."""
+    known = _loaded.get(module.name)
+    if known is not None and module.identity is not None and known[0] is module.identity:
+        return known[1]
+    data = _contents(module)
+    if data is None:
+        return None
+    size_bytes = len(data)
+    if module.origin.endswith((".py", ".pyw")):
+        data = data.replace(b"\r\n", b"\n")
+        imports = tuple(_imports(data, module.package))
+    else:  # compiled: what it imports cannot be seen
+        data = data[_PYC_HEADER_BYTES:] if module.origin.endswith(".pyc") else data
+        imports = ()
+    source = _Source(hashlib.sha256(data).digest(), size_bytes, imports)
+    if module.identity is not None:
+        _loaded[module.name] = (module.identity, source)
+    return source
+
+
+def _contents(module: _Module) -> bytes | None:
+    if not module.origin:
+        return None
+    get_data = getattr(module.loader, "get_data", None)  # also out of an archive
+    try:
+        return Path(module.origin).read_bytes() if get_data is None else bytes(get_data(module.origin))
+    except Exception:  # noqa: BLE001  other people's loaders may raise anything
+        return None
+
+
+def _imports(source: bytes, package: str) -> Iterator[str]:
+    """Names that the import statements in a text may mean: of `from a import b` both a and a.b. Also those inside functions."""
+    text = _COMMENT.sub(b"", source).replace(b"\\\n", b" ")
+    for where, names, plain in _IMPORT.findall(text):
+        if plain:
+            for each in plain.decode("ascii", "replace").split(","):
+                name = each.split()[0] if each.split() else ""
+                yield name
+                yield from _parents(name)
+            continue
+        base = _absolute(where.decode("ascii", "replace"), package)
+        if not base:
+            continue
+        yield base
+        yield from _parents(base)
+        for each in names.decode("ascii", "replace").strip("() \t\n").split(","):
+            if each.split() and each.split()[0].isidentifier():
+                yield f"{base}.{each.split()[0]}"
+
+
+def _absolute(name: str, package: str) -> str:
+    """`..words` in a.b.c is a.words. Empty if it leads out of every package."""
+    rest = name.lstrip(".")
+    level = len(name) - len(rest)
+    if not level:
+        return name
+    parts = package.split(".") if package else []
+    if len(parts) < level:
+        return ""
+    base = parts[: len(parts) - level + 1]
+    return ".".join([*base, rest] if rest else base)
+
+
+def _digest_of_code(code: CodeType) -> bytes:
+    """The same in every process: the order inside a frozenset is not."""
+    found = hashlib.sha256(code.co_code)
+    found.update(repr((code.co_names, code.co_varnames)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found.update(_digest_of_code(constant))
+        elif isinstance(constant, frozenset):
+            found.update(repr(sorted(map(repr, cast("frozenset[object]", constant)))).encode())
+        else:
+            found.update(repr(constant).encode())
+    return found.digest()

@@ -1,0 +1,86 @@
+"""Tracebacks of user code: frames of Kagzi and asyncio are folded into a line that says how many there were."""
+
+import asyncio
+import concurrent.futures
+import os
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import PurePath
+from types import TracebackType
+from typing import Any
+
+_FRAMES = 30  # shown of one traceback, the innermost; the limit of what is recorded
+_PACKAGE = str(PurePath(__file__).parent.parent) + os.sep
+_SAMPLES = _PACKAGE + "cli" + os.sep  # workflows that come with Kagzi are as good as the user's own
+_MACHINERY = (
+    (_PACKAGE, "kagzi"),
+    (str(PurePath(asyncio.__file__).parent) + os.sep, "asyncio"),
+    (str(PurePath(concurrent.futures.__file__).parent) + os.sep, "asyncio"),  # the threads of asyncio.to_thread
+)
+
+
+def folded_exception(error: BaseException) -> str:
+    """The exception with its causes, groups and notes, as Python prints it, but folded."""
+    whole = traceback.TracebackException.from_exception(error)
+    _fold_all(whole, set())
+    return "".join(whole.format())
+
+
+def folded_traceback(trace: TracebackType | None) -> str:
+    """The traceback alone, without the exception. Empty if no frame is the user's."""
+    frames = traceback.extract_tb(trace)
+    if all(_machinery(frame) for frame in frames):
+        return ""
+    return "Traceback (most recent call last):\n" + "".join(_Stack(_folded(frames)).format())
+
+
+class _Fold(traceback.FrameSummary):
+    """Stands for frames that are not shown; its name says so."""
+
+
+class _Stack(traceback.StackSummary):
+    def format_frame_summary(self, frame_summary: traceback.FrameSummary, **kwargs: Any) -> str:
+        if isinstance(frame_summary, _Fold):
+            return f"  {frame_summary.name}\n"
+        return super().format_frame_summary(frame_summary, **kwargs)
+
+
+def _fold_all(whole: traceback.TracebackException, seen: set[int]) -> None:
+    if id(whole) in seen:
+        return
+    seen.add(id(whole))
+    whole.stack = _Stack(_folded(whole.stack))
+    for other in (whole.__cause__, whole.__context__, *(whole.exceptions or ())):
+        if other is not None:
+            _fold_all(other, seen)
+
+
+def _folded(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """All that there are, if none is the user's: then they matter."""
+    shown = list(frames if all(map(_machinery, frames)) else _without_machinery(frames))
+    if len(shown) <= _FRAMES:
+        return shown
+    return [_fold(f"... {len(shown) - _FRAMES} earlier frames not shown"), *shown[-_FRAMES:]]
+
+
+def _without_machinery(frames: Iterable[traceback.FrameSummary]) -> Iterator[traceback.FrameSummary]:
+    for is_ours, group in groupby(frames, lambda frame: bool(_machinery(frame))):
+        if not is_ours:
+            yield from group
+            continue
+        owners = [_machinery(frame) for frame in group]
+        names = " and ".join(sorted(set(owners), reverse=True))
+        yield _fold(f"... {len(owners)} {'frame' if len(owners) == 1 else 'frames'} of {names} folded")
+
+
+def _fold(text: str) -> _Fold:
+    return _Fold("", 0, text, lookup_line=False, line="")
+
+
+def _machinery(frame: traceback.FrameSummary) -> str:
+    """Whose code it is; empty if it is neither Kagzi's nor asyncio's."""
+    filename = frame.filename
+    if filename.startswith(_SAMPLES):
+        return ""
+    return next((name for directory, name in _MACHINERY if filename.startswith(directory)), "")

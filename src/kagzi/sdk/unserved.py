@@ -1,0 +1,49 @@
+"""What servers say about names that no worker serves: logged once per name, or shown by the command line in its own way."""
+
+import logging
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+logger = logging.getLogger("kagzi.client")
+
+_REMEMBERED = 1_000
+
+
+class UnservedNames:
+    """`show`: where a warning goes. What a worker of this process serves is not warned of: it may just be starting."""
+
+    def __init__(self, show: Callable[[str], None] = logger.warning) -> None:
+        self.show = show
+        self._served_here: list[str] = []
+        self._told: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def shown_by(self, show: Callable[[str], None]) -> Generator[None]:
+        """Meanwhile, as if nothing had been told before."""
+        before, self.show = self.show, show
+        self._told.clear()
+        try:
+            yield
+        finally:
+            self.show = before
+
+    def served(self, names: Iterable[str]) -> None:
+        """A worker of this process begins to serve these."""
+        self._served_here.extend(names)
+
+    def served_no_longer(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name in self._served_here:
+                self._served_here.remove(name)
+
+    def tell(self, namespace: str, name: str, warning: str) -> None:
+        """Pass on what the server says about this name, if it says something; once."""
+        if not warning or name in self._served_here or (namespace, name) in self._told:
+            return
+        if len(self._told) >= _REMEMBERED:
+            self._told.clear()
+        self._told.add((namespace, name))
+        self.show(warning)
+
+
+UNSERVED = UnservedNames()

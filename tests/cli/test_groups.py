@@ -1,0 +1,93 @@
+"""Groups of commands are alike: without a verb they list, every list has the same options, and everything can be had as JSON."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from kagzi.cli.groups import Listing
+from kagzi.cli.main import COMMANDS, kagzi
+from kagzi.cli.settings import CLIENTS, default_map
+from tests.support.kagzi_inline import kagzi_inline
+
+# They serve, or their output is a stream or a file of another form.
+WITHOUT_JSON = {"dev", "server", "worker", "export"}
+
+
+def command(name: str) -> click.Command:
+    found = kagzi.get_command(click.Context(kagzi), name)
+    assert found is not None
+    return found
+
+
+def flags(of: click.Command) -> set[str]:
+    return {flag for parameter in of.params if isinstance(parameter, click.Option) for flag in parameter.opts}
+
+
+GROUPS = [name for name in COMMANDS if isinstance(command(name), click.Group)]
+LISTS = [name for name in GROUPS if name != "db"]  # there is nothing to list
+
+
+@pytest.mark.parametrize("group", LISTS)
+@pytest.mark.parametrize("arguments", [(), ("--json",), ("--jsonl", "--namespace", "other")])
+def test_without_a_verb_a_group_lists(group: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = command(group)
+    assert isinstance(found, Listing)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(found.commands["list"], "callback", lambda **options: asked.append(options))
+    for words in ((group, *arguments), (group, "list", *arguments)):
+        done = kagzi_inline(*words)
+        assert done.returncode == 0, done.stderr
+    assert asked[0] == asked[1]
+    assert asked[0]["as_json"] == ("--json" in arguments)
+    assert asked[0]["jsonl"] == ("--jsonl" in arguments)
+
+
+@pytest.mark.parametrize("group", LISTS)
+def test_options_of_the_list_need_no_verb(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = command(group)
+    assert isinstance(found, click.Group)
+    lists = found.commands["list"]
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(lists, "callback", lambda **options: asked.append(options))
+    for parameter in lists.params:
+        if isinstance(parameter, click.Option) and not parameter.is_flag:
+            value = {"status": "online", "limit": "7"}.get(parameter.name or "", "some")
+            assert kagzi_inline(group, parameter.opts[0], value).returncode == 0
+            assert str(asked[-1][parameter.name]) == value
+    assert asked
+
+
+def test_every_command_gives_json() -> None:
+    poor: list[str] = []
+    for name in COMMANDS:
+        found = command(name)
+        each = found.commands.items() if isinstance(found, click.Group) else [("", found)]
+        poor += [f"{name} {verb}".strip() for verb, one in each if "--json" not in flags(one)]
+    assert set(poor) == WITHOUT_JSON
+
+
+@pytest.mark.parametrize("group", LISTS)
+def test_one_thing_is_shown_by_the_same_verb(group: str) -> None:
+    found = command(group)
+    assert isinstance(found, Listing)
+    context = click.Context(found)
+    if group != "versions":
+        assert found.get_command(context, "get") is found.get_command(context, "show") is not None
+
+
+def test_the_project_file_is_for_every_command_that_asks_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kagzi.toml").write_text('address = "far:1"\nnamespace = "team"\n')
+    asking = {name for name in COMMANDS if "--address" in flags(command(name))} | set(LISTS)
+    assert asking == set(CLIENTS)
+    assert set(default_map()) - {"dev"} == asking
+    found = command("workers")
+    assert isinstance(found, click.Group)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(found.commands["get"], "callback", lambda **options: asked.append(options))
+    assert kagzi_inline("workers", "get", "w-1").returncode == 0
+    assert asked == [{"worker": "w-1", "as_json": False, "address": "far:1", "namespace": "team"}]

@@ -1,0 +1,208 @@
+"""What `dev`, `server` and `worker` log: in which form, from which level, and never a line that somebody else wrote."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kagzi.cli.logs import JsonLines, TextLines, announce, show_logs
+from kagzi.cli.main import kagzi as command
+from kagzi.cli.settings import default_map
+from kagzi.core.duration import parse_duration
+from kagzi.sdk.current import StepInfo, place
+from kagzi.sdk.log_context import RunContextFilter
+from tests.support.kagzi_process import kagzi, running
+
+EVIL = "x\n2026-11-16 01:40:12+0000 ERROR   kagzi.engine: forged\r\x1b[2J\u2028\u202e\0\x85"
+FLOWS = """
+import logging
+from kagzi import Context, Retry, workflow
+
+log = logging.getLogger("shop")
+
+def charge(card: str) -> None:
+    log.info("charging %s", card)
+    raise ConnectionError(f"no line for {card}")
+
+@workflow
+async def checkout(ctx: Context, card: str) -> None:
+    ctx.log.info("begins")
+    await ctx.step("charge", retry=Retry.fixed(2, "1ms")).run(charge, card)
+"""
+
+
+class Log:
+    """A logger of its own, and what its handler printed."""
+
+    def __init__(self, formatter: logging.Formatter) -> None:
+        self.stream = io.StringIO()
+        self.handler = logging.StreamHandler(self.stream)
+        self.handler.setFormatter(formatter)
+        self.handler.addFilter(RunContextFilter())
+        self.logger = logging.Logger("shop")  # noqa: LOG001  one that no other test knows
+        self.logger.addHandler(self.handler)
+
+    @property
+    def lines(self) -> list[str]:
+        text = self.stream.getvalue()
+        assert all(char.isprintable() or char == "\n" for char in text)
+        return text.splitlines()
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lines]
+
+
+@pytest.fixture
+def in_a_step() -> Iterator[None]:
+    token = place.set(StepInfo("r-1", "charge", 2))
+    yield
+    place.reset(token)
+
+
+def say_evil(logger: logging.Logger) -> None:
+    logger.error("run %s: %d", EVIL, 7)
+    logger.error(EVIL)
+    try:
+        raise ValueError(EVIL)
+    except ValueError:
+        logger.exception("incident %s", EVIL)
+
+
+def test_no_value_makes_a_line_of_its_own_in_text() -> None:
+    log = Log(TextLines())
+    say_evil(log.logger)
+    heads = [line for line in log.lines if not line.startswith("  | ")]
+    assert [line.split()[2:5] for line in heads] == [
+        ["ERROR", "shop:", "run"],
+        ["ERROR", "shop:", "x"],
+        ["ERROR", "shop:", "incident"],
+    ]
+    assert any("ValueError: x" in line for line in log.lines)
+
+
+def test_json_is_one_object_per_line_whatever_is_said(in_a_step: None) -> None:
+    log = Log(JsonLines())
+    say_evil(log.logger)
+    log.logger.warning("plain", extra={"order": 7, "items": {1}, "step": "mine"})
+    said, _, failed, plain = log.objects
+    assert said["message"] == f"run {EVIL}: 7"
+    assert set(said) == {"time", "level", "logger", "message", "run_id", "step", "attempt"}
+    assert (said["level"], said["logger"], said["run_id"], said["step"]) == ("error", "shop", "r-1", "charge")
+    assert said["time"].endswith("+00:00")
+    assert "ValueError" in failed["exception"]
+    assert "in say_evil" in failed["exception"]
+    assert (plain["order"], plain["items"], plain["step"]) == (7, "{1}", "mine")
+
+
+def test_lines_of_a_step_name_it(in_a_step: None) -> None:
+    log = Log(TextLines())
+    log.logger.info("hello")
+    log.logger.info("hello\nworld")
+    assert [line.partition("shop: ")[2] for line in log.lines] == [
+        "hello [run r-1, step 'charge', attempt 2]",
+        "hello [run r-1, step 'charge', attempt 2]",
+        "",
+    ]
+    assert log.lines[2] == "  | world"
+
+
+@pytest.mark.parametrize("formatter", [TextLines(), JsonLines()], ids=["text", "json"])
+def test_of_a_bug_in_kagzi_every_frame_is_shown(formatter: logging.Formatter) -> None:
+    log = Log(formatter)
+    try:
+        parse_duration("soon")
+    except ValueError:
+        log.logger.exception("incident 7")
+    [shown] = ["\n".join(log.lines)]
+    assert "in parse_duration" in shown
+    assert "folded" not in shown
+
+
+def test_outside_of_runs_nothing_is_added() -> None:
+    log = Log(TextLines())
+    log.logger.info("hello")
+    assert log.lines[0].endswith("INFO    shop: hello")
+
+
+@contextmanager
+def a_new_process() -> Iterator[logging.Logger]:
+    """The root logger without handlers, and afterwards as it was."""
+    logger = logging.getLogger()
+    handlers, level = logger.handlers[:], logger.level
+    logger.handlers.clear()
+    try:
+        yield logger
+    finally:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+
+
+def test_a_program_that_has_set_up_logging_keeps_it_unless_asked() -> None:
+    with a_new_process() as root:
+        own = logging.NullHandler()
+        root.addHandler(own)
+        show_logs(None, None)
+        assert root.handlers == [own]
+        show_logs("error", None)
+        assert (len(root.handlers), root.level) == (1, logging.ERROR)
+        assert isinstance(root.handlers[0].formatter, TextLines)
+        show_logs(None, "json")
+        assert root.level == logging.INFO
+        assert isinstance(root.handlers[0].formatter, JsonLines)
+
+
+def test_what_is_said_beside_the_log_is_in_its_form(capsys: pytest.CaptureFixture[str]) -> None:
+    announce("text")("ready")
+    announce("json")("ready")
+    plain, line = capsys.readouterr().err.splitlines()
+    assert plain == "ready"
+    assert (json.loads(line)["message"], json.loads(line)["level"]) == ("ready", "info")
+
+
+@pytest.mark.parametrize("name", ["dev", "server", "worker"])
+def test_the_options_are_those_of_every_command_that_goes_on(name: str) -> None:
+    found = {option.name: option for option in command.get_command(None, name).params}  # type: ignore[arg-type,union-attr]  no context is needed
+    assert found["log_level"].envvar == "KAGZI_LOG_LEVEL"
+    assert found["log_format"].envvar == "KAGZI_LOG_FORMAT"
+    refused = kagzi(name, "--log-level", "loud")
+    assert refused.returncode == 2
+    assert "'debug', 'info', 'warning', 'error'" in refused.stderr
+
+
+def test_the_project_file_knows_them_too(tmp_path: Path) -> None:
+    (tmp_path / "kagzi.toml").write_text('log-level = "debug"\nlog_format = "json"\naddress = "far:1"\n')
+    defaults = default_map(tmp_path)
+    logs = {"log_level": "debug", "log_format": "json"}
+    assert defaults["dev"] == defaults["server"] == logs
+    assert defaults["worker"] == {"address": "far:1", **logs}
+
+
+def test_dev_shows_what_fails_with_the_users_own_lines(tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(FLOWS)
+    with running(
+        "dev", "flows.py", "--listen", "127.0.0.1:0", "--http", "off", "--log-format", "json", cwd=tmp_path
+    ) as dev:
+        address = dev.says(r"^  server +(\S+)$")[1]
+        failed = kagzi("start", "checkout", "visa", "--id", "order-1", "--wait", "--address", address)
+        assert failed.returncode == 1
+        dev.says("the run failed")
+        assert dev.interrupt() == 0
+    said = [json.loads(line) for line in dev.err if line.startswith("{")]
+    about = [each for each in said if each.get("workflow_id") == "order-1"]
+    assert [(each["level"], each["logger"], each.get("step"), each.get("attempt")) for each in about] == [
+        ("info", "kagzi.workflow", None, None),
+        ("info", "shop", "charge", 1),
+        ("warning", "kagzi.worker", "charge", 1),
+        ("info", "shop", "charge", 2),
+        ("error", "kagzi.worker", "charge", 2),
+        ("error", "kagzi.worker", None, None),
+    ]
+    assert len({each["run_id"] for each in about}) == 1
+    assert 'flows.py", line 9, in charge' in about[2]["exception"]
+    assert "of kagzi folded" in about[2]["exception"]

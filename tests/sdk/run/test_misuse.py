@@ -1,0 +1,153 @@
+"""Mistakes that newcomers make: each is told by its name, with what to write instead. Checkers see them, too (tests/types)."""
+
+import asyncio
+import gc
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kagzi.core.states import RunStatus
+from kagzi.sdk.blocked_by import blocked_by
+from kagzi.sdk.client import Kagzi
+from kagzi.sdk.context import Context
+from kagzi.sdk.signals import Signal
+from kagzi.sdk.step import step
+from kagzi.sdk.workflow import workflow
+
+from .fake import fake_server
+
+
+async def charge() -> int:
+    return 1
+
+
+@step
+async def ship() -> int:
+    return 1
+
+
+@workflow
+async def other(ctx: Context) -> int:
+    return 1
+
+
+approved = Signal("approved", bool)
+
+
+def line_of(call: str) -> int:
+    """Of the one line of this file that makes the call."""
+    with Path(__file__).open() as file:
+        (number,) = [number for number, line in enumerate(file, 1) if line.strip() == call]
+    return number
+
+
+async def error_of(flow: Any) -> str:
+    async with fake_server(flow) as server:
+        run = server.start(flow)
+        await server.finish(run)
+        assert run.status is RunStatus.FAILED
+        assert run.error is not None
+        return run.error.message
+
+
+async def test_what_was_never_awaited_is_told_with_its_name_and_line() -> None:
+    @workflow
+    async def forgets(ctx: Context) -> int:
+        any_ctx: Any = ctx
+        any_ctx.step("charge").run(charge)
+        ship()  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
+        any_ctx.sleep("nap", "1s")
+        any_ctx.wait_for(approved)
+        any_ctx.child(other)
+        return 1
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        async with fake_server(forgets) as server:
+            run = server.start(forgets)
+            await server.finish(run)
+        gc.collect()
+    told = [str(each.message) for each in caught]
+    here = line_of('any_ctx.step("charge").run(charge)')
+    assert told == [
+        f"coroutine '{call}, called at test_misuse.py:{here + place} (write await),' was never awaited"
+        for place, call in enumerate(
+            ("ctx.step('charge')", "step 'ship'", "ctx.sleep('nap')", "ctx.wait_for('approved')", "ctx.child('other')")
+        )
+    ]
+
+
+async def test_a_step_that_is_awaited_without_its_function() -> None:
+    @workflow
+    async def flow(ctx: Context) -> int:
+        call: Any = ctx.step("charge")
+        return await call
+
+    text = "ctx.step('charge') does nothing without a function. Write: await ctx.step('charge').run(function, argument, ...)"
+    assert await error_of(flow) == text
+
+
+async def test_a_workflow_that_is_called_like_a_function() -> None:
+    called: Any = other
+    with pytest.raises(
+        TypeError, match=r"Start it with client\.start\(other, \.\.\.\), run it as a child with ctx\.child\(other"
+    ):
+        called(1)
+
+    @workflow
+    async def flow(ctx: Context) -> int:
+        run: Any = ctx.step("other").run
+        return await run(other)
+
+    assert (await error_of(flow)).endswith("is a workflow. Run it as a child: await ctx.child(other, ...).")
+
+
+def test_a_client_that_was_not_awaited() -> None:
+    client: Any = Kagzi.connect(":memory:")
+    with pytest.raises(AttributeError, match=r"no 'start' before it is awaited. Write: client = await Kagzi.connect\("):
+        client.start(other)
+    assert not hasattr(client, "_nothing")
+
+
+@pytest.mark.parametrize("in_step", [True, False])
+async def test_who_blocks_the_loop_is_named(in_step: bool) -> None:
+    loop_thread = threading.get_ident()
+    seen: list[str] = []
+
+    def look() -> None:
+        while not blocking.is_set():
+            time.sleep(0.001)
+        seen.append(blocked_by(sys._current_frames()[loop_thread]))
+        done.set()
+
+    blocking, done = threading.Event(), threading.Event()
+
+    def block() -> int:
+        blocking.set()
+        assert done.wait(30)
+        return 1
+
+    async def slow() -> int:
+        return block()
+
+    @workflow
+    async def flow(ctx: Context) -> int:
+        return await ctx.step("slow").run(slow) if in_step else block()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    async with fake_server(flow) as server:
+        run = server.start(flow)
+        await server.finish(run)
+    await asyncio.to_thread(thread.join)
+    who = (
+        f"Step 'slow' of workflow 'flow' (run {run.run_id})"
+        if in_step
+        else f"The code of workflow 'flow' (run {run.run_id})"
+    )
+    assert seen[0].startswith(f"{who} blocks it")

@@ -1,0 +1,110 @@
+"""The caller's deadline comes with its call. The server answers before it, with what is wrong: at the deadline nobody would know."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+
+from kagzi.core.errors import DOWN, Unavailable
+from kagzi.core.outages import DATABASE
+from kagzi.server import gate, patience
+from kagzi.server.gate import Gate
+from kagzi.system import SystemIds
+from kagzi.v1 import admin_pb2, workflow_pb2
+from kagzi.wire.status import from_rpc_error
+from tests.server.conftest import StartServer
+from tests.server.stubs import TIMEOUT_S, Stubs
+from tests.server.test_gate import refused, serve
+
+DEADLINE_S = 2.4
+
+
+@pytest.fixture(autouse=True)
+def ample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of it is the server's, to answer: a busy machine is no reason to be late."""
+    monkeypatch.setattr(gate, "_MARGIN", 0.5)
+    monkeypatch.setattr(gate, "POLL_MARGIN_S", 1.2)
+
+
+def test_little_of_a_deadline_is_kept() -> None:
+    assert gate.MARGIN_S <= 2.0
+    assert patience.MARGIN_MS >= 500  # more than the 250 ms that the gate keeps of a poll
+
+
+class Stuck:
+    """A service that waits for a database."""
+
+    def __init__(self) -> None:
+        self.given_up = 0
+
+    async def _wait(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.given_up += 1
+            raise
+
+    async def StartWorkflow(self, request: Any, context: Any) -> Any:
+        await self._wait()
+
+    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+        await self._wait()
+
+    async def Wait(self, request: Any, context: Any) -> Any:
+        await self._wait()
+
+
+CALLS = [
+    ("StartWorkflow", workflow_pb2.StartWorkflowRequest(workflow_type="x")),
+    ("GetWorkflow", workflow_pb2.GetWorkflowRequest(run_id="x")),
+    ("Wait", workflow_pb2.WaitRequest(run_id="x")),
+]
+
+
+@pytest.mark.parametrize("words", ["", f"{DATABASE} cannot be reached"])
+async def test_a_call_that_takes_too_long_is_answered_before_its_deadline(words: str) -> None:
+    stuck = Stuck()
+
+    async def use(stubs: Stubs) -> None:
+        calls = [getattr(stubs.workflows, name)(request, timeout=DEADLINE_S) for name, request in CALLS]
+        for failure in await asyncio.gather(*map(refused, calls)):
+            assert failure.code() is grpc.StatusCode.UNAVAILABLE, failure  # DEADLINE_EXCEEDED: nobody answered
+            problem = from_rpc_error(failure)
+            assert isinstance(problem, Unavailable)
+            assert problem.metadata.get(DOWN) == ("database" if words else None)
+            assert (words or "could not be done within 1.") in problem.message
+
+    await serve({"kagzi.v1.WorkflowService": stuck}, Gate(ids=SystemIds(), store_problem=lambda: words), use)
+    assert stuck.given_up == len(CALLS)
+
+
+async def test_a_store_that_does_not_answer_is_told_by_the_server_itself(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs instead of failing, as a database whose machine is frozen does: no error tells the server anything."""
+    server = await start_server()
+    engine = server._engine
+    assert engine is not None
+    stuck, store = asyncio.Event(), engine._journal._store
+    write = store.write
+
+    async def hang(*arguments: Any) -> Any:
+        await stuck.wait()
+        return await write(*arguments)
+
+    monkeypatch.setattr(store, "write", hang)
+    async with grpc.aio.insecure_channel(server.grpc_address) as channel:
+        stubs = Stubs(channel)
+        start = workflow_pb2.StartWorkflowRequest(workflow_type="x", workflow_id="one", request_id="one")
+        problem = from_rpc_error(await refused(stubs.workflows.StartWorkflow(start, timeout=DEADLINE_S)))
+        assert f"{DATABASE} has not answered for 1 s" in problem.message
+        info = await stubs.admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=TIMEOUT_S)
+        assert info.store_problem.startswith(f"{DATABASE} has not answered for")
+        assert engine.health() is None  # a slow database is no reason to send callers elsewhere
+        stuck.set()
+        # What was asked for is not lost, and not done twice.
+        answer = await stubs.workflows.StartWorkflow(start, timeout=TIMEOUT_S)
+        assert answer.run_id
+        info = await stubs.admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=TIMEOUT_S)
+        assert info.store_problem == ""

@@ -1,0 +1,127 @@
+"""An attempt whose worker is lost stays visible: when its lease ends it is kept, with the worker and the time, and has its event."""
+
+from kagzi.core.events import EventKind
+from kagzi.core.limits import LOST_ATTEMPT_NUMBERS
+from kagzi.core.outcomes import Begun, LeaseLost, Recorded, RetryScheduled
+from kagzi.core.records import RunKey, StepRecord
+
+from .verbs import LEASE_US, Cellar, begin, complete, fail, hand_back, the
+
+
+async def step_of(cellar: Cellar, run: RunKey, step_id: str) -> StepRecord:
+    step = await cellar.store.get_step(run, step_id)
+    assert step is not None
+    rows = await cellar.store.list_steps(run, name=None, after_begun_seq=0, limit=100, payloads=False)
+    assert rows is not None
+    assert [each.attempts for each in rows.rows if each.step_id == step_id] == [step.attempts]
+    return step
+
+
+async def told(cellar: Cellar, run: RunKey, step_id: str) -> list[tuple[str, int]]:
+    news = await cellar.store.events_of(run, 0, 1_000)
+    assert news is not None
+    seqs = [event.seq for event in news.events]
+    assert seqs == sorted(set(seqs)), "one number, one event"
+    assert max(seqs) <= news.mark.seq
+    return [(event.kind.value, event.attempt) for event in news.events if event.step_id == step_id]
+
+
+async def test_it_is_kept_when_its_lease_ends_and_does_not_count(cellar: Cellar) -> None:
+    """It was overwritten by the next begin: the step was started twice, and nothing said why."""
+    holding = await cellar.running()
+    the(Begun, await cellar.do(begin(holding, "charge")))
+    the(Begun, await cellar.do(begin(holding, "done")))
+    the(Recorded, await cellar.do(complete(holding, "done")))
+    cellar.clock.advance(us=LEASE_US)
+    lost_at = cellar.now
+    assert (await cellar.fire()).lost == (holding,)
+
+    step = await step_of(cellar, holding.run, "charge")
+    [lost] = step.attempts
+    assert (lost.attempt, lost.worker_id, lost.finished_at, lost.lost) == (1, "worker-1", lost_at, True)
+    assert step.attempt == 1  # a lost worker is not a failed attempt
+    assert await told(cellar, holding.run, "charge") == [("step_started", 1), ("step_lost", 1)]
+    assert await told(cellar, holding.run, "done") == [("step_started", 1), ("step_completed", 1)]
+
+    again = await cellar.hold(holding.run, worker_id="worker-2")
+    the(Begun, await cellar.do(begin(again, "charge")))
+    the(RetryScheduled, await cellar.do(fail(again, "charge")))
+    cellar.clock.advance(s=120)
+    the(Begun, await cellar.do(begin(again, "charge", attempt=2)))
+    the(Recorded, await cellar.do(complete(again, "charge", attempt=2)))
+    assert await told(cellar, holding.run, "charge") == [
+        ("step_started", 1),
+        ("step_lost", 1),
+        ("step_started", 1),
+        ("step_retrying", 1),
+        ("step_started", 2),
+        ("step_completed", 2),
+    ]
+    step = await step_of(cellar, holding.run, "charge")
+    assert [(each.attempt, each.lost) for each in step.attempts] == [(1, True), (1, False)]
+
+
+async def test_its_event_says_when_and_until_nothing(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    the(Begun, await cellar.do(begin(holding, "charge")))
+    cellar.clock.advance(us=LEASE_US)
+    await cellar.fire()
+    news = await cellar.store.events_of(holding.run, 0, 100)
+    assert news is not None
+    event = news.events[-1]
+    assert (event.kind, event.at, event.until) == (EventKind.STEP_LOST, cellar.now, None)
+    assert event.error is not None
+    assert "worker was lost" in event.error.message
+
+
+async def test_what_may_run_once_and_what_was_handed_back_are_not_lost(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    the(Begun, await cellar.do(begin(holding, "once", once=True)))
+    the(Begun, await cellar.do(begin(holding, "charge")))
+    await cellar.do(hand_back(holding))
+    again = await cellar.hold(holding.run)
+    cellar.clock.advance(us=LEASE_US)
+    assert (await cellar.fire()).lost == (again,)  # it had begun nothing
+    for step_id in ("once", "charge"):
+        assert (await step_of(cellar, holding.run, step_id)).attempts == ()
+
+
+async def test_its_holder_gets_no_answer_from_it(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    the(Begun, await cellar.do(begin(holding, "charge")))
+    cellar.clock.advance(us=LEASE_US)
+    await cellar.fire()
+    for command in (begin(holding, "charge"), fail(holding, "charge"), complete(holding, "charge")):
+        the(LeaseLost, await cellar.do(command))
+    again = await cellar.hold(holding.run, worker_id="worker-2")
+    for command in (begin(holding, "charge"), begin(holding, "charge", attempt=0), fail(holding, "charge")):
+        the(LeaseLost, await cellar.do(command))
+    the(Begun, await cellar.do(begin(again, "charge")))
+
+
+async def test_holder_after_holder_each_attempt_is_told(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    for _ in range(3):
+        for step_id in ("a", "b"):
+            the(Begun, await cellar.do(begin(holding, step_id)))
+        cellar.clock.advance(us=LEASE_US)
+        assert (await cellar.fire()).lost == (holding,)
+        holding = await cellar.hold(holding.run)
+    for step_id in ("a", "b"):
+        assert await told(cellar, holding.run, step_id) == [("step_started", 1), ("step_lost", 1)] * 3
+        assert len((await step_of(cellar, holding.run, step_id)).attempts) == 3
+
+
+async def test_of_a_long_history_the_last_numbers_are_searched(cellar: Cellar) -> None:
+    holding = await cellar.running()
+    the(Begun, await cellar.do(begin(holding, "early")))
+    for first in range(0, LOST_ATTEMPT_NUMBERS // 2, 50):
+        names = [f"s{number}" for number in range(first, first + 50)]
+        await cellar.write(*(command for name in names for command in (begin(holding, name), complete(holding, name))))
+    the(Begun, await cellar.do(begin(holding, "late")))
+    cellar.clock.advance(us=LEASE_US)
+    await cellar.fire()
+    for step_id, count in (("early", 0), ("late", 1)):
+        step = await cellar.store.get_step(holding.run, step_id)
+        assert step is not None
+        assert len(step.attempts) == count, step_id
