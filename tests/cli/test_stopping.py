@@ -17,7 +17,7 @@ from tests.support.kagzi_process import RunningCommand, running
 
 pytestmark = pytest.mark.xdist_group("stopping")  # they share a server
 
-MODES = ("serve", "run", "block", "worker", "dev")
+MODES = ("serve", "run", "block", "bare", "worker", "dev")
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "off")
 PATIENCE_S = 60.0
@@ -51,12 +51,17 @@ async def block():
         await worker.run()
     note("left the block")
 
+async def bare():
+    async with worker:
+        await asyncio.Event().wait()
+    note("went on")
+
 if __name__ == "__main__":
     logging.basicConfig(level="INFO")
     if sys.argv[1] == "serve":
         worker.serve()
     else:
-        asyncio.run(worker.run() if sys.argv[1] == "run" else block())
+        asyncio.run({"run": worker.run, "block": block, "bare": bare}[sys.argv[1]]())
 """
 
 

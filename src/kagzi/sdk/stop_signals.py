@@ -1,7 +1,9 @@
 """SIGINT and SIGTERM as a request to drain, for as long as workers run."""
 
 import asyncio
+import functools
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -46,6 +48,16 @@ class _StopSignals:
         for listener in self._listeners:
             listener()
 
+    def are_free(self) -> bool:
+        """Whether nobody but Python itself, or a worker, handles them."""
+        return bool(self._listeners) or all(map(_is_pythons_own, map(signal.getsignal, _SIGNALS)))
+
+
+def _is_pythons_own(handler: _Handler) -> bool:
+    if isinstance(handler, functools.partial):  # asyncio.run takes SIGINT like this
+        return getattr(handler.func, "__qualname__", "") == "Runner._on_sigint"
+    return handler in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)  # ignored: a job in the background
+
 
 _stop_signals = _StopSignals()
 
@@ -67,3 +79,34 @@ def on_stop_signal(act: Callable[[], None]) -> Generator[None]:
         yield
     finally:
         _stop_signals.remove(listener)
+
+
+class Block:
+    """The block of an `async with worker:` whose program leaves SIGINT and SIGTERM to us."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._was_signalled = False
+
+    @contextmanager
+    def listening(self, is_ours: Callable[[], bool]) -> Generator[None]:
+        """A signal cancels the task that is here now, if `is_ours`. Not in programs that handle one of them themselves, as web servers
+        do; nor in tests, whose Ctrl-C is pytest's."""
+        is_main = threading.current_thread() is threading.main_thread()
+        task = asyncio.current_task()
+        if task is None or not is_main or "pytest" in sys.modules or not _stop_signals.are_free():
+            yield
+            return
+
+        def end() -> None:
+            if is_ours() and not self.is_over:
+                self._was_signalled = True
+                task.cancel()
+
+        with on_stop_signal(end):
+            yield
+
+    def leave_program(self) -> None:
+        """After the block was left: raises SystemExit if a signal ended it."""
+        if self._was_signalled:
+            raise SystemExit(0) from None

@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,7 +26,7 @@ from .schedule_options import DeclaredSchedule, checked_schedules
 from .schedules import apply_schedules
 from .serving import Serving
 from .start import checked_labels
-from .stop_signals import on_stop_signal
+from .stop_signals import Block, on_stop_signal
 from .workflow import Workflow
 
 BUILD_VARIABLE = "KAGZI_BUILD_ID"
@@ -119,6 +119,9 @@ class Worker:
         self._stop_asked = asyncio.Event()
         self._grace_s = options.shutdown_grace_s
         self._running = False
+        self._takes_signals = False
+        self._block: Block | None = None
+        self._block_signals = ExitStack()
 
     def __repr__(self) -> str:
         names = ", ".join(sorted({served.workflow_type for served in self._registry.served}))
@@ -210,7 +213,23 @@ class Worker:
     # --- at work -------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Returns when a server has welcomed the worker. Raises Unavailable within seconds if none can be reached."""
+        """Returns when a server has welcomed the worker. Raises Unavailable within seconds if none can be reached.
+
+        In a program that does not handle SIGTERM and Ctrl-C itself they end the block: it is cancelled, the worker drains, and the program
+        ends with exit code 0.
+        """
+        block = Block()
+        with ExitStack() as entered:
+            entered.enter_context(block.listening(lambda: not self._takes_signals))
+            try:
+                await self._enter()
+            except asyncio.CancelledError:
+                block.leave_program()
+                raise
+            self._block, self._block_signals = block, entered.pop_all()
+        return self
+
+    async def _enter(self) -> None:
         if self._serving is not None:
             raise PreconditionFailed(
                 "This worker is at work already. Make another one: Worker(...) or worker.label(...)."
@@ -237,12 +256,20 @@ class Worker:
             await serving.stop(self._grace_s)
             raise
         self._serving = serving
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Drains. Raises what ended the session, if a server refused to go on with it."""
+        """Drains. Raises what ended the session, if a server refused to go on with it; SystemExit if a signal ended the block."""
+        block, self._block = self._block, None
+        if block is not None:
+            block.is_over = True
+        with self._block_signals:
+            await self._leave(error)
+        if block is not None and isinstance(error, asyncio.CancelledError):
+            block.leave_program()
+
+    async def _leave(self, error: BaseException | None) -> None:
         serving, self._serving = self._serving, None
         if serving is None:
             return
@@ -264,12 +291,12 @@ class Worker:
         """
         if self._running:
             raise PreconditionFailed("This worker runs already. Make another one: Worker(...) or worker.label(...).")
-        self._running = True
+        self._running, self._takes_signals = True, handle_signals
         try:
             with on_stop_signal(self.stop) if handle_signals else nullcontext():
                 await self._run_until_stopped()
         finally:
-            self._running = False
+            self._running = self._takes_signals = False
 
     def serve(self) -> None:
         """Serve as a program of its own: `run()` in an event loop that ends with it."""
@@ -291,11 +318,11 @@ class Worker:
                 await asyncio.wait((stopping, self._serving.ended), return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
-            await self.__aexit__(None, None, None)
+            await self._leave(None)
             self._forget_stop()
 
     async def _enter_unless(self, stopping: "asyncio.Future[Any]") -> None:
-        entering = asyncio.ensure_future(self.__aenter__())
+        entering = asyncio.ensure_future(self._enter())
         try:
             await asyncio.wait((entering, stopping), return_when=asyncio.FIRST_COMPLETED)
             if entering.done():
