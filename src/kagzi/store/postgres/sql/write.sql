@@ -97,6 +97,7 @@ SELECT base, (SELECT count(*) FROM begun) AS begun FROM held;
 -- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.
 -- Payloads only of what is told to the worker, and only as far as the page of its run ($11) and the answers of the batch ($12) go,
 -- in the order in which the commands came (place); `withheld` marks the others. The first of all is never withheld.
+-- What is joined is kept: the planner takes lists of commands to be short, and would make it anew for each of them.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) WITH ORDINALITY
         AS g (run_id, namespace, known_seq, begins, place, n)
@@ -130,19 +131,19 @@ WITH g AS MATERIALIZED (
         CASE WHEN w.told THEN 200 + octet_length(s.step_id) + coalesce(octet_length(s.output), 0)
             + coalesce(octet_length(s.error::text), 0) + coalesce(octet_length(s.details), 0) ELSE 0 END AS bytes
     FROM wanted AS w JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
-), s AS (
+), s AS MATERIALIZED (
     SELECT sized.*, NOT told OR sum(bytes) OVER everything = bytes
         OR (sum(bytes) OVER everything <= $12::bigint
             AND (sum(bytes) OVER page <= $11::bigint OR sum(bytes) OVER page = bytes)) AS given
     FROM sized
     WINDOW everything AS (ORDER BY place, n, seq, step_id), page AS (PARTITION BY n ORDER BY seq, step_id)
-), a AS (
+), a AS MATERIALIZED (
     SELECT w.n, a.* FROM (SELECT DISTINCT n, step_id, attempt FROM named) AS w
     JOIN r USING (n)
     JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = w.step_id
     JOIN step_attempts AS a ON a.run_id = r.run_id AND a.step_id = w.step_id AND a.forgotten = 0
         AND a.attempt = CASE WHEN w.attempt = 0 THEN c.attempt - 1 ELSE w.attempt END
-), found AS (
+), found AS MATERIALIZED (
     SELECT r.n AS number, s.*, a.attempt AS a_attempt, a.begun_seq AS a_begun_seq, a.seq AS a_seq, a.lease AS a_lease,
         a.nonce AS a_nonce, a.started_at AS a_started_at, a.finished_at AS a_finished_at, a.retry_at AS a_retry_at,
         s.told AND s.given AND row_number() OVER (PARTITION BY r.n, s.step_id) = 1 AS shown
