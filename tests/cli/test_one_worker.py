@@ -61,11 +61,11 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
     """The workers that would have begun to serve."""
     workers: list[Worker] = []
 
-    async def enter(self: Worker) -> Worker:
+    async def enter(self: Worker) -> None:
         workers.append(self)
         raise Unavailable("this is a test")
 
-    monkeypatch.setattr(Worker, "__aenter__", enter)
+    monkeypatch.setattr(Worker, "_enter", enter)
     return workers
 
 
