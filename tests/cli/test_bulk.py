@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import Installation
 from tests.cli.test_runs import get, start
+from tests.cli.test_verbs import has_status, until
 from tests.support.kagzi_process import kagzi
 
 
@@ -74,6 +75,9 @@ def test_resume_by_filter(installation: Installation) -> None:
     ids = starts(installation, 2, "rest")
     for run_id in ids:
         assert installation.run("pause", run_id).returncode == 0
+        until(
+            installation, run_id, has_status("paused")
+        )  # a run that is being worked on is paused when its worker hears of it
     asked = installation.run("resume", "--workflow", "sleeps", "--label", "batch=rest", "--no-problem")
     assert asked.returncode == 2
     assert "2 runs match; nothing was done" in asked.stderr
