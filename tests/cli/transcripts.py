@@ -1,6 +1,7 @@
 """What commands print, word for word, kept in files: `KAGZI_UPDATE_GOLDEN=1 pytest tests/cli/test_golden.py` writes them anew, and the
 difference is to be read like any other change."""
 
+import difflib
 import os
 import re
 import shlex
@@ -67,7 +68,10 @@ def check(name: str, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     expected = path.read_text() if path.exists() else ""
-    assert text == expected, f"{path.name} differs; if that is meant, write it anew with {UPDATE}=1"
+    changes = "\n".join(
+        difflib.unified_diff(expected.splitlines(), text.splitlines(), "kept", "printed", lineterm="", n=1)
+    )
+    assert text == expected, f"{path.name} differs; if that is meant, write it anew with {UPDATE}=1\n{changes}"
 
 
 def names(folder: str) -> Sequence[str]:
