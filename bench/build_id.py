@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kagzi.sdk.build_id import default_build_id
+from kagzi.sdk.worker.build_id import default_build_id
 
 FUNCTIONS = "\n".join(
     f"def f{n}(x):\n    return x + {n}  # a line of ordinary length, as code has them" for n in range(60)

@@ -4,7 +4,7 @@
     make bench ARGS="--quick"                   does it run at all?
     make bench ARGS="--only W1 --store sqlite"
 
-The workloads are those of `kagzi bench` (src/kagzi/cli/workloads). PostgreSQL is a private one, durable, on the same machine;
+The workloads are those of `kagzi bench` (src/kagzi/cli/bench). PostgreSQL is a private one, durable, on the same machine;
 KAGZI_TEST_POSTGRES_URL names another.
 """
 

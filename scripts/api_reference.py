@@ -34,7 +34,7 @@ PAGES = (
         "client.md",
         "The client",
         "Start runs, ask about them and change them. How-to: [find runs](../../how-to/finding-runs.md).",
-        ("Kagzi", "Start", "OnConflict", "Tls", "sdk.client.Connecting"),
+        ("Kagzi", "Start", "OnConflict", "Tls", "sdk.client.client.Connecting"),
     ),
     Page(
         "runs.md",
@@ -47,25 +47,25 @@ PAGES = (
         "Workflows and their context",
         "What workflow code is written with. How-to: [do several things at once](../../how-to/parallel.md), "
         "[split work into children](../../how-to/children.md), [change running workflows](../../how-to/versions.md).",
-        ("workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.interruption.Cleanup", "sdk.context.RunLog", "RunContextFilter", "KagziWarning"),
+        ("workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup", "sdk.workflow.context.RunLog", "RunContextFilter", "KagziWarning"),
     ),
     Page(
         "steps.md",
         "Steps and retries",
         "How-to: [write steps](../../how-to/write-steps.md), [handle failures](../../how-to/retries.md).",
-        ("step", "Step", "sdk.step.StepCall", "current_step", "StepInfo", "Retry", "Duration", "parse_duration"),
+        ("step", "Step", "sdk.workflow.step.StepCall", "current_step", "StepInfo", "Retry", "Duration", "parse_duration"),
     ),
     Page(
         "workers.md",
         "Workers",
         "How-to: [run workers and versions](../../how-to/workers.md).",
-        ("Worker", "sdk.workers.Workers", "WorkerInfo", "WorkerEvent", "WorkerStatus", "sdk.versions.Versions", "VersionInfo"),
+        ("Worker", "sdk.client.operations.workers.Workers", "WorkerInfo", "WorkerEvent", "WorkerStatus", "sdk.client.operations.versions.Versions", "VersionInfo"),
     ),
     Page(
         "schedules.md",
         "Schedules",
         "How-to: [run workflows on a schedule](../../how-to/schedules.md).",
-        ("schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.schedules.Schedules", "Schedule", "ScheduleFire"),
+        ("schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule", "ScheduleFire"),
     ),
     Page(
         "signals.md",
@@ -80,8 +80,8 @@ PAGES = (
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
         "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
         (
-            "sdk.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo", "sdk.namespaces.Namespaces", "NamespaceInfo",
-            "sdk.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
+            "sdk.client.operations.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo", "sdk.client.operations.namespaces.Namespaces", "NamespaceInfo",
+            "sdk.client.operations.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
         ),
     ),
     Page(

@@ -35,33 +35,33 @@ if TYPE_CHECKING:
         Unimplemented,
     )
     from .core.states import RunStatus, StepKind, StepStatus, WorkerStatus
-    from .sdk.bulk import BulkOperation, BulkProgress
-    from .sdk.children import ChildHandle
-    from .sdk.client import Kagzi
-    from .sdk.context import Context
-    from .sdk.credentials import Tls
-    from .sdk.current import StepInfo, current_step
-    from .sdk.explanation import Explanation
-    from .sdk.lint import KagziWarning
-    from .sdk.log_context import RunContextFilter
-    from .sdk.namespaces import NamespaceInfo
-    from .sdk.retry import Retry
-    from .sdk.run import Run, RunQuery
-    from .sdk.run_info import RunInfo
-    from .sdk.schedule_options import DeclaredSchedule, schedule
-    from .sdk.schedule_records import Schedule, ScheduleFire
-    from .sdk.schedules import ScheduleBuilder
-    from .sdk.signals import Signal, Won
-    from .sdk.start import Start
-    from .sdk.stats import Stats, StatsMinute
-    from .sdk.step import Step, step
-    from .sdk.step_records import StepRecord
-    from .sdk.transfers import ImportedRun
-    from .sdk.versions import VersionInfo
-    from .sdk.worker import Worker
-    from .sdk.workers import WorkerEvent, WorkerInfo
-    from .sdk.workflow import Workflow, workflow
-    from .sdk.workflow_types import QueueInfo, WorkflowTypeInfo
+    from .sdk.client.client import Kagzi
+    from .sdk.client.explanation import Explanation
+    from .sdk.client.operations.bulk import BulkOperation, BulkProgress
+    from .sdk.client.operations.namespaces import NamespaceInfo
+    from .sdk.client.operations.schedule_options import DeclaredSchedule, schedule
+    from .sdk.client.operations.schedule_records import Schedule, ScheduleFire
+    from .sdk.client.operations.schedules import ScheduleBuilder
+    from .sdk.client.operations.stats import Stats, StatsMinute
+    from .sdk.client.operations.transfers import ImportedRun
+    from .sdk.client.operations.versions import VersionInfo
+    from .sdk.client.operations.workers import WorkerEvent, WorkerInfo
+    from .sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
+    from .sdk.client.run import Run, RunQuery
+    from .sdk.client.run_info import RunInfo
+    from .sdk.client.start import Start
+    from .sdk.client.step_records import StepRecord
+    from .sdk.transport.credentials import Tls
+    from .sdk.worker.log_context import RunContextFilter
+    from .sdk.worker.worker import Worker
+    from .sdk.workflow.children import ChildHandle
+    from .sdk.workflow.context import Context
+    from .sdk.workflow.current import StepInfo, current_step
+    from .sdk.workflow.lint import KagziWarning
+    from .sdk.workflow.retry import Retry
+    from .sdk.workflow.signals import Signal, Won
+    from .sdk.workflow.step import Step, step
+    from .sdk.workflow.workflow import Workflow, workflow
 
 __all__ = [
     "AlreadyExists",
@@ -160,33 +160,33 @@ _HOMES = {
         "Unimplemented",
     ),
     "core.states": ("RunStatus", "StepKind", "StepStatus", "WorkerStatus"),
-    "sdk.bulk": ("BulkOperation", "BulkProgress"),
-    "sdk.children": ("ChildHandle",),
-    "sdk.client": ("Kagzi",),
-    "sdk.context": ("Context",),
-    "sdk.credentials": ("Tls",),
-    "sdk.current": ("StepInfo", "current_step"),
-    "sdk.explanation": ("Explanation",),
-    "sdk.lint": ("KagziWarning",),
-    "sdk.log_context": ("RunContextFilter",),
-    "sdk.namespaces": ("NamespaceInfo",),
-    "sdk.retry": ("Retry",),
-    "sdk.run": ("Run", "RunQuery"),
-    "sdk.run_info": ("RunInfo",),
-    "sdk.schedule_options": ("DeclaredSchedule", "schedule"),
-    "sdk.schedule_records": ("Schedule", "ScheduleFire"),
-    "sdk.schedules": ("ScheduleBuilder",),
-    "sdk.signals": ("Signal", "Won"),
-    "sdk.start": ("Start",),
-    "sdk.stats": ("Stats", "StatsMinute"),
-    "sdk.step": ("Step", "step"),
-    "sdk.step_records": ("StepRecord",),
-    "sdk.transfers": ("ImportedRun",),
-    "sdk.versions": ("VersionInfo",),
-    "sdk.worker": ("Worker",),
-    "sdk.workers": ("WorkerEvent", "WorkerInfo"),
-    "sdk.workflow": ("Workflow", "workflow"),
-    "sdk.workflow_types": ("QueueInfo", "WorkflowTypeInfo"),
+    "sdk.client.operations.bulk": ("BulkOperation", "BulkProgress"),
+    "sdk.workflow.children": ("ChildHandle",),
+    "sdk.client.client": ("Kagzi",),
+    "sdk.workflow.context": ("Context",),
+    "sdk.transport.credentials": ("Tls",),
+    "sdk.workflow.current": ("StepInfo", "current_step"),
+    "sdk.client.explanation": ("Explanation",),
+    "sdk.workflow.lint": ("KagziWarning",),
+    "sdk.worker.log_context": ("RunContextFilter",),
+    "sdk.client.operations.namespaces": ("NamespaceInfo",),
+    "sdk.workflow.retry": ("Retry",),
+    "sdk.client.run": ("Run", "RunQuery"),
+    "sdk.client.run_info": ("RunInfo",),
+    "sdk.client.operations.schedule_options": ("DeclaredSchedule", "schedule"),
+    "sdk.client.operations.schedule_records": ("Schedule", "ScheduleFire"),
+    "sdk.client.operations.schedules": ("ScheduleBuilder",),
+    "sdk.workflow.signals": ("Signal", "Won"),
+    "sdk.client.start": ("Start",),
+    "sdk.client.operations.stats": ("Stats", "StatsMinute"),
+    "sdk.workflow.step": ("Step", "step"),
+    "sdk.client.step_records": ("StepRecord",),
+    "sdk.client.operations.transfers": ("ImportedRun",),
+    "sdk.client.operations.versions": ("VersionInfo",),
+    "sdk.worker.worker": ("Worker",),
+    "sdk.client.operations.workers": ("WorkerEvent", "WorkerInfo"),
+    "sdk.workflow.workflow": ("Workflow", "workflow"),
+    "sdk.client.operations.workflow_types": ("QueueInfo", "WorkflowTypeInfo"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

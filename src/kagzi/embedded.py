@@ -20,7 +20,7 @@ from .server.app import Server
 from .server.config import ServerConfig
 from .server.database import MEMORY, SqliteDatabase, parse_database
 from .server.file_lock import Endpoint, FileLock, refuse_bad_place
-from .server.gate import PROOF_HEADER
+from .server.grpc.interceptor import PROOF_HEADER
 from .server.listen import ListenAddress
 from .system import SystemIds
 

@@ -15,8 +15,8 @@ from kagzi.core.retry import SERVER_DEFAULT
 from kagzi.core.seams import Clock
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.engine import Engine, Notice
-from kagzi.engine.paging import PageAsk
-from kagzi.sdk.registry import Registry
+from kagzi.engine.services.paging import PageAsk
+from kagzi.sdk.worker.registry import Registry
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.random_programs import GO, Body, Durations, Player, Program, World
 from tests.support.replaying import History

@@ -13,12 +13,12 @@ from kagzi.core.outcomes import Outcome, Refused
 from kagzi.core.records import ClaimedRun, RunKey, WorkerRecord
 from kagzi.core.seams import Clock
 from kagzi.engine import Engine, Notice
-from kagzi.engine.session import Session
-from kagzi.sdk.executor import Executor
-from kagzi.sdk.held import HeldRuns
-from kagzi.sdk.outbox import Outbox
-from kagzi.sdk.registry import Registry
-from kagzi.server.session import _write_notice
+from kagzi.engine.matching.session import Session
+from kagzi.sdk.worker.executor import Executor
+from kagzi.sdk.worker.leased_runs import HeldRuns
+from kagzi.sdk.worker.outbox import Outbox
+from kagzi.sdk.worker.registry import Registry
+from kagzi.server.grpc.session import _write_notice
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.common import read_held, read_lease

@@ -13,7 +13,7 @@ import asyncpg
 
 from kagzi import Kagzi, Run, RunStatus
 from kagzi.core.limits import Settings
-from kagzi.sdk.client import Connecting
+from kagzi.sdk.client.client import Connecting
 from tests.support.ledger import Entry, Ledger
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.processes import Process, Processes, ServerProcess

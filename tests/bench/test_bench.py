@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.cli.workloads.cpu import cpu_seconds
-from kagzi.cli.workloads.plan import WORKLOADS, percentile
+from kagzi.cli.bench.cpu import cpu_seconds
+from kagzi.cli.bench.plan import WORKLOADS, percentile
 from tests.support.kagzi_process import kagzi
 
 TINY = ("--quick", "--duration", "2s", "--warm-up", "1s", "--in-flight", "5")

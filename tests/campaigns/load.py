@@ -5,7 +5,7 @@ import time
 from typing import NamedTuple
 
 from kagzi import Kagzi, KagziError
-from kagzi.sdk.workflow import Workflow
+from kagzi.sdk.workflow.workflow import Workflow
 
 RESULT_TIMEOUT = "60s"
 

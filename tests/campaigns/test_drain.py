@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kagzi.cli.workloads.plan import percentile
+from kagzi.cli.bench.plan import percentile
 from tests.acceptance.drain_flows import GRACE_S
 from tests.acceptance.draining import LEASE, RUNS, Try, send_home, serve, words
 from tests.acceptance.site import Site

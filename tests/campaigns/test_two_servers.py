@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kagzi import Kagzi
-from kagzi.cli.workloads import flows as bench_flows
+from kagzi.cli.bench import flows as bench_flows
 from tests.acceptance.site import Site
 from tests.support.processes import Process, Processes
 

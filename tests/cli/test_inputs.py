@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.cli.inputs import read_input
+from kagzi.cli.runs.inputs import read_input
 
 
 def value_of(*arguments: str, stdin: bytes = b"") -> Any:

@@ -14,8 +14,8 @@ from kagzi.cli.logs import JsonLines, TextLines, announce, show_logs
 from kagzi.cli.main import kagzi as command
 from kagzi.cli.settings import default_map
 from kagzi.core.duration import parse_duration
-from kagzi.sdk.current import StepInfo, place
-from kagzi.sdk.log_context import RunContextFilter
+from kagzi.sdk.worker.log_context import RunContextFilter
+from kagzi.sdk.workflow.current import StepInfo, place
 from tests.support.kagzi_process import kagzi, running
 
 EVIL = "x\n2026-11-16 01:40:12+0000 ERROR   kagzi.engine: forged\r\x1b[2J\u2028\u202e\0\x85"

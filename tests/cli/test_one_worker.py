@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from kagzi.cli import dev_worker
-from kagzi.cli.worker import worker as worker_command
+from kagzi.cli.dev import worker as dev_worker
+from kagzi.cli.operate.worker import worker as worker_command
 from kagzi.core.errors import Unavailable
-from kagzi.sdk.worker import Worker, WorkerOptions
+from kagzi.sdk.worker.worker import Worker, WorkerOptions
 
 MODULE = """
 from kagzi import Context, Retry, Worker, schedule, workflow
-from kagzi.sdk.credentials import Tls
+from kagzi.sdk.transport.credentials import Tls
 
 @workflow
 async def ask(ctx: Context) -> None: ...

@@ -1,6 +1,6 @@
 """Steps as they are printed."""
 
-from kagzi.cli.views import step_view
+from kagzi.cli.runs.views import step_view
 from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.retry import RetryPolicy
 from kagzi.v1 import worker_pb2

@@ -10,7 +10,7 @@ import pytest
 from kagzi.cli.main import kagzi
 from kagzi.cli.option_names import in_options
 from kagzi.cli.options import Kebab
-from kagzi.cli.tail import event_day, event_line
+from kagzi.cli.runs.tail import event_day, event_line
 from kagzi.cli.times import age_text, local_text, span_text, took_text
 from kagzi.core.plurals import counted
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core.lines import LineBuffer
-from kagzi.engine.transfers import _lines_of
-from kagzi.sdk.transfers import lines_of
+from kagzi.engine.services.transfers import _lines_of
+from kagzi.sdk.client.operations.transfers import lines_of
 
 
 @given(st.binary(max_size=200).map(lambda data: data.replace(b"a", b"\n")), st.lists(st.integers(0, 200)))

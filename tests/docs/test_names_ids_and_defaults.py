@@ -12,10 +12,10 @@ from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.records import DEFAULT_NAMESPACE
 from kagzi.core.retry import SERVER_DEFAULT
-from kagzi.engine import checks
-from kagzi.engine.schedule_checks import check_id
-from kagzi.sdk.connection import CONNECT_S, REFUSED_S
-from kagzi.sdk.signatures import check_name
+from kagzi.engine.checks import requests as checks
+from kagzi.engine.checks.schedules import check_id
+from kagzi.sdk.transport.connection import CONNECT_S, REFUSED_S
+from kagzi.sdk.workflow.signatures import check_name
 from tests.docs.snippets import ROOT
 
 TEXT = (ROOT / "docs/reference/names-ids-and-defaults.md").read_text()

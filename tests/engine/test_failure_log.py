@@ -9,7 +9,7 @@ from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.outcomes import Outcome, RetryScheduled, StepFailed
 from kagzi.core.records import Held, Lease, RunEnd, RunKey
 from kagzi.core.states import RunStatus
-from kagzi.engine.failure_log import NAMED, log_fired, log_overdue
+from kagzi.engine.background.failure_log import NAMED, log_fired, log_overdue
 from kagzi.store.protocol import ExpiredLease, Fired
 
 PROBLEM = ErrorDetail(kind=ErrorKind.LOST, message="the worker was lost 3 times. Resume it: kagzi resume r-1")

@@ -9,8 +9,8 @@ import pytest
 from kagzi.core.errors import Unavailable
 from kagzi.core.limits import Settings
 from kagzi.core.times import Timestamp
-from kagzi.engine import housekeeping as module
-from kagzi.engine.housekeeping import Chore, Housekeeping
+from kagzi.engine.background import housekeeping as module
+from kagzi.engine.background.housekeeping import Chore, Housekeeping
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.seams import LoadedDice
 

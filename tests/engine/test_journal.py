@@ -14,11 +14,11 @@ from kagzi.core.limits import Settings
 from kagzi.core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, Recorded, Refused, RunClosed
 from kagzi.core.records import Lease, Payload, RunKey
 from kagzi.core.states import RunStatus
-from kagzi.engine.journal import Journal
-from kagzi.engine.lanes import Lane
-from kagzi.engine.outages import Outages
-from kagzi.engine.store_clock import StoreClock
-from kagzi.engine.stuck_runs import StuckRuns
+from kagzi.engine.commit.journal import Journal
+from kagzi.engine.commit.outages import Outages
+from kagzi.engine.commit.stuck_runs import StuckRuns
+from kagzi.engine.commit.write_queues import Lane
+from kagzi.engine.timing.store_clock import StoreClock
 from kagzi.store.protocol import Horizon, LeaseTerms
 from kagzi.system import SystemIds
 from tests.engine.parties import TIMEOUT_S, Gate, MovableClock

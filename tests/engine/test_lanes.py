@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kagzi.core import limits
 from kagzi.core.commands import CompleteStep
 from kagzi.core.records import Lease, Payload, RunKey
-from kagzi.engine.lanes import Entry, Lane, weight_bytes
+from kagzi.engine.commit.write_queues import Entry, Lane, weight_bytes
 
 RUNS = ("a", "b", "c")
 SIZES = (0, limits.BATCH_BYTES // 3, limits.BATCH_BYTES + 1)

@@ -11,8 +11,10 @@ from kagzi.core.errors import Contended, StatementFailed, StoreBroken, Unavailab
 from kagzi.core.outcomes import Refused, RunClosed, Started
 from kagzi.core.records import ClaimedRun
 from kagzi.core.states import RunStatus
-from kagzi.engine import Engine, housekeeping, watching
-from kagzi.engine.supervisor import Supervisor
+from kagzi.engine import Engine
+from kagzi.engine.background import housekeeping
+from kagzi.engine.background.supervisor import Supervisor
+from kagzi.engine.services import watching
 from kagzi.store.protocol import TypeKey, Wake
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import (

@@ -14,7 +14,7 @@ from kagzi.core.retry import RetryPolicy
 from kagzi.core.scheduled_time import METADATA_KEY
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk
-from kagzi.engine.bounds import bounded_error
+from kagzi.engine.checks.bounds import bounded_error
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import MovableClock, TroubledStore, complete, start, worker
 

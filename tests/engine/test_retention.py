@@ -7,7 +7,7 @@ from kagzi.core.records import NamespaceRecord, RunFilter
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S
 from kagzi.engine import Engine
-from kagzi.engine.retention import AIM_S, Batch, Retention
+from kagzi.engine.background.retention import AIM_S, Batch, Retention
 from kagzi.store.protocol import Store
 
 from .conftest import MakeEngine

@@ -11,8 +11,8 @@ from kagzi.core.errors import InternalError, Unavailable
 from kagzi.core.schedules import Fire, ScheduleRecord, ScheduleSpec
 from kagzi.core.times import US_PER_S, Timestamp
 from kagzi.engine import Engine
-from kagzi.engine.occasions import ahead_of, decide, times_of
-from kagzi.engine.paging import PageAsk
+from kagzi.engine.services.paging import PageAsk
+from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
 from kagzi.store.protocol import Horizon
 from tests.support.patience import LOADED_MACHINE_S
 

@@ -7,7 +7,7 @@ import pytest
 
 from kagzi.core.limits import Settings
 from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
-from kagzi.engine.store_clock import SETTLE_US, StoreClock
+from kagzi.engine.timing.store_clock import SETTLE_US, StoreClock
 from kagzi.store.protocol import Horizon
 from kagzi.system import SystemClock
 from tests.support.clock import BEGINNING

@@ -9,7 +9,7 @@ from kagzi.core.outcomes import RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine import engine as engine_module
-from kagzi.engine.supervisor import Supervisor
+from kagzi.engine.background.supervisor import Supervisor
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import (
     TIMEOUT_S,

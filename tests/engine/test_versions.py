@@ -10,7 +10,7 @@ from kagzi.core.outcomes import Refused
 from kagzi.core.records import Payload, RunKey
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
-from kagzi.engine.paging import PageAsk
+from kagzi.engine.services.paging import PageAsk
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import TIMEOUT_S, Exchange, RecordingOutlet, TroubledStore, start, until, worker
 from tests.support.patience import LOADED_MACHINE_S

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from kagzi.engine.wakeups import SPACING_S, Wakeups
+from kagzi.engine.commit.wakeups import SPACING_S, Wakeups
 from kagzi.store.protocol import TypeKey, Wake
 
 TURNS = 300  # of the loop: many more than one message takes

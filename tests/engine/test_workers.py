@@ -8,7 +8,7 @@ from kagzi.core.errors import NotFound
 from kagzi.core.states import WorkerStatus
 from kagzi.core.workers import Trouble
 from kagzi.engine import Engine
-from kagzi.engine.paging import PageAsk
+from kagzi.engine.services.paging import PageAsk
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import Exchange, MovableClock, RecordingOutlet, TroubledStore, start, until, worker
 

@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from kagzi.server.registration import SERVICES, path_of
+from kagzi.server.grpc.registration import SERVICES, path_of
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from tests.server.stubs import TIMEOUT_S, json_payload
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from kagzi.core.errors import ResourceExhausted
-from kagzi.server import answers as module
-from kagzi.server.answers import Answers
+from kagzi.server.grpc import answer_budget as module
+from kagzi.server.grpc.answer_budget import Answers
 from tests.support.patience import LOADED_MACHINE_S
 
 TOTAL, SHARE, ONE = 100, 60, 30

@@ -18,9 +18,9 @@ from kagzi.core.budgets import NamespaceBudget
 from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.records import RunKey
 from kagzi.engine import Watching
-from kagzi.server.budgets import namespace_of
-from kagzi.server.gate import Gate
-from kagzi.server.registration import LONG_POLLS, SERVICES, handlers, path_of
+from kagzi.server.grpc.budgets import namespace_of
+from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.registration import LONG_POLLS, SERVICES, handlers, path_of
 from kagzi.store.protocol import Store
 from kagzi.system import SystemIds
 from kagzi.v1 import worker_pb2, workflow_pb2

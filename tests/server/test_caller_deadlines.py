@@ -8,8 +8,9 @@ import pytest
 
 from kagzi.core.errors import DOWN, Unavailable
 from kagzi.core.outages import DATABASE
-from kagzi.server import gate, patience
-from kagzi.server.gate import Gate
+from kagzi.server.grpc import deadlines as patience
+from kagzi.server.grpc import interceptor as gate
+from kagzi.server.grpc.interceptor import Gate
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error

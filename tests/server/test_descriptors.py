@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from kagzi.server.descriptors import connection_limits
-from kagzi.server.http_protocol import ANSWER_LOOKS, TimedProtocol
+from kagzi.server.http.protocol import ANSWER_LOOKS, TimedProtocol
 from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.support.patience import LOADED_MACHINE_S
 

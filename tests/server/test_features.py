@@ -2,8 +2,8 @@
 
 import pytest
 
-from kagzi.server.features import FEATURES
-from kagzi.server.unimplemented import UNIMPLEMENTED
+from kagzi.server.grpc.features import FEATURES
+from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
 from kagzi.v1 import admin_pb2, common_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.server.test_unimplemented import IMPLEMENTED

@@ -9,10 +9,10 @@ import pytest
 
 from kagzi.core import errors, limits
 from kagzi.core.ids import is_uuid
-from kagzi.server.gate import PROOF_HEADER, Gate
-from kagzi.server.registration import handlers
-from kagzi.server.worker_service import WorkerService
-from kagzi.server.workflow_service import WorkflowService
+from kagzi.server.grpc.interceptor import PROOF_HEADER, Gate
+from kagzi.server.grpc.registration import handlers
+from kagzi.server.grpc.services.workers import WorkerService
+from kagzi.server.grpc.services.workflows import WorkflowService
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error

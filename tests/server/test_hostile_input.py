@@ -11,8 +11,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from kagzi.server.registration import SERVICES, path_of
-from kagzi.server.unimplemented import UNIMPLEMENTED
+from kagzi.server.grpc.registration import SERVICES, path_of
+from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
 from tests.server.stubs import TIMEOUT_S, Stubs
 
 CALLS_PER_METHOD = 25

@@ -59,7 +59,7 @@ def loggers_used() -> set[str]:
 
 
 def test_every_logger_of_the_server_is_guarded() -> None:
-    assert loggers_used() >= {"kagzi.engine", "kagzi.store", "kagzi.server.incidents"}
+    assert loggers_used() >= {"kagzi.engine", "kagzi.store", "kagzi.server.grpc.incidents"}
     assert loggers_used() <= set(GUARDED), "name the new logger in GUARDED"
 
 

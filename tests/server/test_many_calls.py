@@ -6,8 +6,8 @@ from collections import Counter
 import grpc
 from google.protobuf.duration_pb2 import Duration
 
-from kagzi.server.gate import Budgets
-from kagzi.server.grpc_listener import CONNECTION_CALLS, PENDING_CALLS
+from kagzi.server.grpc.interceptor import Budgets
+from kagzi.server.grpc.listener import CONNECTION_CALLS, PENDING_CALLS
 from kagzi.v1 import worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.stubs import Stubs

@@ -30,13 +30,13 @@ from kagzi.core.records import ClaimedRun, Held, HistoryPage, HistoryStep, Lease
 from kagzi.core.sizes import error_bytes, history_step_bytes, outcome_bytes, results_page, task_bytes
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.engine import Notice
-from kagzi.engine.bounds import bounded_error
-from kagzi.engine.checks import REASON_BYTES
-from kagzi.engine.tasks import fitting
-from kagzi.sdk.outbox import HEARTBEAT_TAG, RECEIVED_TAG, Outbox, OutPort, field
-from kagzi.sdk.ports import Answer
-from kagzi.server.session import Outlet
-from kagzi.server.worker_service import write_poll
+from kagzi.engine.checks.bounds import bounded_error
+from kagzi.engine.checks.requests import REASON_BYTES
+from kagzi.engine.services.tasks import fitting
+from kagzi.sdk.worker.outbox import HEARTBEAT_TAG, RECEIVED_TAG, Outbox, OutPort, field
+from kagzi.sdk.worker.ports import Answer
+from kagzi.server.grpc.services.workers import write_poll
+from kagzi.server.grpc.session import Outlet
 from kagzi.system import SystemClock
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.answers import write_answer

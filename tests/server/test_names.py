@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 
 from kagzi import Kagzi
-from kagzi.server.registration import SERVICES
+from kagzi.server.grpc.registration import SERVICES
 from kagzi.v1 import admin_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
 from tests.server.stubs import TIMEOUT_S, Stubs, held

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from kagzi.core.limits import Settings
-from kagzi.server.unimplemented import UNIMPLEMENTED
+from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
 from kagzi.v1 import worker_pb2
 from tests.server.apart_cases import CASES
 from tests.server.apart_world import (

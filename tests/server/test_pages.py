@@ -14,11 +14,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from kagzi import Kagzi
 from kagzi.core import limits
-from kagzi.server import gate
-from kagzi.server.answers import Answers
 from kagzi.server.app import Server
-from kagzi.server.registration import SERVICES, path_of, reads_much
-from kagzi.server.unimplemented import UNIMPLEMENTED
+from kagzi.server.grpc import interceptor as gate
+from kagzi.server.grpc.answer_budget import Answers
+from kagzi.server.grpc.registration import SERVICES, path_of, reads_much
+from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
 from kagzi.v1 import (
     admin_pb2,
     common_pb2,

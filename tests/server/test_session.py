@@ -13,7 +13,7 @@ from kagzi.core.outcomes import LeaseLost, NotParked, Recorded
 from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
 from kagzi.core.states import StepKind, StepStatus
 from kagzi.server.app import Server
-from kagzi.server.session import Outlet
+from kagzi.server.grpc.session import Outlet
 from kagzi.system import SystemClock
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from kagzi.v1 import worker_pb2 as pb

@@ -8,7 +8,7 @@ import pytest
 from kagzi.core.records import Held, Lease, RunKey
 from kagzi.engine import Notice, NoticeKind
 from kagzi.server.app import Server
-from kagzi.server.session import Outlet
+from kagzi.server.grpc.session import Outlet
 from kagzi.system import SystemClock
 from kagzi.v1 import common_pb2, workflow_pb2
 from kagzi.v1 import worker_pb2 as pb

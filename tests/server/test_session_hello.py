@@ -9,9 +9,9 @@ import pytest
 from kagzi.core.limits import Settings
 from kagzi.engine import Engine
 from kagzi.server.app import Server
-from kagzi.server.gate import Context
-from kagzi.server.session import SessionStream
-from kagzi.server.unread import Unread
+from kagzi.server.grpc.interceptor import Context
+from kagzi.server.grpc.session import SessionStream
+from kagzi.server.grpc.unread import Unread
 from kagzi.system import SystemClock
 from kagzi.v1 import worker_pb2 as pb
 from tests.server.conftest import StartServer

@@ -20,11 +20,11 @@ from kagzi.core.errors import InvalidArgument
 from kagzi.core.limits import DURATION_MAX_US, PAYLOAD_BYTES
 from kagzi.core.outcomes import Refused
 from kagzi.core.records import Lease, RunKey
-from kagzi.engine.operations import Operations
+from kagzi.engine.checks.operations import Operations
 from kagzi.server.app import Server
+from kagzi.server.grpc.registration import SERVICES, path_of
+from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
 from kagzi.server.listen import ListenAddress
-from kagzi.server.registration import SERVICES, path_of
-from kagzi.server.unimplemented import UNIMPLEMENTED
 from kagzi.system import SystemClock, SystemIds
 from kagzi.v1 import worker_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.wire.operations import read_operation

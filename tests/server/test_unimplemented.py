@@ -4,13 +4,13 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from kagzi.server.admin_service import AdminService
-from kagzi.server.namespace_service import NamespaceService
-from kagzi.server.registration import SERVICES, path_of
-from kagzi.server.schedule_service import WorkflowScheduleService
-from kagzi.server.unimplemented import KEYS, UNIMPLEMENTED
-from kagzi.server.worker_service import WorkerService
-from kagzi.server.workflow_service import WorkflowService
+from kagzi.server.grpc.registration import SERVICES, path_of
+from kagzi.server.grpc.services.admin import AdminService
+from kagzi.server.grpc.services.namespaces import NamespaceService
+from kagzi.server.grpc.services.schedules import WorkflowScheduleService
+from kagzi.server.grpc.services.workers import WorkerService
+from kagzi.server.grpc.services.workflows import WorkflowService
+from kagzi.server.grpc.unimplemented import KEYS, UNIMPLEMENTED
 from tests.server.stubs import TIMEOUT_S, Stubs
 
 METHODS = {path_of(method): method for service in SERVICES for method in service.methods}

@@ -7,7 +7,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.limits import Settings
 from kagzi.server.app import Server
-from kagzi.server.unread import Unread, UnreadStream
+from kagzi.server.grpc.unread import Unread, UnreadStream
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
 from tests.server.conftest import StartServer

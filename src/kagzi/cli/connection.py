@@ -11,10 +11,10 @@ from ..core.errors import DOWN, DOWN_CONNECTION, InvalidArgument, NotFound, Unav
 from ..core.ids import is_uuid
 from ..core.records import DEFAULT_NAMESPACE
 from ..core.times import US_PER_MS, US_PER_S
-from ..sdk.address import Address, parse_address
-from ..sdk.connection import Connection
-from ..sdk.credentials import KEY_VARIABLE, tls_of
-from ..sdk.unserved import UNSERVED
+from ..sdk.client.unserved import UNSERVED
+from ..sdk.transport.address import Address, parse_address
+from ..sdk.transport.connection import Connection
+from ..sdk.transport.credentials import KEY_VARIABLE, tls_of
 from ..server.database import PostgresDatabase, mask, parse_database
 from ..system import SystemClock, SystemDice
 from ..v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2

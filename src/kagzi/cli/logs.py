@@ -51,7 +51,7 @@ def log_options(command: Command) -> Command:
 
 def show_logs(level: str | None, form: str | None, *, default: str = "info") -> None:
     """Log to stderr. A program that has set up logging of its own keeps it, unless a level or a form was asked for."""
-    from ..sdk.log_context import RunContextFilter
+    from ..sdk.worker.log_context import RunContextFilter
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
@@ -117,8 +117,8 @@ class JsonLines(logging.Formatter):
 
 def exception_text(record: logging.LogRecord) -> str:
     """The exception of a record; folded if it comes from a run. Empty if there is none."""
-    from ..sdk.log_context import is_about_run
-    from ..sdk.tracebacks import folded_exception
+    from ..sdk.worker.log_context import is_about_run
+    from ..sdk.worker.tracebacks import folded_exception
 
     error = record.exc_info[1] if record.exc_info else None
     if error is None:

@@ -1,25 +1,25 @@
 """What decides: commands in, outcomes out. Knows the storage contract, and neither drivers nor letters."""
 
-from .bulk import Bulk
-from .control import Control
+from .checks.refusals import error_of
 from .engine import Engine
-from .explain import Explanations
-from .explain_words import Explanation
-from .paging import Page, PageAsk
-from .ports import HeartbeatAnswer, Notice, NoticeKind, Outlet
-from .refusals import error_of
-from .runs import Runs
-from .schedules import Schedules
-from .served import LIMITS_WAIT, RUN_WAITS, RUNS_WAIT, Named, ServedTypes
-from .session import Session
-from .sessions import Sessions
-from .stats import Figures
-from .steps import Steps
-from .tasks import Tasks
-from .transfers import Transfers
-from .waits import Waits
-from .watching import Told, Watching
-from .workers import Workers
+from .matching.ports import HeartbeatAnswer, Notice, NoticeKind, Outlet
+from .matching.session import Session
+from .matching.sessions import Sessions
+from .services.bulk import Bulk
+from .services.control import Control
+from .services.explain.explanations import Explanations
+from .services.explain.words import Explanation
+from .services.paging import Page, PageAsk
+from .services.runs import Runs
+from .services.schedules import Schedules
+from .services.served import LIMITS_WAIT, RUN_WAITS, RUNS_WAIT, Named, ServedTypes
+from .services.stats import Figures
+from .services.steps import Steps
+from .services.tasks import Tasks
+from .services.transfers import Transfers
+from .services.waits import Waits
+from .services.watching import Told, Watching
+from .services.workers import Workers
 
 __all__ = [
     "LIMITS_WAIT",

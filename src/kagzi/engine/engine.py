@@ -11,47 +11,47 @@ from ..core.records import RunKey
 from ..core.seams import Clock, Dice, Ids
 from ..core.times import Timestamp
 from ..store.protocol import Bus, Cascaded, Fired, Horizon, NullBus, Poke, Store, TypeKey, Wake
-from .beats import Beats
-from .bulk import Bulk
-from .cascade import Cascade
-from .control import Control
-from .effects import Effects
-from .explain import Explanations
-from .holders import Holders
-from .housekeeping import Chore, Housekeeping
-from .journal import Journal
-from .lanes import Lane
-from .leases import Leases
-from .matcher import Matcher
-from .namespace_chores import CHORE as NAMESPACE_CHORE
-from .namespace_chores import NamespaceChores
-from .namespaces import Namespaces
-from .news import News
-from .operations import Operations
-from .outages import Outages
-from .overdue import OverdueSteps
-from .pinning import Pinning
-from .presence import Presence
-from .queues import Queues
-from .retention import Retention
-from .runs import Runs
-from .schedule_clock import ScheduleClock
-from .schedules import Schedules
-from .served import ServedTypes
-from .sessions import Sessions
-from .stats import Stats
-from .steps import Steps
-from .store_clock import StoreClock
-from .stuck_runs import StuckRuns
-from .supervisor import Supervisor
-from .tasks import Tasks
-from .timers import Timers
-from .transfers import Transfers
-from .versions import Versions
-from .waits import WaitHub
-from .wakeups import Wakeups
-from .watching import Watching
-from .workers import Workers
+from .background.cascade import Cascade
+from .background.housekeeping import Chore, Housekeeping
+from .background.namespace_chores import CHORE as NAMESPACE_CHORE
+from .background.namespace_chores import NamespaceChores
+from .background.retention import Retention
+from .background.supervisor import Supervisor
+from .checks.operations import Operations
+from .commit.effects import Effects
+from .commit.journal import Journal
+from .commit.notifications import News
+from .commit.outages import Outages
+from .commit.stuck_runs import StuckRuns
+from .commit.wakeups import Wakeups
+from .commit.write_queues import Lane
+from .matching.heartbeats import Beats
+from .matching.lease_registry import Holders
+from .matching.leases import Leases
+from .matching.liveness import Presence
+from .matching.matcher import Matcher
+from .matching.overdue import OverdueSteps
+from .matching.sessions import Sessions
+from .services.bulk import Bulk
+from .services.control import Control
+from .services.explain.explanations import Explanations
+from .services.namespaces import Namespaces
+from .services.pinning import Pinning
+from .services.queues import Queues
+from .services.runs import Runs
+from .services.schedules import Schedules
+from .services.served import ServedTypes
+from .services.stats import Stats
+from .services.steps import Steps
+from .services.tasks import Tasks
+from .services.transfers import Transfers
+from .services.versions import Versions
+from .services.waits import WaitHub
+from .services.watching import Watching
+from .services.workers import Workers
+from .timing.schedule_clock import ScheduleClock
+from .timing.store_clock import StoreClock
+from .timing.timers import Timers
 
 logger = logging.getLogger("kagzi.engine")
 

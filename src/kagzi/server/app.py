@@ -13,25 +13,25 @@ from ..engine import Engine
 from ..store.private_files import PRIVATE, database_files, make_private
 from ..store.protocol import Bus, Migrator, NullBus, Store
 from ..system import SystemClock, SystemDice, SystemIds
-from .admin_service import AdminService
 from .config import ServerConfig
 from .database import PostgresDatabase, mask
 from .descriptors import connection_limits
 from .file_lock import Endpoint, FileLock, lock_or_refuse
-from .gate import Gate
-from .grpc_listener import GrpcListener
+from .grpc.deadlines import Patience
+from .grpc.incidents import Incidents
+from .grpc.interceptor import Gate
+from .grpc.listener import GrpcListener
+from .grpc.registration import SERVICES, handlers
+from .grpc.services.admin import AdminService
+from .grpc.services.namespaces import NamespaceService
+from .grpc.services.schedules import WorkflowScheduleService
+from .grpc.services.workers import WorkerService
+from .grpc.services.workflows import WorkflowService
 from .health import Health, HealthService, health_descriptor
-from .incidents import Incidents
 from .info import ServerInfo
 from .listen import ListenAddress
 from .log_guard import guard_logs
-from .namespace_service import NamespaceService
-from .patience import Patience
-from .registration import SERVICES, handlers
-from .schedule_service import WorkflowScheduleService
 from .startup import CannotConnect, CannotStart
-from .worker_service import WorkerService
-from .workflow_service import WorkflowService
 
 Result = TypeVar("Result")
 
@@ -182,7 +182,7 @@ class Server:
         """The port is bound first, so that the first answer of the gRPC side can name its URL."""
         if self._config.http is None:
             return _nothing_to_start
-        from .http_listener import HttpListener, Pages  # noqa: PLC0415  embedded servers need no web code
+        from .http.listener import HttpListener, Pages  # noqa: PLC0415  embedded servers need no web code
 
         http = HttpListener(self._config.http, max_connections=connection_limits().http)
         stack.push_async_callback(http.stop)

@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
 from ..core.errors import not_found
-from .gate import Context, read_message
-from .patience import Patience
+from .grpc.deadlines import Patience
+from .grpc.interceptor import Context, read_message
 
 _LOOK_AGAIN_S = 5.0
 

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from ..core.records import DEFAULT_NAMESPACE, RunKey
-from .features import FEATURES
+from .grpc.features import FEATURES
 
 API_VERSION = "v1"
 MIN_SDK_VERSION = "0.1.0"

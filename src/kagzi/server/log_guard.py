@@ -15,7 +15,7 @@ GUARDED = (
     "kagzi.store",
     "kagzi.store.postgres.bus",
     "kagzi.server",
-    "kagzi.server.incidents",
+    "kagzi.server.grpc.incidents",
     "kagzi.embedded",
     "uvicorn.error",
 )

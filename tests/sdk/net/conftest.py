@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kagzi.sdk.address import parse_address
-from kagzi.sdk.connection import Connection
+from kagzi.sdk.transport.address import parse_address
+from kagzi.sdk.transport.connection import Connection
 from kagzi.system import SystemClock, SystemDice
 from tests.sdk.net.fake_server import FakeServer
 from tests.sdk.net.session_kit import Worker

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from kagzi.sdk.ports import Answer, RunPort
+from kagzi.sdk.worker.ports import Answer, RunPort
 from kagzi.v1 import worker_pb2 as pb
 from tests.support.patience import LOADED_MACHINE_S
 

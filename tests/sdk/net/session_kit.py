@@ -2,8 +2,8 @@
 
 import asyncio
 
-from kagzi.sdk.connection import Connection
-from kagzi.sdk.session import Session
+from kagzi.sdk.transport.connection import Connection
+from kagzi.sdk.worker.session import Session
 from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_executor import Answers, FakeExecutor
 from tests.sdk.net.fake_server import FakeServer, FakeSession

@@ -3,8 +3,8 @@
 import pytest
 
 from kagzi.core.errors import InvalidArgument
-from kagzi.sdk.address import parse_address
-from kagzi.sdk.credentials import Tls, call_metadata, tls_of
+from kagzi.sdk.transport.address import parse_address
+from kagzi.sdk.transport.credentials import Tls, call_metadata, tls_of
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kagzi.sdk import build_id
-from kagzi.sdk.build_id import default_build_id
+from kagzi.sdk.worker import build_id
+from kagzi.sdk.worker.build_id import default_build_id
 
 PROJECT = {
     "app/__init__.py": "",
@@ -148,7 +148,7 @@ def test_a_running_process_keeps_the_build_that_it_has_loaded(tmp_path: Path) ->
 def test_a_script_is_the_same_build_as_the_module(tmp_path: Path) -> None:
     text = """
 import words
-from kagzi.sdk.build_id import default_build_id
+from kagzi.sdk.worker.build_id import default_build_id
 async def flow(ctx): ...
 result = default_build_id([flow])
 """

@@ -9,7 +9,7 @@ import pytest
 from kagzi import Context, Kagzi, Run, RunStatus, Worker, workflow
 from kagzi.core.limits import Settings
 from kagzi.core.records import RunKey
-from kagzi.sdk.held import HeldRuns
+from kagzi.sdk.worker.leased_runs import HeldRuns
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import parse_listen

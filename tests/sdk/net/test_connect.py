@@ -7,8 +7,8 @@ import grpc
 import pytest
 
 from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.connection import Connection
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.transport.connection import Connection
 from tests.sdk.net.fake_server import GONE, FakeServer
 from tests.support.patience import LOADED_MACHINE_S
 

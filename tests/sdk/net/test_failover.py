@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kagzi.core.errors import Unavailable
-from kagzi.sdk import connection as connections
-from kagzi.sdk.address import parse_address
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.connection import Connection
-from kagzi.sdk.session import Session
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.transport import connection as connections
+from kagzi.sdk.transport.address import parse_address
+from kagzi.sdk.transport.connection import Connection
+from kagzi.sdk.worker.session import Session
 from kagzi.system import SystemClock, SystemDice
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf

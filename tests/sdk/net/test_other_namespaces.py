@@ -8,8 +8,8 @@ import pytest
 
 from kagzi.core.errors import InvalidArgument, PreconditionFailed
 from kagzi.core.states import RunStatus
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.codec import ANY
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.workflow.codec import ANY
 from kagzi.v1 import workflow_pb2 as wf
 from tests.sdk.net.fake_server import FakeServer
 from tests.sdk.net.test_runs import RUN_ID, known_as

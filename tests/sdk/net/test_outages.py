@@ -10,12 +10,13 @@ import pytest
 
 from kagzi.core.errors import DOWN, InvalidArgument, Unavailable
 from kagzi.core.outages import DATABASE, database_down
-from kagzi.sdk import outage_notices, waits
-from kagzi.sdk import tries as tries_module
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.outage_notices import OutageNotices
-from kagzi.sdk.tries import Tries
-from kagzi.sdk.unreachable import Outage, cause_of, told_by_server, unreachable
+from kagzi.sdk.client import waits
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.transport import outage_notices
+from kagzi.sdk.transport import tries as tries_module
+from kagzi.sdk.transport.outage_notices import OutageNotices
+from kagzi.sdk.transport.tries import Tries
+from kagzi.sdk.transport.unreachable import Outage, cause_of, told_by_server, unreachable
 from kagzi.system import SystemClock, SystemDice
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf

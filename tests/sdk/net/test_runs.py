@@ -11,8 +11,8 @@ import pytest
 from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed, RunError
 from kagzi.core.states import RunStatus, StepStatus
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.workflow import Workflow
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.workflow.workflow import Workflow
 from kagzi.v1 import admin_pb2, common_pb2
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1 import workflow_pb2 as wf

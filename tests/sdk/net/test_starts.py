@@ -11,10 +11,10 @@ import pytest
 
 from kagzi.core.errors import InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 from kagzi.core.states import RunStatus
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.unserved import UNSERVED
-from kagzi.sdk.workflow import Workflow
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.client.unserved import UNSERVED
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.workflow import Workflow
 from kagzi.v1 import workflow_pb2 as wf
 from tests.sdk.net.fake_server import GONE, WAIT_S, FakeServer
 

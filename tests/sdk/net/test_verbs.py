@@ -10,9 +10,9 @@ import pytest
 
 from kagzi.core.errors import InvalidArgument, PreconditionFailed, RunError, Unavailable
 from kagzi.core.states import RunStatus
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.workflow import Workflow
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.workflow import Workflow
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf
 from tests.sdk.net.fake_server import FakeServer

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
-from kagzi.sdk.watchdog import Watchdog
+from kagzi.sdk.worker.watchdog import Watchdog
 from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_server import WAIT_S, lease
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
-from kagzi.sdk.build_id import default_build_id
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.worker import Worker
-from kagzi.sdk.workflow import Workflow
+from kagzi.sdk.worker.build_id import default_build_id
+from kagzi.sdk.worker.worker import Worker
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.workflow import Workflow
 from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_server import WAIT_S, FakeServer, FakeSession, lease
 from tests.sdk.net.test_connect import free_port

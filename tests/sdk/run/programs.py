@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kagzi.core.errors import ChildError, StepError
-from kagzi.sdk.context import Context
-from kagzi.sdk.current import current_step
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.current import current_step
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.workflow import workflow
 
 Action = tuple[Any, ...]
 Program = list[Action]

@@ -17,8 +17,8 @@ import pytest
 
 from kagzi.core.errors import InvalidArgument, ResourceExhausted
 from kagzi.core.records import Payload
-from kagzi.sdk.codec import codec_for, read_payload, write_payload
-from kagzi.sdk.signatures import facts_of
+from kagzi.sdk.workflow.codec import codec_for, read_payload, write_payload
+from kagzi.sdk.workflow.signatures import facts_of
 
 
 class Colour(Enum):
@@ -289,5 +289,7 @@ def test_equal_code_with_other_annotations_is_told_apart() -> None:
 
 
 def test_pydantic_is_not_imported_for_those_who_do_not_use_it() -> None:
-    script = "import sys, kagzi.sdk.executor; assert 'pydantic' not in sys.modules and 'attrs' not in sys.modules"
+    script = (
+        "import sys, kagzi.sdk.worker.executor; assert 'pydantic' not in sys.modules and 'attrs' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

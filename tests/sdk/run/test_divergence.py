@@ -11,11 +11,11 @@ import pytest
 from kagzi.core.error_details import ErrorKind
 from kagzi.core.records import HistoryStep
 from kagzi.core.states import RunStatus, StepKind, StepStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.lint import KagziWarning, findings
-from kagzi.sdk.registry import Registry
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.workflow import Workflow, workflow
+from kagzi.sdk.worker.registry import Registry
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.lint import KagziWarning, findings
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.workflow import Workflow, workflow
 
 from .fake import FakeRun, FakeServer, fake_server
 from .programs import small_child

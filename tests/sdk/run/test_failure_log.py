@@ -15,13 +15,13 @@ from kagzi.core.duration import parse_duration
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import InvalidArgument, NonRetryable, RunError, StepError
 from kagzi.core.states import RunStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.failure_log import in_time, run_failed
-from kagzi.sdk.failures import describe
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.tracebacks import folded_exception
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.worker.failure_log import in_time, run_failed
+from kagzi.sdk.worker.tracebacks import folded_exception
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.failures import describe
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.workflow import workflow
 from kagzi.v1 import worker_pb2 as pb
 
 from .fake import FakeServer, fake_server

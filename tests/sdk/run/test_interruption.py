@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kagzi.core.states import RunStatus, StepStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

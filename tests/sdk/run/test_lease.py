@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kagzi.core.states import RunStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.lease_clock import LeaseClock
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.worker.lease_clock import LeaseClock
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import FakeServer, fake_server

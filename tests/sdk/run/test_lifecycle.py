@@ -12,9 +12,9 @@ from kagzi.core.commands import CompleteRun, CompleteStep
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.states import RunStatus, StepKind
-from kagzi.sdk.context import Context
-from kagzi.sdk.registry import Registry
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.worker.registry import Registry
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import FakePort, fake_server, refused

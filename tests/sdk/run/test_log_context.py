@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kagzi import RunContextFilter
-from kagzi.sdk.context import Context
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import fake_server
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from kagzi.core.states import RunStatus
-from kagzi.sdk.blocked_by import blocked_by
-from kagzi.sdk.client import Kagzi
-from kagzi.sdk.context import Context
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.step import step
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.client.client import Kagzi
+from kagzi.sdk.worker.blocked_by import blocked_by
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.step import step
+from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import fake_server
 

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.states import RunStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import FakeServer, fake_server
 

@@ -10,7 +10,7 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kagzi.sdk.quiet import QuietWatch
+from kagzi.sdk.execution.idle.detection import QuietWatch
 from tests.support.patience import LOADED_MACHINE_S
 
 LOOPS = pytest.mark.parametrize(

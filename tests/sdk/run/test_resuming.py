@@ -10,9 +10,9 @@ import pytest
 
 from kagzi.core.errors import LeaseLost, Unavailable
 from kagzi.core.states import RunStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import TIMEOUT_S, FakePort, FakeRun, FakeServer, fake_server
 

@@ -7,7 +7,7 @@ import pytest
 
 from kagzi.core.errors import InvalidArgument, NonRetryable
 from kagzi.core.retry import RetryPolicy
-from kagzi.sdk.retry import Retry, retry_of_extra_tries
+from kagzi.sdk.workflow.retry import Retry, retry_of_extra_tries
 
 
 @pytest.mark.parametrize(

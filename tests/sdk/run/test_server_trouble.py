@@ -8,10 +8,10 @@ from kagzi.core.commands import Command, ReleaseRun, StartRun
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import InternalError, KagziError
 from kagzi.core.states import RunStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.signals import Signal
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.signals import Signal
+from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import FakePort, FakeServer, fake_server, refused
 

@@ -8,11 +8,11 @@ import pytest
 from kagzi.core.error_details import ErrorKind
 from kagzi.core.errors import InvalidArgument, ResourceExhausted, StepError
 from kagzi.core.states import RunStatus, StepStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.current import current_step
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.step import step
-from kagzi.sdk.workflow import Workflow, workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.current import current_step
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.step import step
+from kagzi.sdk.workflow.workflow import Workflow, workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

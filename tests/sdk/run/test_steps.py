@@ -10,11 +10,11 @@ import pytest
 
 from kagzi.core.errors import NonRetryable, PreconditionFailed, RetryAfter, StepError
 from kagzi.core.states import RunStatus
-from kagzi.sdk.context import Context
-from kagzi.sdk.current import current_step
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.step import step
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.current import current_step
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.step import step
+from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kagzi.core.records import Payload
-from kagzi.sdk.context import Context
-from kagzi.sdk.retry import Retry
-from kagzi.sdk.threads import StepThreads
-from kagzi.sdk.workflow import workflow
+from kagzi.sdk.execution.calls.threads import StepThreads
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.retry import Retry
+from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

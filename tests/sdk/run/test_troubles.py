@@ -10,9 +10,9 @@ from contextvars import copy_context
 import pytest
 
 from kagzi import Context, InvalidArgument, Worker, workflow
-from kagzi.sdk.interpreter import InterpreterWatch
-from kagzi.sdk.threads import Busy, StepThreads
-from kagzi.sdk.troubles import Troubles
+from kagzi.sdk.execution.calls.threads import Busy, StepThreads
+from kagzi.sdk.worker.diagnostics import Troubles
+from kagzi.sdk.worker.gil_contention import InterpreterWatch
 from tests.support.patience import LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from kagzi.sdk.context import Context
-from kagzi.sdk.signals import Signal
+from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.signals import Signal
 
 GO = Signal("go", str)
 Program = Callable[[Context], Coroutine[Any, Any, str]]

@@ -11,7 +11,7 @@ from kagzi.core.outcomes import Begun, ChildStarted, Existing, Known, Recorded, 
 from kagzi.core.records import Held, Lease
 from kagzi.core.seams import Clock, Ids
 from kagzi.core.states import KindCode, RunStatus, StepKind, StepStatus
-from kagzi.engine.operations import Operations
+from kagzi.engine.checks.operations import Operations
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds
 

@@ -27,8 +27,8 @@ from kagzi.core.schedules import Fire, ScheduleRecord, ScheduleSpec
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
 from kagzi.engine import Engine
-from kagzi.engine.occasions import times_of
-from kagzi.engine.paging import PageAsk
+from kagzi.engine.services.paging import PageAsk
+from kagzi.engine.timing.firing_plan import times_of
 from kagzi.store.protocol import FiredSchedule, Firing, NullBus, Store
 from kagzi.system import SystemDice, SystemIds
 from tests.support.clock import FakeClock
@@ -348,7 +348,7 @@ async def test_a_schedule_that_cannot_fire_is_tried_again_and_the_others_go_on(
     hall.clock.set(at("2026-01-01T00:00:30"))
     await hall.create(cron_expr="* * * * *")
     await hall.schedules.create(NAMESPACE, "bad", ScheduleSpec(workflow_type="flow", cron_expr="* * * * *"))
-    from kagzi.engine.schedule_clock import ScheduleClock
+    from kagzi.engine.timing.schedule_clock import ScheduleClock
 
     fire = ScheduleClock.fire
     tries = 0
@@ -383,7 +383,7 @@ async def test_an_outage_of_the_store_is_no_schedules_fault(
 ) -> None:
     hall.clock.set(at("2026-01-01T00:00:30"))
     await hall.create(cron_expr="* * * * *")
-    from kagzi.engine.schedule_clock import ScheduleClock
+    from kagzi.engine.timing.schedule_clock import ScheduleClock
 
     async def away(self: ScheduleClock, firings: Sequence[Firing]) -> Sequence[FiredSchedule | None]:
         raise error
@@ -404,7 +404,7 @@ async def test_a_schedule_that_is_at_fault_itself_is_paused_and_the_others_go_on
     hall.clock.set(at("2026-01-01T00:00:30"))
     await hall.create(cron_expr="* * * * *")
     await hall.schedules.create(NAMESPACE, "bad", ScheduleSpec(workflow_type="flow", cron_expr="* * * * *"))
-    from kagzi.engine import schedule_clock
+    from kagzi.engine.timing import schedule_clock
 
     decide = schedule_clock.decide
 

@@ -12,8 +12,8 @@ from kagzi.core.limits import Settings
 from kagzi.core.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.records import Payload, RunFilter, RunKey, RunRecord, StepRecord
 from kagzi.core.states import RunStatus
-from kagzi.engine.namespaces import Namespaces
-from kagzi.engine.transfers import Transfers
+from kagzi.engine.services.namespaces import Namespaces
+from kagzi.engine.services.transfers import Transfers
 from kagzi.store.protocol import Changed, Store
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds

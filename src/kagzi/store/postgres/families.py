@@ -10,19 +10,23 @@ import msgspec
 
 from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
 from ...core.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
+from ...core.run import decide as transitions
+from ...core.run.state import Kin, Relative, RunState
 from ...core.states import RunCode
-from . import transitions
 from .batch import WorkerGroup, Writing
 from .connections import Row
 from .doors import Doors
 from .kinship import End, MovedError, lock_family, tell_each_parent, tell_parents
 from .rows import write_strings
 from .starts import insert_runs
-from .state import Kin, Relative, RunState
 from .state_rows import read_states, write_states
 
 _ROUNDS = 5
 _ENDS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
+
+
+class _Kin(Kin, kw_only=True):
+    doors: Doors | None = None  # the same as `admission`
 
 
 async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
@@ -110,7 +114,7 @@ async def _attached(writing: Writing, starts: Sequence[StartChild]) -> set[str]:
     return {row["open_run_id"] for row in rows if row["open_run_id"] is not None}
 
 
-def _is_locked(command: StartChild, kin: dict[str, Kin], locked: dict[str, Row]) -> bool:
+def _is_locked(command: StartChild, kin: dict[str, _Kin], locked: dict[str, Row]) -> bool:
     found = kin[command.run.namespace].active.get(command.start.workflow_id)
     return found is None or found.run_id in locked
 
@@ -127,15 +131,15 @@ async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]
     )
 
 
-async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, Kin]:
+async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Kin]:
     """Whom the starts meet, by namespace; and how many runs may be started there."""
     session = writing.session
-    kin: dict[str, Kin] = {}
+    kin: dict[str, _Kin] = {}
     guarded: dict[str, list[StartRun]] = {}
     for row in await _find(writing, starts):
         number: int = row["n"]
         command = starts[number - 1]
-        relatives = kin.setdefault(command.run.namespace, Kin())
+        relatives = kin.setdefault(command.run.namespace, _Kin())
         relatives.limit = row["open_runs_limit"]
         if row["guarded"]:
             guarded.setdefault(command.run.namespace, []).append(command.start)
@@ -158,12 +162,12 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
             [counted] = await session.read("count_open_runs", row["namespace"], relatives.limit)
             relatives.room = relatives.limit - counted["runs"]
     for namespace, coming in guarded.items():
-        kin[namespace].doors = doors = Doors(session, going)
+        kin[namespace].admission = kin[namespace].doors = doors = Doors(session, going)
         await doors.open(coming, writing.now)
     return kin
 
 
-async def _make(writing: Writing, kin: Kin) -> dict[str, tuple[Ousted, ...]]:
+async def _make(writing: Writing, kin: _Kin) -> dict[str, tuple[Ousted, ...]]:
     """Insert the children that were decided on, and the links to runs that were there. Answers who went for which child."""
     if kin.doors is not None:
         kin.doors.check_locks()

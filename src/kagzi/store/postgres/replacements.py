@@ -8,13 +8,13 @@ from ...core.ids import is_uuid
 from ...core.misfits import Misfit
 from ...core.outcomes import Refused
 from ...core.records import RunKey
+from ...core.run.state import NEVER
 from ...core.states import RUN_STATUS_OF_CODE, RunStatus
 from ...core.times import Timestamp
 from ..protocol import SignalReplaced
 from .connections import Row, Session
 from .failures import CONTENTION
 from .rows import read_error, require_payload, write_error, write_strings
-from .state import NEVER
 
 _TRIES = 3
 

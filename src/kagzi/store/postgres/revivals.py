@@ -7,6 +7,7 @@ from ...core.error_details import ErrorDetail
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import Payload, RunKey
 from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
+from ...core.run.state import NEVER
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork
@@ -16,7 +17,6 @@ from .kinship import End, MovedError, tell_parents
 from .namespace_room import Rooms
 from .rows import read_error, read_labels, read_payload, read_policy, write_strings
 from .starts import insert_runs, taken
-from .state import NEVER
 
 
 async def retry_run(

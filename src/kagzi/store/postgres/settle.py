@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from ...core.commands import CancelRun, Command, CompleteRun, ContinueAsNew, FailRun, StartChild
 from ...core.outcomes import Busy
-from . import transitions
+from ...core.run import decide as transitions
+from ...core.run.state import RunState
 from .batch import WorkerGroup, Writing
 from .families import settle_families
-from .state import RunState
 from .state_rows import read_states, write_states
 
 _ROUNDS = 5

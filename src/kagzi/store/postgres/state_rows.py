@@ -20,11 +20,11 @@ from ...core.commands import (
 )
 from ...core.limits import BATCH_ANSWER_BYTES, MESSAGE_SOFT_BYTES, STEPS_PER_RUN
 from ...core.records import Lease, Payload, RunKey
+from ...core.run.state import TOLD, AttemptState, RunState, SignalState, StepState
 from ...core.sizes import STEP_BYTES
 from .batch import WorkerGroup, Writing
 from .connections import Row, Rows, Session, columns
 from .rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
-from .state import TOLD, AttemptState, RunState, SignalState, StepState
 
 _STEP_COLUMNS = 30
 _ATTEMPT_COLUMNS = 12

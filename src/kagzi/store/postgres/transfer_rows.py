@@ -4,6 +4,7 @@ from typing import Any
 
 from ...core.error_details import decode_detail
 from ...core.records import Payload
+from ...core.run.state import NEVER
 from ...core.states import (
     CODE_OF_STEP_KIND,
     CODE_OF_STEP_STATUS,
@@ -29,7 +30,6 @@ from ...core.transfers import (
 )
 from .connections import Row
 from .rows import read_error, read_labels, read_payload, read_policy, write_error, write_policy, write_strings
-from .state import NEVER
 
 CODE_OF_ON_CLOSE = {"cancel": 1, "abandon": 2}
 _ON_CLOSE_OF_CODE: dict[int | None, Any] = {None: None, 1: "cancel", 2: "abandon"}

@@ -12,12 +12,12 @@ from ...core.commands import BeginStep, ClosingCommand, Command, CompleteRun, Co
 from ...core.limits import STEPS_PER_RUN
 from ...core.outcomes import Begun, Recorded, RunClosed
 from ...core.refusals import is_reserved
+from ...core.run.state import OUTPUT_STEP
 from ...core.states import KindCode, RunStatus
 from ...core.times import Timestamp
 from .batch import Outcomes, WorkerGroup, Writing
 from .connections import columns
 from .rows import write_policy, write_strings
-from .state import OUTPUT_STEP
 
 _OUTPUT = int(KindCode.OUTPUT)
 

@@ -1,0 +1,140 @@
+"""`kagzi bench`."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from ..console import put_table, say
+from ..exits import Exit
+from ..loops import fast_runner
+from ..options import duration
+from .plan import WORKLOADS, Measurement, Plan
+
+
+@click.command()
+@click.option(
+    "--db",
+    "url",
+    envvar="KAGZI_BENCH_DB",
+    metavar="URL",
+    help="Database to use: postgresql://... or sqlite:///FILE.  [default: a temporary SQLite file]",
+)
+@click.option(
+    "--only",
+    "only",
+    multiple=True,
+    type=click.Choice(WORKLOADS),
+    help="Run only this workload. Repeatable.  [default: all]",
+)
+@click.option(
+    "--duration",
+    "span",
+    type=duration,
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help="Length of each throughput measurement.",
+)
+@click.option(
+    "--warm-up",
+    type=duration,
+    default="2s",
+    show_default=True,
+    metavar="DURATION",
+    help="Time before each measurement.",
+)
+@click.option(
+    "--in-flight",
+    multiple=True,
+    type=click.IntRange(1, 10_000),
+    help="Runs at a time in W1 and W1r. Repeatable.  [default: 100, 500]",
+)
+@click.option("--quick", is_flag=True, help="Measure a tenth of everything, to see that it works.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write all results to a file, with raw samples.",
+)
+def bench(
+    *,
+    url: str | None,
+    only: Sequence[str],
+    span: timedelta,
+    warm_up: timedelta,
+    in_flight: Sequence[int],
+    quick: bool,
+    json_file: Path | None,
+) -> int:
+    """Measure the throughput, latency and CPU use of Kagzi on this machine.
+
+    Server, worker and client are separate processes, and everything is durable. With --db the runs stay in that database, in a
+    namespace bench-...; use a separate database.
+
+    \b
+    W1   runs of 10 sequential steps, 100 and 500 at a time; steps/s
+    W1r  runs of 3-17 steps, out of phase; steps/s
+    W2   one run at a time, 100 sequential steps; ms/step
+    W3   idle: start a 1-step run and await its result; ms
+    W4   starts/s, 50 in flight, no worker
+    W5   one run with 100 concurrent steps; ms
+    """
+    from .session import bench_store
+
+    plan = make_plan(only, span, warm_up, in_flight, quick=quick)
+    with fast_runner() as runner:
+        document = runner.run(bench_store(url, plan, say))
+    put_results(document["results"])
+    if json_file is not None:
+        json_file.write_text(write_json(document))
+        say(f"written: {json_file}")
+    return Exit.OK
+
+
+def make_plan(
+    only: Sequence[str], span: timedelta, warm_up: timedelta, in_flight: Sequence[int], *, quick: bool = False
+) -> Plan:
+    plan = Plan(
+        workloads=tuple(name for name in WORKLOADS if not only or name in only),
+        seconds=span.total_seconds(),
+        warm_up_seconds=warm_up.total_seconds(),
+        in_flight=tuple(in_flight) or Plan().in_flight,
+    )
+    if not quick:
+        return plan
+    return Plan(
+        workloads=plan.workloads,
+        seconds=plan.seconds / 10,
+        warm_up_seconds=plan.warm_up_seconds / 10,
+        in_flight=plan.in_flight,
+        latency_runs=2,
+        pickups=20,
+        fan_out_runs=2,
+    )
+
+
+def write_json(document: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+
+
+def put_results(results: Sequence[Measurement]) -> None:
+    """The table for people."""
+    rows: list[dict[str, str]] = []
+    for result in results:
+        cpu = result.cpu_seconds_per_1000
+        rows.append(
+            {
+                "workload": result.workload,
+                "what": result.what,
+                "value": f"{result.value:,.0f}" if result.higher_is_better else f"{result.value:.2f}",
+                "unit": result.unit,
+                "p99": "" if result.p99 is None else f"{result.p99:.2f}",
+                "cpu s per 1000": f"{sum(cpu.values()):.3f}" if cpu else "",
+                "of it": " ".join(f"{name} {seconds:.3f}" for name, seconds in cpu.items()),
+            }
+        )
+    put_table(rows)

@@ -1,0 +1,194 @@
+"""The measurements themselves, from the side of the client. Time is the client's monotonic clock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from time import perf_counter
+
+from ...core.seams import Dice
+from ...sdk.client.client import Kagzi
+from .cpu import CpuMeter, per_thousand
+from .flows import UNSERVED, fan_out, sequence
+from .plan import Measurement, Plan, percentile
+
+RUN_TIMEOUT = "120s"
+_MS = 1_000
+_MS_PER_STEP = "ms/step"
+
+
+class Bench:
+    """Measures through one client. A worker serves `flows`; nobody serves UNSERVED."""
+
+    def __init__(self, client: Kagzi, plan: Plan, meter: CpuMeter, dice: Dice) -> None:
+        self._client = client
+        self._plan = plan
+        self._meter = meter
+        self._dice = dice
+
+    async def measure(self, workload: str) -> AsyncIterator[Measurement]:
+        """One or more lines for a workload (W1 has one for each number in flight)."""
+        if workload in ("W1", "W1r"):
+            for in_flight in self._plan.in_flight:
+                yield await self._throughput(workload, in_flight)
+        elif workload == "W2":
+            yield await self._step_latency()
+        elif workload == "W3":
+            yield await self._pickup()
+        elif workload == "W4":
+            yield await self._starts()
+        else:
+            yield await self._fan_out()
+
+    async def warm_up(self) -> None:
+        """Caches, plans, imports and connections: everything that happens once, before anything is timed."""
+        await self._closed_loop(min(self._plan.in_flight), self._plan.warm_up_seconds, self._run_fixed)
+        await self._client.run(fan_out, self._plan.fan_out_steps, timeout=RUN_TIMEOUT)
+
+    async def _throughput(self, workload: str, in_flight: int) -> Measurement:
+        mixed = workload == "W1r"
+        used = self._meter.read()
+        run_one = self._run_mixed if mixed else self._run_fixed
+        done, seconds = await self._closed_loop(in_flight, self._plan.seconds, run_one)
+        steps = sum(count for _, count in done)
+        low, high = self._plan.mixed_steps
+        each = f"{low}-{high}" if mixed else str(self._plan.steps)
+        return Measurement(
+            workload=workload,
+            what=f"runs of {each} steps, {in_flight} at a time",
+            unit="steps/s",
+            value=steps / seconds,
+            higher_is_better=True,
+            runs=len(done),
+            operations=steps,
+            seconds=seconds,
+            samples=_per_second(done, seconds),
+            in_flight=in_flight,
+            cpu_seconds_per_1000=per_thousand(self._meter.since(used), steps),
+        )
+
+    async def _step_latency(self) -> Measurement:
+        steps = self._plan.latency_steps
+        return await self._latency(
+            "W2",
+            f"{steps} steps, one run at a time",
+            unit=_MS_PER_STEP,
+            runs=self._plan.latency_runs,
+            steps=steps,
+            one=lambda: self._client.run(sequence, steps, timeout=RUN_TIMEOUT),
+        )
+
+    async def _pickup(self) -> Measurement:
+        return await self._latency(
+            "W3",
+            "idle: start, 1 step, result",
+            unit="ms",
+            runs=self._plan.pickups,
+            steps=1,
+            one=lambda: self._client.run(sequence, 1, timeout=RUN_TIMEOUT),
+        )
+
+    async def _fan_out(self) -> Measurement:
+        steps = self._plan.fan_out_steps
+        return await self._latency(
+            "W5",
+            f"{steps} concurrent steps",
+            unit="ms",
+            runs=self._plan.fan_out_runs,
+            steps=steps,
+            one=lambda: self._client.run(fan_out, steps, timeout=RUN_TIMEOUT),
+        )
+
+    async def _latency(
+        self,
+        workload: str,
+        what: str,
+        *,
+        unit: str,
+        runs: int,
+        steps: int,
+        one: Callable[[], Awaitable[object]],
+    ) -> Measurement:
+        """Times of `runs` runs, one at a time with a pause between, so that each meets an idle system."""
+        divide_by = steps if unit == _MS_PER_STEP else 1
+        used = self._meter.read()
+        samples: list[float] = []
+        began = perf_counter()
+        for _ in range(runs):
+            await asyncio.sleep(self._plan.pickup_pause_seconds)
+            start = perf_counter()
+            await one()
+            samples.append((perf_counter() - start) * _MS / divide_by)
+        p50 = percentile(samples, 50)
+        return Measurement(
+            workload=workload,
+            what=what,
+            unit=unit,
+            value=p50,
+            higher_is_better=False,
+            runs=runs,
+            operations=runs * steps,
+            seconds=perf_counter() - began,
+            samples=tuple(samples),
+            p50=p50,
+            p99=percentile(samples, 99),
+            cpu_seconds_per_1000=per_thousand(self._meter.since(used), runs * steps),
+        )
+
+    async def _starts(self) -> Measurement:
+        async def one() -> int:
+            await self._client.start(UNSERVED, {"i": 1})
+            return 1
+
+        used = self._meter.read()
+        in_flight = self._plan.starts_in_flight
+        done, seconds = await self._closed_loop(in_flight, self._plan.seconds, one)
+        return Measurement(
+            workload="W4",
+            what=f"starts, {in_flight} in flight, no worker",
+            unit="starts/s",
+            value=len(done) / seconds,
+            higher_is_better=True,
+            runs=len(done),
+            operations=len(done),
+            seconds=seconds,
+            samples=_per_second(done, seconds),
+            in_flight=in_flight,
+            cpu_seconds_per_1000=per_thousand(self._meter.since(used), len(done)),
+        )
+
+    async def _run_fixed(self) -> int:
+        await self._client.run(sequence, self._plan.steps, timeout=RUN_TIMEOUT)
+        return self._plan.steps
+
+    async def _run_mixed(self) -> int:
+        low, high = self._plan.mixed_steps
+        steps = low + int(self._dice.fraction() * (high - low + 1))
+        await self._client.run(sequence, steps, timeout=RUN_TIMEOUT)
+        return steps
+
+    async def _closed_loop(
+        self, in_flight: int, seconds: float, one: Callable[[], Awaitable[int]]
+    ) -> tuple[list[tuple[float, int]], float]:
+        """`in_flight` callers, each beginning anew when its last is done, for `seconds`; then until the last is done.
+
+        Answers when each ended (since the first start) with its count, and the time from first start to last end.
+        """
+        began = perf_counter()
+        done: list[tuple[float, int]] = []
+
+        async def caller() -> None:
+            while perf_counter() - began < seconds:
+                count = await one()
+                done.append((perf_counter() - began, count))
+
+        async with asyncio.TaskGroup() as callers:
+            for _ in range(in_flight):
+                callers.create_task(caller())
+        return done, perf_counter() - began
+
+
+def _per_second(done: list[tuple[float, int]], seconds: float) -> tuple[float, ...]:
+    """Operations that ended in each second of the measurement; the last one may be a part of a second."""
+    buckets = [0.0] * (int(seconds) + 1)
+    for at, count in done:
+        buckets[min(int(at), len(buckets) - 1)] += count
+    return tuple(buckets)

@@ -1,0 +1,106 @@
+"""`kagzi dev`: a server in this process, a worker in a child process that is started anew when a file changes."""
+
+import asyncio
+import shutil
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import click
+
+from ..exits import Exit
+from ..logs import hand_on, log_options, show_logs
+from ..operate.server_setup import server_config
+
+SAMPLE = "kagzi.cli.dev.sample"
+DATABASE = "kagzi.db"
+
+
+@click.command()
+@click.argument("target", metavar="[FILE|MODULE]", default=SAMPLE, required=False)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".kagzi"),
+    show_default=True,
+    help="Keep state in this directory.",
+)
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
+)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
+)
+@click.option(
+    "--namespace",
+    "-n",
+    envvar="KAGZI_NAMESPACE",
+    help="Namespace to use.  [default: that of the Worker object, or default]",
+)
+@click.option("--retention", metavar="DURATION", help="Keep runs this long after they have ended.  [default: 30d]")
+@click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
+@log_options
+def dev(
+    *,
+    target: str,
+    data: Path,
+    listen: str | None,
+    http: str | None,
+    namespace: str | None,
+    retention: str | None,
+    reload: bool,
+    log_level: str | None,
+    log_format: str | None,
+) -> int:
+    """Run a server and a worker for FILE, and reload it on changes: all you need for development.
+
+    State is kept in the directory --data; the next start continues from there. A Worker object in FILE is used as it is, except for its
+    address. Without FILE a sample workflow is served. Ctrl-C lets the worker finish its runs.
+    """
+    began = perf_counter()
+    hand_on(log_level, log_format)  # to the worker's process
+    show_logs(log_level, log_format, default="warning")
+    from .supervisor import DevSetup, Supervisor
+
+    is_sample = target == SAMPLE
+    setup = DevSetup(
+        target=target,
+        source=_source(target),
+        data=data,
+        namespace=namespace,
+        reload=reload and not is_sample,
+        command=command_name(),
+        began=began,
+    )
+    data.mkdir(parents=True, exist_ok=True)
+    config = server_config(
+        {"db": f"sqlite:///{data / DATABASE}", "listen": listen, "http": http, "retention": retention}
+    )
+
+    async def run() -> None:
+        await Supervisor(setup, config).run()
+
+    asyncio.run(run())
+    return Exit.OK
+
+
+def _source(target: str) -> Path | None:
+    """The file that is served, if it is a file. Raises UsageError if it does not exist."""
+    where = target.partition(":")[0]
+    if not where.endswith(".py") and "/" not in where:
+        return None
+    path = Path(where)
+    if not path.is_file():
+        raise click.UsageError(f"{where} does not exist. Give a Python file, or a module as in app.flows.")
+    return path.resolve()
+
+
+def command_name() -> str:
+    """How to call this program from the shell it was called from: `kagzi` if that finds it, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return "python -m kagzi"
+    found = shutil.which("kagzi")
+    return "kagzi" if found and Path(found).resolve() == program.resolve() else str(program)

@@ -1,0 +1,52 @@
+"""What `kagzi dev` tells the person in front of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ... import __version__
+from ..console import put
+
+if TYPE_CHECKING:
+    from .supervisor import DevSetup
+
+DEFAULT_PORT = "50051"
+DEFAULT_NAMESPACE = "default"
+
+
+def banner(setup: DevSetup, loaded: dict[str, Any], address: str, http_url: str, took_s: float) -> None:
+    """Ready: where everything is, and commands that work as they stand. `loaded` is what the worker said of itself."""
+    workflows: list[dict[str, str]] = loaded["workflows"]
+    options = _options(loaded["namespace"], address)
+    put(click.style(f"Kagzi {__version__} is ready", bold=True, fg="green") + f" ({took_s:.1f} s)")
+    put(f"  server     {address}")
+    put(f"  http       {http_url}")
+    put(f"  data       {setup.data}")
+    put(f"  workflows  {', '.join(workflow['name'] for workflow in workflows)}  from {setup.target}")
+    if loaded["replaced"]:
+        put(f"  worker     as in {setup.target}, but for its {' and '.join(loaded['replaced'])}: it serves this server")
+    put("")
+    put("Try in another terminal:")
+    for workflow in workflows[:3]:
+        words = (setup.command, "start", workflow["name"], workflow["input"], "--wait", *options)
+        put(f"  {' '.join(word for word in words if word)}")
+    put(f"  {' '.join((setup.command, 'list', *options))}")
+    put("")
+    put("Ctrl-C ends it. What is not finished goes on at the next start.")
+
+
+def broken_text(setup: DevSetup, message: str) -> str:
+    """The user's code does not load."""
+    remedy = "Mend it and save: it is loaded again." if setup.reload else "Mend it and start again."
+    return f"{setup.target} cannot be served:\n{message}\n{remedy}"
+
+
+def _options(namespace: str, address: str) -> list[str]:
+    options: list[str] = []
+    if address.rpartition(":")[2] != DEFAULT_PORT:
+        options.append(f"--address {address}")
+    if namespace != DEFAULT_NAMESPACE:
+        options.append(f"--namespace {namespace}")
+    return options

@@ -1,0 +1,155 @@
+"""What holds `kagzi dev` together: server, worker process, watched files, and what is said about them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..console import say
+from .child import WorkerChild
+from .messages import banner, broken_text
+from .reload import Watched
+
+if TYPE_CHECKING:
+    from ...server.app import Server
+    from ...server.config import ServerConfig
+
+RESTART_PAUSE_S = 1.0
+PATIENCE_S = 1.0  # how long the worker may take to end before a word is said about it
+SERVER_GRACE_S = 1.0
+
+
+class DevSetup(msgspec.Struct, frozen=True, kw_only=True):
+    target: str  # as given
+    source: Path | None  # the file, if it is one
+    data: Path
+    namespace: str | None  # None: as the Worker object says
+    reload: bool
+    command: str  # how to call kagzi from here
+    began: float  # perf_counter() when the command began
+
+
+class Supervisor:
+    """Runs until Ctrl-C, SIGTERM, or a server that cannot go on. The worker then finishes what it holds; a second signal ends it at once."""
+
+    def __init__(self, setup: DevSetup, config: ServerConfig) -> None:
+        self._setup = setup
+        self._config = config
+        self._watched = Watched(setup.source)
+        self._child = WorkerChild(setup.target, setup.namespace, self._heard)
+        self._server: Server | None = None
+        self._stop = asyncio.Event()
+        self._restart = asyncio.Event()
+        self._changing = False  # the worker's end is our doing
+        self._broken = False  # the worker could not load the user's code: only a change helps
+        self._was_ready = False
+        self._loaded: dict[str, Any] = {"workflows": []}  # what the worker said of itself
+
+    async def run(self) -> None:
+        """Raises what keeps the server from starting or going on."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._on_signal)
+        await self._child.start()  # first: it imports the user's code while the server starts
+        try:
+            from ...server.app import Server  # now, while the worker process imports its own things
+
+            server = Server(self._config)
+            await server.start()
+            self._server = server
+            self._child.connect(server.grpc_address)
+            await self._until_stopped(server)
+        finally:
+            self._changing = True
+            await self._end_child()
+            if self._server is not None:
+                await self._server.stop(SERVER_GRACE_S)
+
+    def _on_signal(self) -> None:
+        if self._stop.is_set():
+            self._child.kill()
+        self._stop.set()
+
+    async def _end_child(self) -> None:
+        ending = asyncio.ensure_future(self._child.stop())
+        done, _ = await asyncio.wait({ending}, timeout=PATIENCE_S)
+        if not done:
+            say("the worker finishes what it holds; Ctrl-C again ends it at once")
+        await ending
+
+    async def _until_stopped(self, server: Server) -> None:
+        failed = asyncio.create_task(server.wait_failed())
+        stopped = asyncio.create_task(self._stop.wait())
+        background = [asyncio.create_task(self._restarts())]
+        if self._setup.reload:
+            background.append(asyncio.create_task(self._watch()))
+        try:
+            await asyncio.wait({failed, stopped, *background}, return_when=asyncio.FIRST_COMPLETED)
+            for task in background:
+                if task.done():
+                    task.result()
+            if failed.done():
+                raise failed.result()
+        finally:
+            self._stop.set()
+            everything: list[asyncio.Task[Any]] = [failed, stopped, *background]
+            for each in everything:
+                each.cancel()
+            await asyncio.gather(*everything, return_exceptions=True)
+
+    def _heard(self, report: dict[str, Any]) -> None:
+        """What the worker process says about itself."""
+        match report["event"]:
+            case "loaded":
+                self._loaded = report
+            case "ready":
+                self._say_ready()
+            case "broken":
+                self._broken = True
+                say(broken_text(self._setup, report["message"]), colour="red")
+            case _:
+                self._ended(report["code"])
+
+    def _say_ready(self) -> None:
+        server = self._server
+        if server is None:
+            return
+        if self._was_ready:
+            say(f"reloaded: {', '.join(workflow['name'] for workflow in self._loaded['workflows'])}", colour="green")
+        else:
+            took_s = perf_counter() - self._setup.began
+            banner(self._setup, self._loaded, server.grpc_address, server.http_url, took_s)
+        self._was_ready = True
+
+    def _ended(self, code: int) -> None:
+        """By itself: killed, or out of memory, or `os._exit` in a step. It comes back."""
+        if self._changing or self._broken:
+            return
+        say(f"the worker ended with code {code}; starting another one", colour="yellow")
+        asyncio.get_running_loop().call_later(RESTART_PAUSE_S, self._restart.set)
+
+    async def _restarts(self) -> None:
+        while True:
+            await self._restart.wait()
+            self._restart.clear()
+            await self._replace_child()
+
+    async def _watch(self) -> None:
+        async for names in self._watched.changes(self._stop):
+            say(f"changed: {', '.join(names)}")
+            self._restart.set()
+
+    async def _replace_child(self) -> None:
+        self._changing = True
+        try:
+            await self._child.stop_to_reload()
+        finally:
+            self._changing = self._broken = False
+        await self._child.start()
+        if self._server is not None:
+            self._child.connect(self._server.grpc_address)

@@ -1,0 +1,146 @@
+"""From what people type (`app.py`, `app.flows`, `app:worker`) to the workflows to serve."""
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, TypeGuard
+
+import click
+
+from ...sdk.worker.worker import Worker
+from ...sdk.workflow.workflow import Workflow
+
+
+class Target(NamedTuple):
+    """A module by its name, or a file by its path; perhaps one attribute of it."""
+
+    module: str
+    attribute: str
+    path: Path | None
+
+    def __str__(self) -> str:
+        where = str(self.path) if self.path else self.module
+        return f"{where}:{self.attribute}" if self.attribute else where
+
+
+class Found(NamedTuple):
+    """What a target holds: one Worker to run as it is (its workflows are then those named), or workflows to make one for."""
+
+    worker: Worker | None
+    workflows: tuple[Workflow[Any, Any], ...]
+
+    def worker_at(self, address: str | None, namespace: str | None, max_concurrent: int | None) -> Worker:
+        """The worker to run, for `kagzi worker` and `kagzi dev` alike. What is None stays as the module has it."""
+        worker = self.worker or Worker(workflows=self.workflows)
+        if address is not None:
+            worker = worker.at(address)
+        if namespace is not None:
+            worker = worker.namespace(namespace)
+        return worker if max_concurrent is None else worker.max_concurrent(max_concurrent)
+
+
+def parse_target(text: str) -> Target:
+    """Raises UsageError for what is neither an existing file nor a dotted name."""
+    where, _, attribute = text.partition(":")
+    if attribute and not attribute.isidentifier():
+        raise click.UsageError(f"{text!r}: {attribute!r} is not a name. Write MODULE:ATTRIBUTE or FILE:ATTRIBUTE.")
+    path = Path(where)
+    if path.suffix == ".py" or "/" in where or path.is_file():
+        if not path.is_file():
+            raise click.UsageError(f"{where} does not exist. Give a Python file, or a module as in app.flows.")
+        return Target(path.stem, attribute, path.resolve())
+    if not all(part.isidentifier() for part in where.split(".")):
+        raise click.UsageError(f"{where!r} is neither a file nor a module. Write app.py, or app.flows.")
+    return Target(where, attribute, None)
+
+
+class LoadError(Exception):
+    """The user's module does not load. The text is its traceback, from the user's code on."""
+
+
+def load(target: Target) -> Found:
+    """Import the module and look into it. Raises LoadError, and UsageError for a module that has nothing to serve."""
+    try:
+        module = _import(target)
+    except (KeyboardInterrupt, click.UsageError):
+        raise
+    except BaseException as error:
+        raise LoadError(_own_traceback(error)) from error  # a module may raise anything, SystemExit included
+    if target.attribute:
+        return _found(target, {target.attribute: _attribute(module, target)})
+    return _found(target, vars(module))
+
+
+def _import(target: Target) -> ModuleType:
+    if target.path is None:
+        _let_import_from(Path.cwd())
+        return importlib.import_module(target.module)
+    package = _package_of(target.path)
+    if package is not None:  # relative imports in it must work, so it is imported by its full name
+        root, name = package
+        _let_import_from(root)
+        return importlib.import_module(name)
+    _let_import_from(target.path.parent)
+    # By its path and not by its name: a file may be called like an installed module.
+    spec = importlib.util.spec_from_file_location(target.module, target.path)
+    if spec is None or spec.loader is None:
+        raise click.UsageError(f"{target.path} cannot be imported. Give a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[target.module] = module  # before it runs: dataclasses and pydantic look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _package_of(path: Path) -> tuple[Path, str] | None:
+    """Root directory and full name of a file that lies in a package."""
+    names = [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return (folder, ".".join(names)) if len(names) > 1 else None
+
+
+def _let_import_from(directory: Path) -> None:
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
+
+
+def _own_traceback(error: BaseException) -> str:
+    """From the user's file on: the frames before it are ours and the importer's."""
+    ours = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "importlib" not in frame.filename and not frame.filename.startswith(ours)]
+    return "".join(traceback.format_list(own) + traceback.format_exception_only(error)).rstrip("\n")
+
+
+def _attribute(module: ModuleType, target: Target) -> object:
+    try:
+        return getattr(module, target.attribute)
+    except AttributeError:
+        raise click.UsageError(f"{target} does not exist: the module has no {target.attribute!r}.") from None
+
+
+def _is_workflow(value: object) -> TypeGuard[Workflow[Any, Any]]:
+    return isinstance(value, Workflow)
+
+
+def _found(target: Target, names: Mapping[str, object]) -> Found:
+    workers = {name: value for name, value in names.items() if isinstance(value, Worker)}
+    workflows: dict[str, Workflow[Any, Any]] = {}
+    for value in names.values():
+        if _is_workflow(value):
+            workflows.setdefault(f"{value.name}@{value.version}", value)
+    # Several workers and none named: the one called `worker` is meant.
+    worker = workers.get("worker") or (next(iter(workers.values())) if len(workers) == 1 else None)
+    if worker is not None:
+        return Found(worker, worker.registered)
+    if not workflows:
+        raise click.UsageError(
+            f"{target} has no workflow and no Worker. Decorate a function: @workflow async def hello(ctx, name): ..."
+        )
+    return Found(None, tuple(workflows.values()))

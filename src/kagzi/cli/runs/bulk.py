@@ -1,0 +1,289 @@
+"""`kagzi cancel|retry|resume|terminate|delete --status ... --yes`, and `kagzi bulk` for the operations that they began."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ...core.plurals import counted
+from ..console import hint, put_fields, put_json, put_list, say
+from ..exits import Exit, Stop
+from ..groups import Listing
+from ..options import Command, address_options, duration, json_option, key_value, list_options, same_server
+from ..times import local_text, utc_text
+from .filters import filter_options, run_filter
+
+if TYPE_CHECKING:
+    from ...core.bulk import BulkAction
+    from ...core.records import RunFilter
+    from ...sdk.client.operations.bulk import Bulk, BulkOperation, BulkProgress
+    from ..connection import ServerConnection
+
+_LISTS = {"status": "statuses", "workflow": "workflows"}
+_NAMES = {"id": "workflow_id", "concurrency-key": "concurrency_key"}
+_PLAIN = ("parent", "version", "schedule", "id", "concurrency-key")
+_DONE = {
+    "cancel": "cancelled",
+    "retry": "reopened",
+    "resume": "resumed",
+    "terminate": "terminated",
+    "delete": "deleted",
+}
+_PAUSE_S = 0.2
+
+Answer = TypeVar("Answer")
+
+
+def bulk_options(command: Command) -> Command:
+    """Which runs are meant, instead of RUN. The command gets them as keywords: hand them to `run_bulk`."""
+    command = click.option("--yes", "-y", is_flag=True, help="Do it. Without --yes only the number of runs is shown.")(
+        command
+    )
+    command = filter_options(command)
+    return click.option(
+        "--filter",
+        "filters",
+        multiple=True,
+        type=key_value,
+        metavar="KEY=VALUE",
+        help="Same as --KEY VALUE; labels are label.NAME=VALUE. Repeatable.",
+    )(command)
+
+
+def run_bulk(
+    action: BulkAction,
+    *,
+    run: str = "",
+    reason: str = "",
+    yes: bool,
+    filters: Sequence[tuple[str, str]],
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+    **which: Any,
+) -> int:
+    """Do it to every run that matches (or to RUN, where that is given), and wait for it."""
+    from ...core.records import RunFilter
+    from ...wire.runs import read_where
+
+    where = read_where(run_filter(**_merged(which, filters)))
+    if where == RunFilter() and not run:
+        raise click.UsageError(
+            f"give a RUN, or choose runs with options: kagzi {action} --status failed, --workflow NAME, --label team=a ..."
+        )
+    return asyncio.run(_run(action, where, run, reason, yes=yes, as_json=as_json, address=address, namespace=namespace))
+
+
+def refuse_filters(run: str, yes: bool, filters: Sequence[tuple[str, str]], which: dict[str, Any]) -> None:
+    """RUN names one run: then nothing else does. Raises UsageError."""
+    given = [name for name, value in which.items() if value not in ("", None, ())]
+    if filters or yes or given:
+        raise click.UsageError(f"give a RUN ({run}), or options that choose runs and --yes, not both.")
+
+
+def _merged(which: dict[str, Any], filters: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """--filter KEY=VALUE means --KEY VALUE. Raises BadParameter."""
+    merged = dict(which)
+    for key, value in filters:
+        if key.startswith("label."):
+            merged["labels"] = (*merged["labels"], (key.removeprefix("label."), value))
+        elif key in _LISTS:
+            merged[_LISTS[key]] = (*merged[_LISTS[key]], _status(value) if key == "status" else value)
+        elif key in ("since", "until"):
+            merged[key] = duration(value)
+        elif key == "problem" and value in ("true", "false"):
+            merged[key] = value == "true"
+        elif key in _PLAIN:
+            merged[_NAMES.get(key, key)] = value
+        else:
+            known = ", ".join((*_LISTS, "label.NAME", "since", "until", "problem=true", *_PLAIN))
+            raise click.BadParameter(f"{key}={value} is not one of {known}.", param_hint="'--filter'")
+    return merged
+
+
+def _status(value: str) -> str:
+    from ...core.states import RunStatus
+
+    if value not in list(RunStatus):
+        raise click.BadParameter(f"status={value} is not one of {', '.join(RunStatus)}.", param_hint="'--filter'")
+    return value
+
+
+async def _run(
+    action: BulkAction,
+    where: RunFilter,
+    run: str,
+    reason: str,
+    *,
+    yes: bool,
+    as_json: bool,
+    address: str | None,
+    namespace: str | None,
+) -> int:
+    from ...core.bulk import meant
+    from ...sdk.client.operations.bulk import Bulk
+    from ...wire.runs import write_filter
+    from ..connection import connected
+
+    async with connected(address, namespace) as server:
+        if run:
+            where = await _only(server, run)
+        found = await server.count(write_filter(meant(action, where)))
+        text = counted(found.count, "run", capped=found.capped)
+        if not found.count and not yes:
+            return _report_nothing(action, as_json=as_json)
+        if not yes:
+            verb, them = ("matches", "it") if found.count == 1 else ("match", "them")
+            raise Stop(Exit.USAGE, f"{text} {verb}; nothing was done", f"add --yes to {action} {them}")
+        operation = await Bulk(server.connection, server.namespace).start(action, where, reason)
+        say(f"{operation.id}: {text} to {action}")
+        progress = await _watch(operation, found.count)
+    return _report(operation, progress, as_json=as_json)
+
+
+async def _watch(operation: BulkOperation, expected: int) -> BulkProgress:
+    """Until it has finished. Leaving does not stop it."""
+    try:
+        with click.progressbar(length=max(expected, 1), file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+            shown = 0
+            while not (progress := await operation.progress()).finished:
+                bar.update(min(progress.matched, expected) - shown)
+                shown = min(progress.matched, expected)
+                await asyncio.sleep(_PAUSE_S)
+            bar.update(max(expected, 1) - shown)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        say(f"interrupted; operation {operation.id} goes on in the server")
+        where = same_server()
+        hint(f"kagzi bulk get {operation.id}{where} shows its progress, kagzi bulk stop {operation.id}{where} stops it")
+        raise
+    return progress
+
+
+def _report_nothing(action: BulkAction, *, as_json: bool) -> int:
+    """There is nothing to confirm."""
+    if as_json:
+        put_json({"operation_id": None, "action": action, "matched": 0, "done": 0, "failed": 0, "finished": True})
+    else:
+        say(f"no runs match; there is nothing to {action}")
+    return Exit.OK
+
+
+def _report(operation: BulkOperation, progress: BulkProgress, *, as_json: bool) -> int:
+    if as_json:
+        put_json(_view(operation.id, progress))
+    else:
+        say(
+            f"{counted(progress.done, 'run')} {_DONE[progress.action]}"
+            + (f", {progress.failed} could not be" if progress.failed else "")
+        )
+        if progress.last_error:
+            say(f"the last error: {progress.last_error}", colour="yellow")
+    return Exit.FAILED if progress.failed else Exit.OK
+
+
+def _view(operation_id: str, progress: BulkProgress) -> dict[str, Any]:
+    return {
+        "operation_id": operation_id,
+        "action": progress.action,
+        "matched": progress.matched,
+        "done": progress.done,
+        "failed": progress.failed,
+        "finished": progress.finished,
+        "stopped": progress.stopped,
+        "last_error": progress.last_error or None,
+        "reason": progress.reason or None,
+        "created_at": utc_text(progress.created_at),
+        "finished_at": None if progress.finished_at is None else utc_text(progress.finished_at),
+    }
+
+
+# --- what was begun ------------------------------------------------------------------------------------------------------------
+
+
+@click.group(cls=Listing)
+def bulk() -> None:
+    """List, show and stop operations on many runs."""
+
+
+@bulk.command("list")
+@list_options("operation", limit=20)
+@address_options
+def list_bulk(*, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
+    """List operations, newest first."""
+
+    async def fetch(operations: Bulk) -> list[dict[str, Any]]:
+        found = [one async for one in operations.list(limit)]
+        return [_view(one.id, one.last) for one in found if one.last is not None]
+
+    views = asyncio.run(_with_bulk(fetch, address, namespace))
+    empty = "No operations. Begin one: kagzi cancel --status pending --yes"
+    put_list(views, lambda view: view, _row, jsonl=jsonl, as_json=as_json, empty=empty)
+    return Exit.OK
+
+
+@bulk.command()
+@click.argument("operation", metavar="OPERATION")
+@json_option
+@address_options
+def get(*, operation: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+    """Show the progress of an operation."""
+    progress = asyncio.run(_with_bulk(lambda operations: operations.get(operation).progress(), address, namespace))
+    _put(operation, progress, as_json=as_json)
+    return Exit.OK
+
+
+@bulk.command()
+@click.argument("operation", metavar="OPERATION")
+@json_option
+@address_options
+def stop(*, operation: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+    """Stop an operation. What is done stays done."""
+    progress = asyncio.run(_with_bulk(lambda operations: operations.stop(operation), address, namespace))
+    _put(operation, progress, as_json=as_json)
+    return Exit.OK
+
+
+async def _with_bulk(act: Callable[[Bulk], Awaitable[Answer]], address: str | None, namespace: str | None) -> Answer:
+    from ...sdk.client.operations.bulk import Bulk
+    from ..connection import connected
+
+    async with connected(address, namespace) as server:
+        return await act(Bulk(server.connection, server.namespace))
+
+
+def _put(operation: str, progress: BulkProgress, *, as_json: bool) -> None:
+    view = _view(operation, progress)
+    if as_json:
+        put_json(view)
+        return
+    put_fields(_row(view))
+    if progress.last_error:
+        say(f"the last error: {progress.last_error}", colour="yellow")
+
+
+def _row(view: dict[str, Any]) -> dict[str, str]:
+    state = "stopped" if view["stopped"] else "finished" if view["finished"] else "running"
+    return {
+        "operation": view["operation_id"],
+        "action": view["action"],
+        "state": state,
+        "matched": str(view["matched"]),
+        "done": str(view["done"]),
+        "failed": str(view["failed"]),
+        "created": local_text(view["created_at"]),
+    }
+
+
+async def _only(server: ServerConnection, run: str) -> RunFilter:
+    """The filter that means exactly this run."""
+    from ...core.records import RunFilter
+    from ...wire.runs import read_run
+
+    record = read_run(await server.find_run(run))
+    return RunFilter(
+        workflow_id=record.workflow_id, created_after=record.created_at, created_before=record.created_at + 1
+    )

@@ -1,0 +1,169 @@
+"""`kagzi tail`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..console import put, put_json, say, status_text
+from ..exits import Exit
+from ..options import address_options
+from .filters import filter_options, run_filter
+
+if TYPE_CHECKING:
+    from ...v1 import workflow_pb2
+    from ..connection import ServerConnection
+
+LOOK_S = 1.0
+NEWEST_RUNS = 200
+_ENDS = {"run_completed": Exit.OK, "run_continued": Exit.OK, "run_failed": Exit.FAILED, "run_cancelled": Exit.FAILED}
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", default="")
+@click.option(
+    "--after", type=click.IntRange(0), default=0, help="With RUN: begin after the event with this number (seq)."
+)
+@filter_options
+@click.option("--jsonl", "--json", "jsonl", is_flag=True, help="Print JSON, one event or run per line.")
+@address_options
+def tail(*, run: str, after: int, jsonl: bool, address: str | None, namespace: str | None, **which: Any) -> int:
+    """Follow a run, or all runs, as they change.
+
+    With RUN, shows everything that happened to it and then what happens, until it has ended; the exit code is 1 if it failed or was
+    cancelled. RUN is a run id, the beginning of one, or a workflow id (its latest run).
+
+    Without RUN, shows the newest runs, whenever one is new or its status changes, until Ctrl-C.
+    """
+    if run and any(value or value is False for value in which.values()):
+        raise click.UsageError("options such as --status choose among all runs; they do not go with a RUN.")
+    if after and not run:
+        raise click.UsageError("--after needs a RUN.")
+    if run:
+        return asyncio.run(_tail_run(run, after, jsonl=jsonl, address=address, namespace=namespace))
+    asyncio.run(_tail_all(run_filter(**which), jsonl=jsonl, address=address, namespace=namespace))
+    return Exit.OK
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+async def _tail_run(run: str, after: int, *, jsonl: bool, address: str | None, namespace: str | None) -> int:
+    """Of a run that was continued as new the next one follows."""
+    from ..connection import connected
+
+    async with connected(address, namespace) as server:
+        run_id = (await server.find_run(run)).run_id
+        while True:
+            last = await _tell_run(server, run_id, after, jsonl=jsonl)
+            if "continued_as" not in last:
+                return _ENDS.get(last.get("kind", ""), Exit.OK)
+            run_id, after = last["continued_as"], 0
+
+
+async def _tell_run(server: ServerConnection, run_id: str, after: int, *, jsonl: bool) -> dict[str, Any]:
+    """Returns the last event; nothing if all was known."""
+    from ...sdk.client.watching import Watch
+
+    last: dict[str, Any] = {}
+    day = ""
+    async for event in Watch(server.connection, server.namespace, run_id, after).events():
+        if jsonl:
+            put_json(event, lines=True)
+        else:
+            if (today := event_day(event)) not in ("", day):
+                put(click.style(f"--- {today}", dim=True))
+                day = today
+            put(event_line(event))
+        last = event
+    return last
+
+
+def event_day(event: dict[str, Any]) -> str:
+    """The heading of the lines that follow: `2026-11-16 UTC+01:00`. The local zone, as in logs."""
+    from ..times import local
+
+    if "at" not in event:
+        return ""
+    moment = local(event["at"])
+    return f"{moment:%Y-%m-%d} UTC{moment.isoformat()[-6:]}"
+
+
+def event_line(event: dict[str, Any]) -> str:
+    from ..times import local, local_text
+    from .views import value_text
+
+    clock = local(event["at"]).strftime("%H:%M:%S.%f")[:-3] if "at" in event else ""
+    at = click.style(clock.ljust(12), dim=True)
+    what = event["kind"].replace("_", " ")
+    if event["kind"] == "run_status":
+        what = f"run {status_text(event['status'])}{_requests(event)}"
+    parts = [event.get("step", "")]
+    if event.get("attempt", 0) > 1:
+        parts.append(f"(attempt {event['attempt']})")
+    if "output" in event:
+        parts.append(click.style(_brief(value_text(event["output"])), dim=True))
+    if "error" in event:
+        parts.append(click.style(_brief(event["error"]["text"]), fg="red"))
+    if "until" in event:
+        parts.append(f"until {local_text(event['until'])}")
+    parts += [event.get("status_text", ""), f"{event['progress']:.0%}" if "progress" in event else ""]
+    parts += [event.get("child_run_id", ""), event.get("continued_as", "")]
+    return f"{at}  {what.ljust(16)}  {' '.join(part for part in parts if part)}".rstrip()
+
+
+def _requests(event: dict[str, Any]) -> str:
+    asked = [each.replace("_", " ") for each in ("cancel_requested", "pause_requested") if event.get(each)]
+    reason = f": {event['pause_reason']}" if event.get("pause_reason") else ""
+    return "".join(f", {each}" for each in asked) + reason
+
+
+def _brief(text: str, characters: int = 100) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= characters else line[:characters] + "..."
+
+
+# --- all runs ---------------------------------------------------------------------------------------------------------
+
+
+async def _tail_all(
+    where: workflow_pb2.WorkflowFilter, *, jsonl: bool, address: str | None, namespace: str | None
+) -> None:
+    """Look at the newest ones once a second. What was there before is shown once, oldest first."""
+    from ..connection import connected
+
+    async with connected(address, namespace) as server:
+        known: dict[str, tuple[str, str | None]] = {}
+        first = True
+        while True:
+            known, changed = await _look(server, where, known)
+            if first and not changed:
+                say("No runs yet. Start one: kagzi start WORKFLOW INPUT")
+            first = False
+            for view in changed:
+                if jsonl:
+                    put_json(view, lines=True)
+                else:
+                    put(_run_line(view))
+            await asyncio.sleep(LOOK_S)
+
+
+async def _look(
+    server: ServerConnection, where: workflow_pb2.WorkflowFilter, known: dict[str, tuple[str, str | None]]
+) -> tuple[dict[str, tuple[str, str | None]], list[dict[str, Any]]]:
+    """How the newest runs stand, and those that stand otherwise than was known, oldest first."""
+    from .views import run_view
+
+    views = [run_view(run) async for run in server.runs(where, NEWEST_RUNS)]
+    views.reverse()
+    standing = {view["run_id"]: (view["status"], view["status_text"]) for view in views}
+    return standing, [view for view in views if known.get(view["run_id"]) != standing[view["run_id"]]]
+
+
+def _run_line(view: dict[str, Any]) -> str:
+    said = view["status_text"] or (view["error"]["text"] if view["error"] else "")
+    status = status_text(view["status"])
+    padding = " " * (9 - len(view["status"]))
+    return f"{view['run_id']}  {status}{padding}  {view['workflow']}  {view['workflow_id']}  {_brief(said)}".rstrip()

@@ -1,0 +1,16 @@
+"""Who may write to a run."""
+
+from ..commands import WorkerCommand
+from ..outcomes import DeadlinePassed, LeaseLost
+from ..states import RunCode
+from ..times import Timestamp
+from .state import RunState
+
+
+def refusal_of(run: RunState, command: WorkerCommand, now: Timestamp) -> LeaseLost | DeadlinePassed | None:
+    """None: the command comes from the holder, in time."""
+    if run.status != RunCode.RUNNING or run.lease != command.lease:
+        return LeaseLost()
+    if run.deadline_at is not None and run.deadline_at <= now:
+        return DeadlinePassed()
+    return None

@@ -1,0 +1,231 @@
+"""A run and some of its steps in memory, as they were read and as a batch of commands changes them."""
+
+from typing import Final, Protocol
+
+import msgspec
+
+from ..commands import BeginStep, ContinueAsNew, DecideRace, FailStep, StartChild, StartRun, WaitSignal
+from ..error_details import ErrorDetail
+from ..outcomes import Refused
+from ..records import HistoryStep, Lease, Payload, RunKey
+from ..refusals import namespace_full
+from ..retry import RetryPolicy
+from ..states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
+from ..times import US_PER_MS, Timestamp
+
+OUTPUT_STEP: Final = "$output"
+NEVER: Final = 2**63 - 1
+"""The due time of a wait that only an event ends: open waits are found by having one."""
+
+TOLD = (BeginStep, FailStep, WaitSignal, StartChild, DecideRace)
+"""May be answered with what the step they name holds."""
+
+_EVENT_KINDS = (KindCode.SIGNAL, KindCode.CHILD)
+
+
+class StepState(msgspec.Struct, kw_only=True):
+    """A row of the history. `lease` is that of its last writer."""
+
+    step_id: str
+    name: str
+    kind: int
+    status: int
+    begun_seq: int
+    lease: Lease
+    created_at: Timestamp
+    attempt: int = 1
+    seq: int = 0
+    started_at: Timestamp | None = None
+    finished_at: Timestamp | None = None
+    retry_at: Timestamp | None = None
+    wake_at: Timestamp | None = None
+    retry: RetryPolicy | None = None
+    timeout_ms: int = 0
+    once: bool = False
+    worker_id: str | None = None
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    input: Payload | None = None
+    output: Payload | None = None
+    error: ErrorDetail | None = None
+    child_run_id: str | None = None
+    details: Payload | None = None
+    withheld: bool = False  # what it holds was not read: the answers of this batch are large enough without it
+    changed: bool = False
+
+    @property
+    def has_result(self) -> bool:
+        return self.status >= StepCode.COMPLETED
+
+    @property
+    def due_at(self) -> Timestamp | None:
+        """When the clock does something about it, while that is ahead."""
+        if self.status == StepCode.PENDING:
+            return self.retry_at
+        if self.status != StepCode.RUNNING:
+            return None
+        return NEVER if self.wake_at is None and self.kind in _EVENT_KINDS else self.wake_at
+
+    @property
+    def row_due_at(self) -> Timestamp | None:
+        """The same; and of a step with a timeout that runs, when its attempt should have been reported."""
+        if self.timeout_ms and self.status == StepCode.RUNNING and self.kind == KindCode.FUNCTION:
+            return (self.started_at or 0) + self.timeout_ms * US_PER_MS
+        return self.due_at
+
+    def as_history(self) -> HistoryStep:
+        return HistoryStep(
+            step_id=self.step_id,
+            kind=STEP_KIND_OF_CODE[self.kind],
+            status=STEP_STATUS_OF_CODE[self.status],
+            begun_seq=self.begun_seq,
+            attempt=self.attempt,
+            seq=self.seq,
+            at=self.finished_at or 0,
+            output=self.output,
+            error=self.error,
+            retry_at=self.retry_at,
+            wake_at=self.wake_at,
+            child_run_id=self.child_run_id,
+            details=self.details,
+        )
+
+
+class AttemptState(msgspec.Struct, kw_only=True):
+    """A failed attempt that was followed by another."""
+
+    step_id: str
+    attempt: int
+    begun_seq: int
+    seq: int
+    lease: Lease
+    started_at: Timestamp | None
+    finished_at: Timestamp
+    retry_at: Timestamp
+    worker_id: str | None = None
+    error: ErrorDetail | None = None  # None: read, not new
+
+
+class SignalState(msgspec.Struct, kw_only=True):
+    """A signal that came. `step_id` is the step it is bound to by this batch."""
+
+    number: int
+    name: str
+    payload: Payload | None  # None: withheld, as in StepState
+    step_id: str = ""
+
+
+class Admission(Protocol):
+    """Types that refuse runs, or cancel others, when they are full."""
+
+    def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
+        """None: it is admitted, and counted."""
+        ...
+
+
+class Relative(msgspec.Struct):
+    """Another run, as far as a parent has to know it."""
+
+    run_id: str
+    workflow_type: str
+    status: int
+
+
+class Kin(msgspec.Struct, kw_only=True):
+    """The runs around a batch of child starts in one namespace, as they were found under lock, and what is to be made."""
+
+    recorded: dict[tuple[str, str], Relative] = msgspec.field(default_factory=dict[tuple[str, str], Relative])
+    by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
+    foreign: set[tuple[str, str]] = msgspec.field(default_factory=set[tuple[str, str]])
+    """Steps, with their runs, whose request id belongs to a run that they did not start."""
+    active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
+    limit: int | None = None  # of open runs
+    room: int | None = None  # how many may be started
+    born: list[StartChild] = msgspec.field(default_factory=list[StartChild])
+    links: list[tuple[str, str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str, str]])
+
+    admission: Admission | None = None
+
+    def refuse_start(self, start: StartRun, now: Timestamp) -> Refused | None:
+        """None: one more may be started, and is counted."""
+        if self.admission is not None and (refused := self.admission.refuse(start, now)) is not None:
+            return refused
+        if self.room is not None and self.limit is not None:
+            if self.room <= 0:
+                return namespace_full(start.run.namespace, self.limit)
+            self.room -= 1
+        return None
+
+
+class RunState(msgspec.Struct, kw_only=True):
+    """A run's row, the steps that matter, and what is to be written. `read_seq` is the seq it was read at."""
+
+    run: RunKey
+    status: int
+    lease: Lease
+    read_seq: int
+    seq: int
+    result_seq: int
+    step_count: int
+    attempt: int
+    lease_until: Timestamp | None
+    claimed_at: Timestamp | None
+    ready_at: Timestamp | None
+    due_at: Timestamp | None
+    wait_reason: int | None
+    deadline_at: Timestamp | None
+    finished_at: Timestamp | None
+    cancel_requested_at: Timestamp | None
+    worker_id: str | None
+    retry: RetryPolicy | None
+    read_result_seq: int
+    watched: bool = False
+    has_children: bool = False
+    cascade_due: bool = False
+    pause_requested: bool = False
+    diverged: bool = False
+    workflow_id: str = ""
+    cancel_reason: str = ""
+    continued_as: str | None = None
+    status_text: str | None = None
+    progress: float | None = None
+    tried_build: str | None = None  # to be added to those whose code did not fit
+    problem: ErrorDetail | None = None
+    error: ErrorDetail | None = None
+    kin: Kin | None = None  # for those who start children
+    successor: ContinueAsNew | None = None  # the run that goes on instead of this one
+    successor_paused: bool = False  # it takes over the request to pause
+    beaten: bool = False  # a step of it was reported alive
+    signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # not bound when read, in order
+    steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
+    attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
+    new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
+    changed: bool = False
+    answer_bytes: int = 0  # what its commands were answered with
+    deferred: bool = False  # a command of it has to wait for the next batch, and so has all that follows
+
+    @property
+    def ended(self) -> bool:
+        return RunCode.COMPLETED <= self.status <= RunCode.CANCELLED
+
+    @property
+    def progressed(self) -> bool:
+        """Whether leases lost before this do not count any more."""
+        return self.beaten or self.result_seq != self.read_result_seq
+
+    def next_seq(self) -> int:
+        """The next number; taking one is a change."""
+        self.changed = True
+        self.seq += 1
+        return self.seq
+
+    def next_result_seq(self) -> int:
+        self.result_seq = self.next_seq()
+        return self.result_seq
+
+    def leave(self, status: RunCode) -> None:
+        """The holder lets go of it."""
+        self.changed = True
+        self.status = status
+        self.lease_until = None
+        self.pause_requested = False

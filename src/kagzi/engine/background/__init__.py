@@ -1,0 +1,1 @@
+"""Background tasks: their supervisor, retention, cascades, chores."""

@@ -1,0 +1,63 @@
+"""Logs what workers say ails them, at a limited rate: a worker must not fill the server's disk or hide what others say."""
+
+import logging
+from collections.abc import Sequence
+
+from ...core import limits
+from ...core.seams import Clock
+from ...core.times import US_PER_S, Timestamp
+from ...core.workers import Trouble
+
+logger = logging.getLogger("kagzi.engine")
+
+_WINDOW_US = 60 * US_PER_S
+
+
+class DiagnosticsLog:
+    """So many lines a minute of each worker, and of all together. What is not logged is still among the worker's events."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began: Timestamp = 0
+        self._lines: dict[tuple[str, str], int] = {}  # no more workers than lines of all together
+        self._total = 0
+        self._unlogged = 0
+
+    def write(self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble]) -> None:
+        if not diagnostics:
+            return
+        self._turn_window()
+        worker = (namespace, worker_id)
+        for diagnostic in diagnostics:
+            lines = self._lines.get(worker, 0)
+            if lines >= limits.DIAGNOSTICS_LOGGED or self._total >= limits.DIAGNOSTICS_LOGGED_TOTAL:
+                self._leave_out(worker_id)
+                continue
+            self._lines[worker] = lines + 1
+            self._total += 1
+            logger.warning(
+                "worker %s of namespace %s is in trouble: %s: %s",
+                worker_id,
+                namespace,
+                diagnostic.kind,
+                diagnostic.detail,
+            )
+
+    def _leave_out(self, worker_id: str) -> None:
+        if not self._unlogged:
+            logger.warning(
+                "worker %s reports more trouble than is logged: %d lines a minute of a worker, %d of all. Its events have the rest",
+                worker_id,
+                limits.DIAGNOSTICS_LOGGED,
+                limits.DIAGNOSTICS_LOGGED_TOTAL,
+            )
+        self._unlogged += 1
+
+    def _turn_window(self) -> None:
+        now = self._clock.now()
+        if 0 <= now - self._began < _WINDOW_US:
+            return
+        if self._unlogged:
+            logger.warning("%d reports of workers in trouble were not logged", self._unlogged)
+        self._began, self._total, self._unlogged = now, 0, 0
+        self._lines.clear()

@@ -1,0 +1,158 @@
+"""Chores: what has to be done now and then, by whoever has time for it. One at a time, each at its own interval.
+
+Every server does them. A chore is safe to do twice; one that would be a waste to do twice is `shared`: then a note in the store
+lets one server do it per interval. A chore does a little at a time and says whether there is more; it gets at most half of the
+time, and after its turn the others come first.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import msgspec
+
+from ...core.errors import Unavailable
+from ...core.limits import Settings
+from ...core.seams import Clock, Dice
+from ...core.times import US_PER_S, Timestamp
+from ...store.protocol import Store
+
+logger = logging.getLogger("kagzi.engine")
+
+TURN_S = 5.0
+CALL_TIMEOUT_S = 30.0
+_JITTER = 0.2  # upwards only: chores are never closer than their interval
+_SOON_S = 2.0
+_FIRST_S = 30.0  # nothing but what is cheap comes earlier after a start
+_BACKOFF_FIRST_S = 5.0
+_BACKOFF_MOST_S = 600.0
+_PAUSE_LEAST_S = 0.002
+_PAUSE_MOST_S = 0.5
+
+Work: TypeAlias = Callable[[Timestamp], Awaitable[bool]]
+
+
+class Chore(msgspec.Struct, frozen=True, kw_only=True):
+    """`work(now)` does a little, quickly, and answers whether there is more to do at once. `every`: how many housekeeping
+    intervals (a minute each, unless set otherwise) lie between two turns. `cheap`: one statement, so it may also be done soon
+    after the start."""
+
+    name: str
+    work: Work
+    every: int = 5
+    cheap: bool = False
+    shared: bool = False
+
+
+class _Place:
+    """A chore and when its turn comes."""
+
+    def __init__(self, chore: Chore, due_s: float) -> None:
+        self.chore = chore
+        self.due_s = due_s
+        self.failures = 0
+        self.goes_on = False  # in the middle: its turn was over before it was
+        self.wanted = False
+
+
+class Housekeeping:
+    """Chores are added before it runs."""
+
+    def __init__(self, store: Store, *, clock: Clock, dice: Dice, settings: Settings, alone: bool) -> None:
+        self._store = store
+        self._clock = clock
+        self._dice = dice
+        self._interval_s = settings.housekeeping_ms / 1_000
+        self._jitter = _JITTER if settings.jitter else 0.0
+        self._alone = alone
+        self._chores: dict[str, Chore] = {}
+        self._places: dict[str, _Place] = {}
+        self._changed = asyncio.Event()
+
+    def add(self, chore: Chore) -> None:
+        if chore.name in self._chores:
+            raise ValueError(f"there is a chore {chore.name!r} already")
+        if chore.every < 1:
+            raise ValueError(f"the chore {chore.name!r} must not be done more often than once per interval")
+        self._chores[chore.name] = chore
+
+    def soon(self, name: str) -> None:
+        """Something has come up: do this chore next, whatever its interval and whoever else did it."""
+        place = self._places.get(name)
+        if place is not None:
+            place.due_s = 0.0
+            place.wanted = True
+            self._changed.set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        self._places = {chore.name: _Place(chore, started_s + self._first_s(chore)) for chore in self._chores.values()}
+        while True:
+            place = min(self._places.values(), key=lambda place: place.due_s, default=None)
+            rest_s = None if place is None else place.due_s - loop.time()
+            if place is None or (rest_s is not None and rest_s > 0):
+                await self._wait(rest_s)
+            else:
+                await self._turn(place)
+                await asyncio.sleep(_PAUSE_LEAST_S)  # also when the chore never waited for anything
+
+    async def _wait(self, rest_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(rest_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        self._changed.clear()
+
+    async def _turn(self, place: _Place) -> None:
+        """Whatever goes wrong in a chore is its own affair: it is tried again, later and later."""
+        loop = asyncio.get_running_loop()
+        chore, wanted = place.chore, place.wanted
+        place.wanted = False
+        try:
+            place.goes_on = await self._work(chore, mine=wanted or place.goes_on)
+        except (Unavailable, TimeoutError) as error:
+            logger.warning("the chore %r could not be done and is tried again: %s", chore.name, error)
+        except Exception:
+            logger.exception("the chore %r went wrong and is tried again", chore.name)
+        else:
+            place.failures = 0
+            pause_s = 0.0 if place.goes_on or place.wanted else self._pause_s(chore)
+            place.due_s = loop.time() + pause_s
+            return
+        place.failures += 1
+        place.due_s = loop.time() + min(_BACKOFF_FIRST_S * 2.0 ** min(place.failures - 1, 20), _BACKOFF_MOST_S)
+
+    async def _work(self, chore: Chore, *, mine: bool) -> bool:
+        """Whether there is more to do when the turn is over."""
+        loop = asyncio.get_running_loop()
+        if chore.shared and not mine and not self._alone and not await self._claimed(chore):
+            return False
+        end_s = loop.time() + TURN_S
+        while True:
+            began_s = loop.time()
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                more = await chore.work(self._clock.now())
+            now_s = loop.time()
+            if not more or now_s >= end_s:
+                return more
+            await asyncio.sleep(min(max(now_s - began_s, _PAUSE_LEAST_S), _PAUSE_MOST_S))
+
+    async def _claimed(self, chore: Chore) -> bool:
+        now = self._clock.now()
+        until = now + int(chore.every * self._interval_s * US_PER_S)
+        async with asyncio.timeout(CALL_TIMEOUT_S):
+            return await self._store.claim_chore(chore.name, now, until)
+
+    def _pause_s(self, chore: Chore) -> float:
+        return chore.every * self._interval_s * (1.0 + self._jitter * self._dice.fraction())
+
+    def _first_s(self, chore: Chore) -> float:
+        """Several servers started together do not do the same at the same time."""
+        fraction = self._dice.fraction()
+        if chore.cheap:
+            return min(_SOON_S, self._interval_s) * fraction
+        interval_s = chore.every * self._interval_s
+        return min(max(interval_s * fraction, _FIRST_S), interval_s)

@@ -1,0 +1,225 @@
+"""Checks of what workers say. On the hot path: the usual operation costs about a microsecond here."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from ...core import limits
+from ...core.commands import (
+    BeatStep,
+    BeginSleep,
+    BeginStep,
+    CancelRun,
+    Command,
+    CompleteRun,
+    CompleteStep,
+    ContinueAsNew,
+    DecideRace,
+    FailRun,
+    FailStep,
+    FinishSleep,
+    Park,
+    PauseDiverged,
+    RecordPatch,
+    ReleaseRun,
+    SetStatus,
+    StartChild,
+    StartRun,
+    WaitSignal,
+)
+from ...core.errors import InvalidArgument
+from ...core.records import Payload, RunKey
+from ...core.refusals import is_reserved, reserved_step
+from ...core.seams import Clock, Ids
+from . import requests as checks
+from .bounds import bounded_error
+
+Failing = TypeVar("Failing", FailStep, FailRun, CancelRun, FailRun | CancelRun)
+
+
+class Operations:
+    """Answers the command to be written. Errors are cut to their limits, not refused: a failure must be recordable. Runs that a
+    command creates (a child, a successor) get their ids here."""
+
+    def __init__(self, payload_bytes: int, *, clock: Clock, ids: Ids) -> None:
+        self._payload_bytes = payload_bytes
+        self._clock = clock
+        self._ids = ids
+        self._checks: dict[type, Callable[[Any], Command]] = {
+            BeginStep: self._begin_step,
+            CompleteStep: self._complete_step,
+            FailStep: self._fail_step,
+            BeginSleep: self._begin_sleep,
+            FinishSleep: self._finish_sleep,
+            Park: self._park,
+            CompleteRun: self._complete_run,
+            FailRun: self._close_with_error,
+            CancelRun: self._close_with_error,
+            ReleaseRun: self._release,
+            WaitSignal: self._wait_signal,
+            StartChild: self._start_child,
+            DecideRace: self._decide_race,
+            RecordPatch: self._record_patch,
+            SetStatus: self._set_status,
+            BeatStep: self._beat_step,
+            ContinueAsNew: self._continue_as_new,
+            PauseDiverged: self._pause_diverged,
+        }
+
+    def check(self, command: Command) -> Command:
+        """Raises InvalidArgument."""
+        check = self._checks.get(command.__class__)
+        if check is None or isinstance(command, StartRun):
+            raise InvalidArgument("this is no operation of a worker.", field="kind")
+        lease = command.lease
+        if not (0 <= lease.counter < checks.INT64_END and 0 <= lease.nonce < checks.INT64_END):
+            raise InvalidArgument("lease is not one that was given by a claim.", field="lease")
+        return check(command)
+
+    def _payload(self, payload: Payload, field: str) -> None:
+        if payload.metadata or len(payload.data) > self._payload_bytes:
+            checks.payload(payload, field, self._payload_bytes)
+
+    def _begin_step(self, command: BeginStep) -> BeginStep:
+        _new_step_id(command.step_id)
+        if command.name is not command.step_id:
+            checks.name(command.name, "step_name")
+        _attempt(command.attempt)
+        if command.retry is not None:
+            checks.retry(command.retry, "retry_policy")
+        if command.timeout_ms:
+            checks.within(command.timeout_ms, 0, limits.DURATION_MAX_US // 1_000, "timeout_ms")
+        if command.input is not None:
+            self._payload(command.input, "input")
+        checks.optional_name(command.parent_step_id, "parent_step_id")
+        checks.optional_name(command.parallel_group_id, "parallel_group_id")
+        return command
+
+    def _complete_step(self, command: CompleteStep) -> CompleteStep:
+        checks.name(command.step_id, "step_id")
+        _attempt(command.attempt)
+        self._payload(command.output, "output")
+        return command
+
+    def _fail_step(self, command: FailStep) -> FailStep:
+        checks.name(command.step_id, "step_id")
+        _attempt(command.attempt)
+        return _with_bounded_error(command)
+
+    def _begin_sleep(self, command: BeginSleep) -> BeginSleep:
+        _new_step_id(command.step_id)
+        checks.name(command.name, "step_name")
+        if (command.duration_us is None) == (command.until is None):
+            raise InvalidArgument("a sleep has a duration or an end: give exactly one.", field="duration")
+        checks.duration(command.duration_us, "duration")
+        checks.timestamp(command.until, "until")
+        checks.optional_name(command.parent_step_id, "parent_step_id")
+        checks.optional_name(command.parallel_group_id, "parallel_group_id")
+        return command
+
+    def _finish_sleep(self, command: FinishSleep) -> FinishSleep:
+        checks.name(command.step_id, "step_id")
+        return command
+
+    def _park(self, command: Park) -> Park:
+        checks.batch_size(command.waits, limits.STEPS_PER_RUN, "waits")
+        for step_id in command.waits:
+            checks.name(step_id, "waits")
+        checks.within(command.known_seq, 0, checks.INT64_END - 1, "known_seq")
+        return command
+
+    def _complete_run(self, command: CompleteRun) -> CompleteRun:
+        self._payload(command.output, "output")
+        checks.optional_name(command.after_step, "after_step_id")
+        return command
+
+    def _close_with_error(self, command: FailRun | CancelRun) -> FailRun | CancelRun:
+        if isinstance(command, FailRun):
+            checks.optional_name(command.after_step, "after_step_id")
+        return _with_bounded_error(command)
+
+    def _release(self, command: ReleaseRun) -> ReleaseRun:
+        checks.reason(command.reason)
+        return command
+
+    def _wait_signal(self, command: WaitSignal) -> WaitSignal:
+        _place(command)
+        checks.name(command.signal_name, "signal_name")
+        checks.duration(command.timeout_us, "timeout")
+        return command
+
+    def _start_child(self, command: StartChild) -> StartChild:
+        """Unique by run and step: a repeat of the command, here or on another server, finds the same child."""
+        _place(command)
+        checks.name(command.name, "step_name")
+        now = self._clock.now()
+        start = command.start
+        checks.child_start(start, now, self._payload_bytes)
+        run_id = self._ids.run_id(now, command.run.namespace)
+        start = msgspec.structs.replace(
+            start,
+            run=RunKey(command.run.namespace, run_id),
+            workflow_id=start.workflow_id or run_id,
+            request_id=f"{command.run.run_id}/{command.step_id}",
+        )
+        return msgspec.structs.replace(command, start=start)
+
+    def _decide_race(self, command: DecideRace) -> DecideRace:
+        _new_step_id(command.step_id)
+        checks.name(command.name, "step_name")
+        checks.name(command.winner, "winner")
+        checks.batch_size(command.losers, limits.STEPS_PER_RUN, "losers")
+        for step_id in command.losers:
+            checks.name(step_id, "losers")
+        checks.optional_name(command.parent_step_id, "parent_step_id")
+        return command
+
+    def _record_patch(self, command: RecordPatch) -> RecordPatch:
+        _new_step_id(command.step_id)
+        checks.name(command.name, "step_name")
+        return command
+
+    def _set_status(self, command: SetStatus) -> SetStatus:
+        checks.lines(command.text, "text", limits.STATUS_TEXT_BYTES)
+        if command.progress is not None:
+            checks.within(command.progress, 0, 1, "progress")
+        return command
+
+    def _beat_step(self, command: BeatStep) -> BeatStep:
+        checks.name(command.step_id, "step_id")
+        _attempt(command.attempt)
+        self._payload(command.details, "details")
+        return command
+
+    def _continue_as_new(self, command: ContinueAsNew) -> ContinueAsNew:
+        self._payload(command.input, "input")
+        checks.optional_name(command.version or "", "version")
+        return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now(), command.run.namespace))
+
+    def _pause_diverged(self, command: PauseDiverged) -> PauseDiverged:
+        checks.text(command.build_id, "build_id", limits.NAME_BYTES)
+        return msgspec.structs.replace(command, problem=bounded_error(command.problem))
+
+
+def _new_step_id(step_id: str) -> None:
+    """Of a command that may make a step."""
+    checks.name(step_id, "step_id")
+    if is_reserved(step_id):
+        raise InvalidArgument(reserved_step(step_id).error.message, field="step_id")
+
+
+def _place(command: WaitSignal | StartChild) -> None:
+    _new_step_id(command.step_id)
+    checks.optional_name(command.parent_step_id, "parent_step_id")
+    checks.optional_name(command.parallel_group_id, "parallel_group_id")
+
+
+def _attempt(attempt: int) -> None:
+    if not 0 <= attempt < checks.INT32_END:
+        checks.within(attempt, 0, checks.INT32_END - 1, "attempt")
+
+
+def _with_bounded_error(command: Failing) -> Failing:
+    bounded = bounded_error(command.error)
+    return command if bounded is command.error else msgspec.structs.replace(command, error=bounded)

@@ -1,0 +1,101 @@
+"""Outcomes that are refusals, as the exceptions that the unary doors raise."""
+
+from datetime import timedelta
+
+from ...core import outcomes
+from ...core.commands import Command
+from ...core.error_details import ErrorCode, ErrorDetail
+from ...core.errors import (
+    AlreadyExists,
+    CancelRequested,
+    DeadlinePassed,
+    InternalError,
+    InvalidArgument,
+    KagziError,
+    LeaseLost,
+    NotFound,
+    PermissionDenied,
+    PreconditionFailed,
+    RequestError,
+    ResourceExhausted,
+    ServerUnavailable,
+    Unimplemented,
+    not_found,
+)
+from ...core.outcomes import Outcome
+from ...core.records import RunKey
+
+_REQUEST_ERRORS: dict[ErrorCode, type[RequestError]] = {
+    ErrorCode.NOT_FOUND: NotFound,
+    ErrorCode.INVALID_ARGUMENT: InvalidArgument,
+    ErrorCode.PRECONDITION_FAILED: PreconditionFailed,
+    ErrorCode.CONFLICT: AlreadyExists,
+    ErrorCode.UNAUTHORIZED: PermissionDenied,
+    ErrorCode.LEASE_LOST: LeaseLost,
+    ErrorCode.TIMEOUT: DeadlinePassed,
+    ErrorCode.CANCELLED: CancelRequested,
+    ErrorCode.RESOURCE_EXHAUSTED: ResourceExhausted,
+    ErrorCode.UNIMPLEMENTED: Unimplemented,
+}
+
+
+def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
+    """The exception for a refusal; None for an outcome that is none."""
+    match outcome:
+        case outcomes.Refused(error):
+            return error_of(error)
+        case outcomes.LeaseLost():
+            return lease_lost(command.run)
+        case outcomes.RunNotFound():
+            return not_found("run", command.run.run_id)
+        case outcomes.DeadlinePassed():
+            return DeadlinePassed(
+                f"the deadline of run {command.run.run_id} has passed: nothing more is recorded. Abandon it.",
+                subject="run",
+                subject_id=command.run.run_id,
+            )
+        case outcomes.Busy() | outcomes.Deferred():
+            return ServerUnavailable(f"run {command.run.run_id} is locked by another transaction. Try again.")
+        case outcomes.Failed():
+            return ServerUnavailable(f"the store failed on this operation of run {command.run.run_id}. Try again.")
+        case _:
+            return None
+
+
+def error_of(detail: ErrorDetail) -> KagziError:
+    retry_after = timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None
+    refusal = _REQUEST_ERRORS.get(detail.code)
+    if refusal is not None:
+        return refusal(
+            detail.message,
+            subject=detail.subject,
+            subject_id=detail.subject_id,
+            metadata=detail.metadata,
+            retry_after=retry_after,
+        )
+    broad = ServerUnavailable if detail.code is ErrorCode.UNAVAILABLE else InternalError
+    return broad(detail.message, metadata=detail.metadata, retry_after=retry_after)
+
+
+def refused(error: KagziError) -> outcomes.Refused:
+    """An exception as the answer to one operation among others."""
+    subject, subject_id = (error.subject, error.subject_id) if isinstance(error, RequestError) else ("", "")
+    retry_after_ms = error.retry_after // timedelta(milliseconds=1) if error.retry_after else 0
+    detail = ErrorDetail(
+        code=error.code,
+        kind=error.kind,
+        message=error.message,
+        subject=subject,
+        subject_id=subject_id,
+        metadata=error.metadata,
+        retry_after_ms=retry_after_ms,
+    )
+    return outcomes.Refused(detail)
+
+
+def lease_lost(run: RunKey) -> LeaseLost:
+    return LeaseLost(
+        f"the lease on run {run.run_id} is lost: another worker has it, or it has ended or sleeps. Abandon it.",
+        subject="run",
+        subject_id=run.run_id,
+    )

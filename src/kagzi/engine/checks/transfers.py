@@ -1,0 +1,254 @@
+"""What lines of an import may say. Every refusal names the line and the field, and nothing of the run is seen by anybody."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from ...core import limits
+from ...core.error_details import ErrorDetail
+from ...core.errors import InvalidArgument
+from ...core.ids import is_uuid
+from ...core.records import Payload
+from ...core.states import RunStatus, StepKind, StepStatus, WaitReason
+from ...core.transfers import (
+    AttemptImage,
+    Data,
+    End,
+    LinkImage,
+    Part,
+    RunImage,
+    SignalImage,
+    StepImage,
+    read_data,
+    require_data,
+)
+from . import requests as checks
+
+_ERROR_BYTES = limits.ERROR_CAUSES * (limits.ERROR_MESSAGE_BYTES + limits.ERROR_TRACEBACK_BYTES)
+_TIMED = (WaitReason.TIME, WaitReason.RETRY)
+_RESULTS = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.ABANDONED)
+_RESERVED = "$"
+
+
+@contextmanager
+def on_line(number: int) -> Generator[None]:
+    """Whatever is refused inside says on which line."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if error.message.startswith("line "):
+            raise
+        raise InvalidArgument(f"line {number}: {error.message}", field=f"line {number}: {error.field}") from None
+
+
+def _demand(holds: bool, field: str, message: str) -> None:
+    if not holds:
+        raise InvalidArgument(f"{field} {message}", field=field)
+
+
+def _uuid(value: str | None, field: str) -> None:
+    _demand(value is None or is_uuid(value), field, f"is no run id: {value!r}.")
+
+
+def _error(error: ErrorDetail | None, field: str) -> None:
+    """Bounded, and text that can be stored."""
+    depth, size = 0, 0
+    while error is not None:
+        depth += 1
+        for text in (error.message, error.traceback):
+            checks.lines(text, field, _ERROR_BYTES)
+            size += len(text)
+        for name in (error.type, error.subject, error.subject_id, *error.bases):
+            checks.text(name, field, limits.ERROR_MESSAGE_BYTES)
+        checks.entries(error.metadata, f"{field}.metadata", limits.METADATA_ENTRIES)
+        error = error.cause
+    _demand(
+        depth <= limits.ERROR_CAUSES and size <= _ERROR_BYTES, field, f"has more than {limits.ERROR_CAUSES} causes."
+    )
+
+
+class Checker:
+    """The lines of one run, as they come. `payload_bytes`: the largest payload that is taken."""
+
+    def __init__(self, payload_bytes: int) -> None:
+        self._payload_bytes = payload_bytes
+        self._last_seq = 0
+        self._seqs: set[int] = set()
+        self._counts = {StepImage: 0, AttemptImage: 0, SignalImage: 0, LinkImage: 0}
+        self._attempt_seqs: set[tuple[str, int]] = set()
+        self._last_signal = 0
+
+    # --- the run ----------------------------------------------------------------------------------------------------------
+
+    def run(self, image: RunImage) -> None:
+        """Raises InvalidArgument."""
+        _demand(is_uuid(image.run_id), "run.run_id", f"is no run id: {image.run_id!r}.")
+        for field in ("workflow_id", "workflow_type", "request_id"):
+            checks.name(getattr(image, field), f"run.{field}")
+        for field in ("version", "parent_step_id", "schedule_id", "concurrency_key", "retry_request_id"):
+            checks.optional_name(getattr(image, field) or "", f"run.{field}")
+        for field in ("parent_run_id", "blocked_by", "forked_from", "continued_as"):
+            _uuid(getattr(image, field), f"run.{field}")
+        for field in _RUN_TIMES:
+            checks.timestamp(getattr(image, field), f"run.{field}")
+        for field, least in (("last_seq", 0), ("lease", 0), ("attempt", 1), ("lost_leases", 0)):
+            checks.within(getattr(image, field), least, checks.INT32_END - 1, f"run.{field}")
+        checks.within(image.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, "run.priority")
+        checks.entries(image.labels, "run.labels", limits.LABELS)
+        checks.retry(image.retry, "run.retry")
+        checks.reason(image.cancel_reason or "", "run.cancel_reason")
+        checks.reason(image.pause_reason or "", "run.pause_reason")
+        checks.lines(image.status_text or "", "run.status_text", limits.STATUS_TEXT_BYTES)
+        checks.within(image.progress or 0.0, 0.0, 1.0, "run.progress")
+        for build in image.tried_builds:
+            checks.name(build, "run.tried_builds")
+        _error(image.error, "run.error")
+        _error(image.problem, "run.problem")
+        for name, data in (("input", image.input), ("context", image.context), ("output", image.output)):
+            self._data(data, f"run.{name}")
+        _state(image)
+        self._last_seq = image.last_seq
+
+    # --- the rest ---------------------------------------------------------------------------------------------------------
+
+    def part(self, part: Part) -> None:
+        """Raises InvalidArgument."""
+        self._counts[type(part)] += 1
+        match part:
+            case StepImage():
+                self._step(part)
+            case AttemptImage():
+                self._attempt(part)
+            case SignalImage():
+                self._signal(part)
+            case LinkImage():
+                checks.name(part.step_id, "link.step_id")
+                _uuid(part.child_run_id, "link.child_run_id")
+
+    def end(self, end: End) -> None:
+        """Raises InvalidArgument if lines are missing."""
+        for kind, name, count in (
+            (StepImage, "steps", end.steps),
+            (AttemptImage, "attempts", end.attempts),
+            (SignalImage, "signals", end.signals),
+            (LinkImage, "links", end.links),
+        ):
+            found = self._counts[kind]
+            _demand(found == count, f"end.{name}", f"is {count}, but {found} came: lines are missing, or come twice.")
+
+    def _step(self, step: StepImage) -> None:
+        _demand(not step.step_id.startswith(_RESERVED), "step.step_id", f"{step.step_id!r} is reserved.")
+        checks.name(step.step_id, "step.step_id")
+        checks.name(step.name, "step.name")
+        for field in ("parent_step_id", "parallel_group_id", "worker_id"):
+            checks.optional_name(getattr(step, field) or "", f"step.{field}")
+        for field in ("created_at", "started_at", "finished_at", "retry_at", "wake_at"):
+            checks.timestamp(getattr(step, field), f"step.{field}")
+        checks.within(step.attempt, 1, checks.INT32_END - 1, "step.attempt")
+        checks.within(step.timeout_ms, 0, limits.DURATION_MAX_US // 1_000, "step.timeout_ms")
+        checks.retry(step.retry, "step.retry")
+        _uuid(step.child_run_id, "step.child_run_id")
+        _error(step.error, "step.error")
+        for name, data in (("input", step.input), ("output", step.output), ("details", step.details)):
+            self._data(data, f"step.{name}")
+        self._seq(step.begun_seq, "step.begun_seq")
+        if step.seq and step.seq != step.begun_seq and step.status is not StepStatus.ABANDONED:
+            self._seq(step.seq, "step.seq")
+        checks.within(step.seq, 0, self._last_seq, "step.seq")
+        _demand(
+            self._counts[StepImage] <= limits.STEPS_PER_RUN,
+            "step",
+            f"is one more than {limits.STEPS_PER_RUN}, the limit.",
+        )
+        _shape(step)
+
+    def _seq(self, seq: int, field: str) -> None:
+        checks.within(seq, 1, self._last_seq, field)
+        _demand(seq not in self._seqs, field, f"{seq} was there before: every seq is given once.")
+        self._seqs.add(seq)
+
+    def _attempt(self, attempt: AttemptImage) -> None:
+        checks.name(attempt.step_id, "attempt.step_id")
+        checks.optional_name(attempt.worker_id or "", "attempt.worker_id")
+        for field in ("started_at", "finished_at", "retry_at"):
+            checks.timestamp(getattr(attempt, field), f"attempt.{field}")
+        checks.within(attempt.attempt, 1, checks.INT32_END - 1, "attempt.attempt")
+        checks.within(attempt.forgotten, 0, checks.INT64_END - 1, "attempt.forgotten")
+        for field in ("begun_seq", "seq"):
+            checks.within(getattr(attempt, field), 1, self._last_seq, f"attempt.{field}")
+        key = (attempt.step_id, attempt.seq)
+        _demand(key not in self._attempt_seqs, "attempt.seq", f"{attempt.seq} was there before for this step.")
+        self._attempt_seqs.add(key)
+        _error(attempt.error, "attempt.error")
+
+    def _signal(self, signal: SignalImage) -> None:
+        checks.within(signal.number, self._last_signal + 1, checks.INT64_END - 1, "signal.number")
+        self._last_signal = signal.number
+        checks.name(signal.name, "signal.name")
+        checks.name(signal.request_id, "signal.request_id")
+        checks.optional_name(signal.step_id or "", "signal.step_id")
+        checks.timestamp(signal.received_at, "signal.received_at")
+        self._payload(require_data(signal.payload, "signal.payload"), "signal.payload")
+
+    def _data(self, data: Data | None, field: str) -> None:
+        self._payload(read_data(data, field), field)
+
+    def _payload(self, payload: Payload | None, field: str) -> None:
+        checks.payload(payload, field, self._payload_bytes)
+
+
+_RUN_TIMES = (
+    "created_at",
+    "started_at",
+    "finished_at",
+    "ready_at",
+    "wake_at",
+    "paused_wake_at",
+    "deadline_at",
+    "cancel_requested_at",
+    "cancel_by",
+)
+
+
+def _state(image: RunImage) -> None:
+    """What the state of a run says about the rest of it."""
+    status = image.status
+    failed = status in (RunStatus.FAILED, RunStatus.CANCELLED)
+    sleeping = status is RunStatus.SLEEPING
+    said = f"does not fit to status {status.value}."
+    rules: tuple[tuple[str, Callable[[], bool]], ...] = (
+        ("run.finished_at", lambda: status.ended == (image.finished_at is not None)),
+        ("run.error", lambda: failed == (image.error is not None)),
+        ("run.continued_as", lambda: image.continued_as is None or status is RunStatus.COMPLETED),
+        ("run.output", lambda: image.output is None or status is RunStatus.COMPLETED),
+        ("run.wait_reason", lambda: sleeping == (image.wait_reason is not None)),
+        ("run.wake_at", lambda: image.wake_at is None or sleeping),
+        ("run.wake_at", lambda: not sleeping or image.wait_reason not in _TIMED or image.wake_at is not None),
+        ("run.ready_at", lambda: image.ready_at is None or status is RunStatus.PENDING),
+        ("run.paused_wake_at", lambda: image.paused_wake_at is None or status is RunStatus.PAUSED),
+        ("run.pause_requested", lambda: not image.pause_requested or status is RunStatus.RUNNING),
+        ("run.lease", lambda: status is not RunStatus.RUNNING or image.lease > 0),
+    )
+    for field, holds in rules:
+        _demand(holds(), field, said)
+    _demand(
+        (image.cancel_requested_at is None) == (image.cancel_by is None),
+        "run.cancel_by",
+        "and run.cancel_requested_at go together.",
+    )
+
+
+def _shape(step: StepImage) -> None:
+    """What the state and the kind of a step say about the rest of it."""
+    status, kind = step.status, step.kind
+    said = f"does not fit to a {kind.value} step that is {status.value}."
+    rules: tuple[tuple[str, bool], ...] = (
+        ("step.retry_at", (status is StepStatus.PENDING) == (step.retry_at is not None)),
+        ("step.error", (status is StepStatus.FAILED) == (step.error is not None)),
+        ("step.finished_at", (status in _RESULTS) == (step.finished_at is not None)),
+        ("step.seq", (status in _RESULTS) == (step.seq > 0)),
+        ("step.wake_at", kind is not StepKind.SLEEP or step.wake_at is not None),
+        ("step.wake_at", step.wake_at is None or kind in (StepKind.SLEEP, StepKind.SIGNAL)),
+        ("step.child_run_id", step.child_run_id is None or kind is StepKind.CHILD),
+    )
+    for field, holds in rules:
+        _demand(holds, field, said)

@@ -1,0 +1,1 @@
+"""Group commit: the journal, its write queues, and what follows from a commit."""

@@ -1,0 +1,359 @@
+"""Group commit. While one batch is being written the next gathers; an idle journal writes at once.
+
+Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on whose
+operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the store is waited
+out: every operation can be repeated.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from ...core import limits
+from ...core.commands import Command
+from ...core.errors import (
+    KagziError,
+    ResourceExhausted,
+    ServerUnavailable,
+    StoreBroken,
+    StoreLost,
+    Unavailable,
+    limit_reached,
+)
+from ...core.outages import database_down, database_words
+from ...core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, RunClosed
+from ...core.seams import Clock
+from ...store.protocol import LeaseTerms, Store
+from ..checks.refusals import refused
+from ..timing.store_clock import StoreClock
+from .outages import Outages, backoff_s
+from .stuck_runs import StuckRuns
+from .turns import Turns
+from .write_queues import Entry, Lane, Sink, weight_bytes
+
+logger = logging.getLogger("kagzi.engine")
+
+WRITE_TIMEOUT_S = 30.0
+OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cannot be reached
+ROOM_TIMEOUT_S = 60.0
+TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
+
+Effects = Callable[[Sequence[Command], Sequence[Outcome]], None]
+
+_ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tried again
+
+
+class Journal:
+    """`effects` hears of every command with its final outcome, once per commit, before those who wait are answered."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        store_clock: StoreClock,
+        terms: Callable[[int], LeaseTerms],
+        outages: Outages,
+        stuck: StuckRuns,
+        outage_limit_s: float = OUTAGE_LIMIT_S,
+        tries: int = TRIES,
+        lane: Lane | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._store_clock = store_clock
+        self._terms = terms
+        self._outages = outages
+        self._outage_limit_s = outage_limit_s
+        self._stuck = stuck
+        self._most_tries = tries
+        self._lane = Lane() if lane is None else lane
+        self._turns = Turns()
+        self._work = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._committing: list[Entry] = []
+        self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
+        self._room: dict[str, list[asyncio.Future[None]]] = {}
+        self._closed = False
+        self.effects: Effects = _no_effects
+
+    # --- in ------------------------------------------------------------------------------------------------------------
+
+    async def submit(self, command: Command) -> Outcome:
+        """What it came to. Raises ResourceExhausted if the queue is full, Unavailable if the journal is closed."""
+        return await self.enqueue(command)
+
+    def enqueue(self, command: Command) -> asyncio.Future[Outcome]:
+        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the queue."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def answer(answers: list[tuple[int, Outcome]]) -> None:
+            if not future.done():
+                future.set_result(answers[0][1])
+
+        self.submit_many(((0, command),), answer)
+        return future
+
+    def submit_many(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
+        """Queue operations, in order. `sink` is called once per commit with the (token, outcome) pairs it brought.
+
+        Raises ResourceExhausted before any is queued if the namespace's queue is full: await `room` to wait instead.
+        """
+        if self._closed:
+            raise ServerUnavailable("the server is stopping. Try another one, or again.")
+        if not operations:
+            return
+        namespace = operations[0][1].run.namespace
+        lane = self._lane
+        if lane.full(namespace):
+            raise _queue_full(namespace)
+        for token, command in operations:
+            lane.add((command, weight_bytes(command), sink, token))
+        self._idle.clear()
+        self._work.set()
+
+    async def room(self, namespace: str) -> None:
+        """Returns when the namespace's queue takes more: the back-pressure of a session."""
+        if not self._lane.full(namespace):
+            return
+        try:
+            async with asyncio.timeout(ROOM_TIMEOUT_S):
+                while self._lane.full(namespace) and not self._closed:
+                    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                    self._room.setdefault(namespace, []).append(future)
+                    await future
+        except TimeoutError:
+            raise _queue_full(namespace) from None
+
+    def hold_back(self, sink: Sink) -> None:
+        """Its answers are not read: write nothing more of what is to be answered there until `let_go`."""
+        if not self._closed:
+            self._lane.hold_back(sink)
+
+    def let_go(self, sink: Sink) -> None:
+        self._lane.let_go(sink)
+        self._work.set()
+
+    # --- the loop --------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
+        while True:
+            if not self._committing:
+                self._committing = self._lane.gather(large=self._turns.large_may_go())
+                if self._room:
+                    self._tell_room()
+            if not self._committing:
+                if self._lane.has_large:
+                    self._turns.when_large_may_go(self._work.set)
+                elif not self._lane.aside:
+                    self._idle.set()
+                await self._work.wait()
+                self._work.clear()
+                continue
+            batch = self._committing
+            with self._turns.batch(entry[1] for entry in batch):
+                outcomes = await self._write(batch)
+            self._committing = []
+            kinds = set(map(type, outcomes))
+            if self._tries or not _ASIDE.isdisjoint(kinds):
+                batch, outcomes = self._without_aside(batch, outcomes)
+            if Deferred in kinds:
+                self._turns.was_large()
+                batch, outcomes = self._without_deferred(batch, outcomes)
+            self._settle(batch, outcomes)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Take nothing more, write what is there, then fail what could not be written."""
+        self._closed = True
+        self._turns.stop()
+        self._lane.let_all_go()
+        self._work.set()
+        self._tell_room()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            logger.warning("the journal could not write everything before it stopped")
+
+    def abandon(self) -> None:
+        """After the loop has ended: whoever still waits is told that the outcome is unknown."""
+        rest = self._committing + self._lane.remove_all()
+        self._committing = []
+        self._fail(rest, ServerUnavailable("the server stopped before this was written. Try again."))
+
+    async def _write(self, batch: list[Entry]) -> Sequence[Outcome]:
+        commands = [entry[0] for entry in batch]
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + self._outage_limit_s
+        failures = 0
+        while True:
+            try:
+                await self._store_clock.confirm()
+                now = self._clock.now()
+                with self._outages.asking():
+                    async with asyncio.timeout(WRITE_TIMEOUT_S):
+                        outcomes = await self._store.write(commands, now, self._terms(now))
+            except (Unavailable, TimeoutError) as error:
+                if isinstance(error, StoreBroken) and len(commands) == 1:
+                    return [Failed(str(error))]
+                failures += 1
+                self._outages.seen(error)
+                if loop.time() >= give_up_at or isinstance(error, StoreLost):
+                    return self._give_up(commands, error)
+                await asyncio.sleep(backoff_s(failures))
+            except Exception:
+                logger.exception("the store failed on a batch of %d operations: trying one by one", len(commands))
+                return await self._one_by_one(commands)
+            else:
+                self._outages.over()
+                return outcomes
+
+    async def _one_by_one(self, commands: Sequence[Command]) -> list[Outcome]:
+        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what follows
+        it in its run."""
+        outcomes: list[Outcome] = []
+        failed: dict[str, Failed] = {}
+        for command in commands:
+            run_id = command.run.run_id
+            if run_id in failed:
+                outcomes.append(failed[run_id])
+                continue
+            now = self._clock.now()
+            try:
+                async with asyncio.timeout(WRITE_TIMEOUT_S):
+                    outcomes.extend(await self._store.write((command,), now, self._terms(now)))
+            except (Unavailable, TimeoutError) as error:
+                self._outages.seen(error)
+                return outcomes + [Busy()] * (len(commands) - len(outcomes))
+            except Exception as error:
+                logger.exception("the store failed on %s of run %s", type(command).__name__, run_id)
+                failed[run_id] = Failed(f"{type(error).__name__}: {error}")
+                outcomes.append(failed[run_id])
+        return outcomes
+
+    def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
+        """The store has been away for too long, or for good: fail the batch, and what queued up behind it."""
+        problem = database_down(database_words(error))
+        queued = self._lane.remove_all()
+        self._tries.clear()
+        logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
+        self._fail(queued, problem)
+        self._tell_room()
+        return [refused(problem)] * len(commands)
+
+    # --- runs that are locked, or on which the store fails ----------------------------------------------------------------
+
+    def _without_aside(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
+        """Set operations of such runs aside, to be tried again; answers the others."""
+        done: list[Entry] = []
+        done_outcomes: list[Outcome] = []
+        aside: dict[str, list[Entry]] = {}
+        why: dict[str, Outcome] = {}
+        for entry, outcome in zip(batch, outcomes, strict=True):
+            run_id = entry[0].run.run_id
+            if outcome.__class__ in _ASIDE:
+                aside.setdefault(run_id, []).append(entry)
+                why.setdefault(run_id, outcome)
+            else:
+                done.append(entry)
+                done_outcomes.append(outcome)
+                if run_id not in aside:
+                    self._tries.pop(run_id, None)
+        for run_id, entries in aside.items():
+            self._try_later(run_id, entries, why[run_id])
+        return done, done_outcomes
+
+    def _without_deferred(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
+        """What would have made the answers of this batch too large comes first in the next; answers the others."""
+        marked = [
+            (entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)
+        ]
+        self._lane.put_back([entry for entry, _, deferred in marked if deferred])
+        done = [(entry, outcome) for entry, outcome, deferred in marked if not deferred]
+        return [entry for entry, _ in done], [outcome for _, outcome in done]
+
+    def _try_later(self, run_id: str, entries: list[Entry], why: Outcome) -> None:
+        tries = self._tries[run_id] = self._tries.get(run_id, 0) + 1
+        if tries > self._most_tries:
+            del self._tries[run_id]
+            # The rest goes with them: a hole in a run's order is worse.
+            entries = entries + self._lane.remove_run(entries[0][0].run.namespace, run_id)
+            if isinstance(why, Failed):
+                self._give_up_run(entries, why.reason)
+            else:
+                self._fail(entries, ServerUnavailable(f"run {run_id} is locked by another transaction. Try again."))
+            return
+        if isinstance(why, Failed) and tries == 1:
+            what = type(entries[0][0]).__name__
+            logger.warning("the store failed on %s of run %s, which is tried again: %s", what, run_id, why.reason)
+        self._lane.set_aside(run_id, entries)
+        asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
+
+    def _give_up_run(self, entries: list[Entry], reason: str) -> None:
+        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker that."""
+        problem, pause = self._stuck.give_up(entries[0][0], reason)
+        if pause is None:
+            self._fail(entries, problem)
+            return
+
+        def paused(answers: list[tuple[int, Outcome]]) -> None:
+            outcome = LeaseLost() if isinstance(answers[0][1], RunClosed) else refused(problem)
+            self._settle(entries, [outcome] * len(entries))
+
+        self._lane.add((pause, weight_bytes(pause), paused, 0))
+        self._work.set()
+
+    def _bring_back(self, run_id: str) -> None:
+        self._lane.bring_back(run_id)
+        self._work.set()
+
+    # --- out -------------------------------------------------------------------------------------------------------------
+
+    def _settle(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> None:
+        try:
+            self.effects([entry[0] for entry in batch], outcomes)
+        except Exception:
+            logger.exception("a commit was durable, but what follows from it could not all be done")
+        parcels: dict[Sink, list[tuple[int, Outcome]]] = {}
+        for entry, outcome in zip(batch, outcomes, strict=True):
+            sink = entry[2]
+            parcel = parcels.get(sink)
+            if parcel is None:
+                parcels[sink] = [(entry[3], outcome)]
+            else:
+                parcel.append((entry[3], outcome))
+        for sink, answers in parcels.items():
+            try:
+                sink(answers)
+            except Exception:
+                logger.exception("%d operations are durable, but their answers could not be delivered", len(answers))
+
+    def _fail(self, entries: list[Entry], problem: KagziError) -> None:
+        if entries:
+            self._settle(entries, [refused(problem)] * len(entries))
+
+    def _tell_room(self) -> None:
+        for namespace in list(self._room):
+            if self._closed or not self._lane.full(namespace):
+                for future in self._room.pop(namespace):
+                    if not future.done():
+                        future.set_result(None)
+
+
+def _queue_full(namespace: str) -> ResourceExhausted:
+    return ResourceExhausted(
+        f"namespace {namespace} has {limits.JOURNAL_QUEUE_OPERATIONS} operations or {limits.JOURNAL_QUEUE_BYTES} bytes waiting "
+        f"to be written, which is the limit; or all namespaces together have as much as the server keeps (journal_total_bytes) and "
+        f"this one {limits.JOURNAL_SHARE_BYTES} bytes. Send more slowly.",
+        subject="namespace",
+        subject_id=namespace,
+        metadata=limit_reached("journal_queue_operations", limits.JOURNAL_QUEUE_OPERATIONS),
+        retry_after=timedelta(seconds=1),
+    )
+
+
+def _no_effects(commands: Sequence[Command], outcomes: Sequence[Outcome]) -> None:
+    """Until the engine is composed nothing follows from a commit."""

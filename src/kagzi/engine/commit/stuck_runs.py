@@ -1,0 +1,54 @@
+"""Runs whose operations the store fails on, and on no others: a damaged page, a bug in a statement.
+
+That is no fault of the run, so it never ends by it. Its worker is told to hand it back, and it is offered again; after some
+rounds of that it is paused, with a problem under whose number the log says what the store said.
+"""
+
+import logging
+
+from ...core.commands import Command, PauseDiverged, StartRun
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import INCIDENT, InternalError, incident_error
+from ...core.seams import Ids
+
+logger = logging.getLogger("kagzi.engine")
+
+_REMEMBERED = 10_000
+
+
+class StuckRuns:
+    """`rounds`: how often the operations of one run are given up before it is paused. Counted on this server, since it started."""
+
+    def __init__(self, ids: Ids, *, rounds: int) -> None:
+        self._ids = ids
+        self._rounds = rounds
+        self._given_up: dict[str, int] = {}
+
+    def give_up(self, command: Command, reason: str) -> tuple[InternalError, PauseDiverged | None]:
+        """What to answer, and what to do about the run, if anything."""
+        number = self._ids.token()
+        run_id = command.run.run_id
+        logger.error("incident %s: the store fails on %s of run %s: %s", number, type(command).__name__, run_id, reason)
+        if isinstance(command, (StartRun, PauseDiverged)):
+            return incident_error(number), None
+        times = self._given_up.pop(run_id, 0) + 1
+        if times < self._rounds:
+            if len(self._given_up) >= _REMEMBERED:
+                del self._given_up[next(iter(self._given_up))]
+            self._given_up[run_id] = times  # the latest last
+            return incident_error(number), None
+        problem = _problem(run_id, number, times)
+        logger.error("run %s of namespace %s is paused: %s", run_id, command.run.namespace, problem.message)
+        return incident_error(number), PauseDiverged(run=command.run, lease=command.lease, problem=problem)
+
+
+def _problem(run_id: str, number: str, times: int) -> ErrorDetail:
+    return ErrorDetail(
+        code=ErrorCode.INTERNAL,
+        kind=ErrorKind.TRANSIENT,
+        message=f"the server could not record what this run does, {times} times: incident {number}, under which the server's "
+        f"log says more. When the cause is gone, resume it: kagzi resume {run_id}",
+        subject="run",
+        subject_id=run_id,
+        metadata={INCIDENT: number},
+    )

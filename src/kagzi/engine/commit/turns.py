@@ -1,0 +1,57 @@
+"""Large operations get a third of a journal's time while small ones come, too: a batch of them takes long, and whoever waits for the
+answer to one small operation before it sends the next would get on by one for each."""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+from ...core import limits
+
+_LATELY_S = 1.0  # small operations that were written so long ago are no reason to wait
+_LONGEST_REST_S = 1.0
+_REST = 2  # times as long as the large batch took
+
+
+class Turns:
+    """After a batch with large operations the next one may come when twice the time has passed that that one took."""
+
+    def __init__(self) -> None:
+        self._large_at = 0.0
+        self._small_at = -_LATELY_S
+        self._took_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def large_may_go(self) -> bool:
+        return self._stopped or asyncio.get_running_loop().time() >= self._large_at
+
+    def when_large_may_go(self, then: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(self._large_at, then)
+
+    @contextmanager
+    def batch(self, sizes: Iterable[int]) -> Generator[None]:
+        """While it is written."""
+        time = asyncio.get_running_loop().time
+        has_small = has_large = False
+        for size in sizes:
+            has_large = has_large or size > limits.PAYLOAD_WARN_BYTES
+            has_small = has_small or size <= limits.PAYLOAD_WARN_BYTES
+        begun_at = time()
+        yield
+        self._took_s = time() - begun_at
+        if has_small:
+            self._small_at = time()
+        if has_large:
+            self.was_large()
+
+    def was_large(self) -> None:
+        """Of the last batch: its operations, or their answers."""
+        now = asyncio.get_running_loop().time()
+        if now - self._small_at < _LATELY_S:
+            self._large_at = now + min(_REST * self._took_s, _LONGEST_REST_S)
+
+    def stop(self) -> None:
+        """Nothing waits any more."""
+        self._stopped = True

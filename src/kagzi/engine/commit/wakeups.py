@@ -1,0 +1,94 @@
+"""Telling the other servers on this store that there is work, that runs ended, or that something came for a run that is held
+there: names only, at most one message per 5 ms."""
+
+import asyncio
+import logging
+
+from ...core.errors import KagziError
+from ...core.records import RunKey
+from ...store.protocol import Bus, EndedRun, NullBus, Poke, TypeKey, Wake
+
+logger = logging.getLogger("kagzi.engine")
+
+SPACING_S = 0.005  # see docs/adr/0012
+_NAMES = 1_000  # in one message; beyond it the others just look
+_ENDED_RUNS = 500  # of a namespace that are named; beyond it the others look at all they wait for there
+_PUBLISH_TIMEOUT_S = 10.0
+
+
+class Wakeups:
+    """Everything works without them, more slowly: a message that cannot be sent is logged and forgotten."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._alone = isinstance(bus, NullBus)
+        self._pending: set[TypeKey] = set()
+        self._ended: dict[str, set[str]] = {}
+        self._crowded: set[str] = set()  # namespaces of which so many ended that they are not named
+        self._pokes: set[Poke] = set()
+        self._work = asyncio.Event()
+        self._failing = False
+
+    def pending(self, key: TypeKey) -> None:
+        """There is work of this type that nobody here can take now."""
+        if not self._alone:
+            self._pending.add(key)
+            self._work.set()
+
+    def ended(self, run: RunKey) -> None:
+        """By name: who waits for other runs has nothing to look for."""
+        if self._alone or run.namespace in self._crowded:
+            return
+        runs = self._ended.setdefault(run.namespace, set())
+        runs.add(run.run_id)
+        if len(runs) > _ENDED_RUNS:
+            del self._ended[run.namespace]
+            self._crowded.add(run.namespace)
+        self._work.set()
+
+    def ended_somewhere(self, namespace: str) -> None:
+        """Runs that cannot be named."""
+        if not self._alone:
+            self._ended.pop(namespace, None)
+            self._crowded.add(namespace)
+            self._work.set()
+
+    def poke(self, poke: Poke) -> None:
+        """Something came for a run whose worker is not connected here."""
+        if not self._alone:
+            self._pokes.add(poke)
+            self._work.set()
+
+    def held(self, key: TypeKey) -> None:
+        """Runs of this type wait here for a permit: whoever gives one up is to say so."""
+        self.poke(Poke("", key.namespace, key.workflow_type, "permits"))
+
+    async def run(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            await self.flush()
+            await asyncio.sleep(SPACING_S)
+
+    async def flush(self) -> None:
+        if not (self._pending or self._ended or self._crowded or self._pokes):
+            return
+        pending, pokes = frozenset(self._pending), frozenset(self._pokes)
+        named = frozenset(EndedRun(namespace, run_id) for namespace, ids in self._ended.items() for run_id in ids)
+        ended = frozenset(self._crowded)
+        namespaces = len(ended) + len(self._ended)
+        for told in (self._pending, self._ended, self._crowded, self._pokes):
+            told.clear()
+        if len(pending) + namespaces > _NAMES:
+            wake = Wake(look_again=True, pokes=pokes)
+        else:
+            wake = Wake(pending, ended, pokes=pokes, ended_runs=named)
+        try:
+            async with asyncio.timeout(_PUBLISH_TIMEOUT_S):
+                await self._bus.publish(wake)
+        except (KagziError, OSError, TimeoutError) as error:
+            if not self._failing:
+                logger.warning("other servers cannot be told of new work (they look every few seconds): %s", error)
+            self._failing = True
+        else:
+            self._failing = False

@@ -1,0 +1,342 @@
+"""What waits to be written: one bounded queue per namespace, served in turn. Runs whose row is locked are set aside; what is to be
+answered to somebody who does not read his answers is held back."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence, Set
+from typing import Any, TypeAlias
+
+from ...core import limits
+from ...core.budgets import ByteBudget
+from ...core.commands import (
+    BeatStep,
+    BeginStep,
+    CancelRun,
+    Command,
+    CompleteRun,
+    CompleteStep,
+    ContinueAsNew,
+    DecideRace,
+    FailRun,
+    FailStep,
+    Park,
+    PauseDiverged,
+    StartChild,
+    StartRun,
+)
+from ...core.outcomes import Outcome
+from ...core.sizes import error_bytes
+
+Sink: TypeAlias = Callable[[list[tuple[int, Outcome]]], None]
+Entry: TypeAlias = tuple[Command, int, Sink, int]  # command, bytes, who is told, token
+"""A plain tuple: there is one per operation, and nothing else is made for it."""
+
+_ROW_BYTES = 1_000  # what an operation takes besides its payload, here in memory: more than in the store
+_KEPT_QUEUES = 100
+
+
+def weight_bytes(command: Command) -> int:
+    """About how many bytes this sends to the store."""
+    payloads = _PAYLOADS.get(command.__class__)
+    return _ROW_BYTES if payloads is None else _ROW_BYTES + payloads(command)
+
+
+def _output_bytes(command: CompleteStep | CompleteRun) -> int:
+    return len(command.output.data)
+
+
+def _input_bytes(command: BeginStep | ContinueAsNew) -> int:
+    return 0 if command.input is None else len(command.input.data)
+
+
+def _start_bytes(command: StartRun) -> int:
+    signal = command.signal.payload if command.signal is not None else None
+    return sum(len(payload.data) for payload in (command.input, command.context, signal) if payload is not None)
+
+
+def _child_bytes(command: StartChild) -> int:
+    return _start_bytes(command.start)
+
+
+def _details_bytes(command: BeatStep) -> int:
+    return len(command.details.data)
+
+
+def _error_bytes(command: FailStep | FailRun | CancelRun) -> int:
+    return error_bytes(command.error)
+
+
+def _problem_bytes(command: PauseDiverged) -> int:
+    return error_bytes(command.problem)
+
+
+def _waits_bytes(command: Park) -> int:
+    return sum(map(_name_bytes, command.waits))
+
+
+def _losers_bytes(command: DecideRace) -> int:
+    return sum(map(_name_bytes, command.losers))
+
+
+def _name_bytes(name: str) -> int:
+    return len(name) + 64
+
+
+_PAYLOADS: dict[type, Callable[[Any], int]] = {
+    StartRun: _start_bytes,
+    BeginStep: _input_bytes,
+    CompleteStep: _output_bytes,
+    CompleteRun: _output_bytes,
+    FailStep: _error_bytes,
+    FailRun: _error_bytes,
+    CancelRun: _error_bytes,
+    StartChild: _child_bytes,
+    ContinueAsNew: _input_bytes,
+    BeatStep: _details_bytes,
+    Park: _waits_bytes,
+    DecideRace: _losers_bytes,
+    PauseDiverged: _problem_bytes,
+}
+
+
+class Line:
+    """A part of a queue that takes its turn: small operations, or large ones."""
+
+    __slots__ = ("entries", "in_turn", "is_large", "queue")
+
+    def __init__(self, queue: "Queue", *, is_large: bool) -> None:
+        self.queue = queue
+        self.entries: deque[Entry] = deque()
+        self.is_large = is_large
+        self.in_turn = False
+
+
+class Queue:
+    """The operations of one namespace, in the order in which they came. A run that has a large one waiting has all of its own in
+    the large line, so that it does not keep its neighbours waiting.
+
+    `count` and `bytes` are of all that was not gathered yet, whether it is in turn, set aside or held back.
+    """
+
+    __slots__ = ("bytes", "count", "large", "large_runs", "namespace", "small")
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.small = Line(self, is_large=False)
+        self.large = Line(self, is_large=True)
+        self.large_runs: Counter[str] = Counter()  # how many each has in the large line
+        self.count = 0
+        self.bytes = 0
+
+    def take_small(self, run_id: str) -> list[Entry]:
+        """What the run has in the small line, out of it."""
+        taken = [entry for entry in self.small.entries if entry[0].run.run_id == run_id]
+        if taken:
+            self.small.entries = deque(entry for entry in self.small.entries if entry[0].run.run_id != run_id)
+        return taken
+
+
+class Lane:
+    """All queues, and the turn they take. The order of one run's operations is never changed."""
+
+    def __init__(self, *, total_bytes: int = limits.JOURNAL_TOTAL_BYTES) -> None:
+        self._queues: dict[str, Queue] = {}
+        self._turn: deque[Line] = deque()
+        self._aside: dict[str, list[Entry]] = {}
+        self._held_back: dict[Sink, list[Entry]] = {}
+        self._budget = ByteBudget(limits.JOURNAL_QUEUE_BYTES, total_bytes, limits.JOURNAL_SHARE_BYTES)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to gather now; what is set aside or held back does not count."""
+        return bool(self._turn)
+
+    @property
+    def aside(self) -> bool:
+        return bool(self._aside) or any(self._held_back.values())
+
+    def full(self, namespace: str) -> bool:
+        queue = self._queues.get(namespace)
+        if queue is None:
+            return False
+        return queue.count >= limits.JOURNAL_QUEUE_OPERATIONS or self._budget.is_over(queue.bytes)
+
+    def add(self, entry: Entry) -> None:
+        queue = self._queue(entry[0].run.namespace)
+        self._count(queue, 1, entry[1])
+        line = queue.small
+        if entry[1] > limits.PAYLOAD_WARN_BYTES or (queue.large_runs and entry[0].run.run_id in queue.large_runs):
+            line = queue.large
+            run_id = entry[0].run.run_id
+            earlier = queue.take_small(run_id) if run_id not in queue.large_runs else []
+            line.entries.extend(earlier)
+            queue.large_runs[run_id] += len(earlier) + 1
+        line.entries.append(entry)
+        if not line.in_turn:
+            line.in_turn = True
+            self._turn.append(line)
+
+    @property
+    def has_large(self) -> bool:
+        return any(line.is_large for line in self._turn)
+
+    def gather(self, *, large: bool = True) -> list[Entry]:
+        """The next batch: equal shares for the lines that have something, the rest to those that have more. While small operations
+        wait, large ones get half of its bytes, or one. A line whose next operation does not fit comes first in the next batch, if it
+        got nothing in this one; otherwise last. `large` False: small ones only."""
+        batch: list[Entry] = []
+        turn = self._turn
+        if not large:
+            resting = [line for line in turn if line.is_large]
+            turn = self._turn = deque(line for line in turn if not line.is_large)
+            batch = self.gather() if turn else []
+            self._turn.extendleft(reversed(resting))
+            return batch
+        space = limits.BATCH_BYTES
+        large_space = space if all(line.is_large for line in turn) else space // 2
+        large_taken = False
+        passed_over: list[Line] = []
+        served: list[Line] = []
+        while turn and len(batch) < limits.BATCH_OPERATIONS:
+            share = max(1, (limits.BATCH_OPERATIONS - len(batch)) // len(turn))
+            for _ in range(min(len(turn), limits.BATCH_OPERATIONS - len(batch))):
+                line = turn.popleft()
+                before = len(batch)
+                if line.is_large:
+                    fits = self._take(line, batch, share, min(space, large_space), always_one=not large_taken)
+                    taken = sum(entry[1] for entry in batch[before:])
+                    large_space -= taken
+                    large_taken = large_taken or len(batch) > before
+                else:
+                    fits = self._take(line, batch, share, space, always_one=not batch)
+                    taken = sum(entry[1] for entry in batch[before:])
+                space -= taken
+                if not line.entries:
+                    self._leave(line)
+                elif fits:
+                    turn.append(line)
+                else:
+                    (passed_over if len(batch) == before else served).append(line)
+        turn.extend(served)
+        turn.extendleft(reversed(passed_over))
+        return batch
+
+    def _take(self, line: Line, batch: list[Entry], share: int, space: int, *, always_one: bool) -> bool:
+        """Move up to `share` entries into the batch. False: the next one does not fit."""
+        entries, aside, held_back = line.entries, self._aside, self._held_back
+        while share and entries:
+            entry = entries[0]
+            weight = entry[1]
+            if held_back and (waiting := held_back.get(entry[2])) is not None:
+                waiting.append(self._out(line))
+                continue
+            if aside and (locked := aside.get(entry[0].run.run_id)) is not None:
+                locked.append(self._out(line))
+                continue
+            if weight > space and not always_one:
+                return False
+            always_one = False
+            batch.append(self._out(line))
+            self._count(line.queue, -1, -weight)
+            space -= weight
+            share -= 1
+        return True
+
+    @staticmethod
+    def _out(line: Line) -> Entry:
+        entry = line.entries.popleft()
+        if line.is_large:
+            large_runs, run_id = line.queue.large_runs, entry[0].run.run_id
+            large_runs[run_id] -= 1
+            if not large_runs[run_id]:
+                del large_runs[run_id]
+        return entry
+
+    # --- what has to wait ----------------------------------------------------------------------------------------------
+
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        """Of a batch that was gathered, because their answers are large: to the heads of the large lines, in order."""
+        for entry in entries:
+            self._count(self._queue(entry[0].run.namespace), 1, entry[1])
+        self._put_first(entries, {entry[0].run.run_id for entry in entries})
+
+    def hold_back(self, sink: Sink) -> None:
+        """Gather nothing that is to be answered there, until `let_go`."""
+        self._held_back.setdefault(sink, [])
+
+    def let_go(self, sink: Sink) -> None:
+        self._put_first(self._held_back.pop(sink, ()))
+
+    def let_all_go(self) -> None:
+        for sink in list(self._held_back):
+            self.let_go(sink)
+
+    def set_aside(self, run_id: str, entries: list[Entry]) -> None:
+        """The run's row is locked: what it has to write, now and later, waits until `bring_back`."""
+        for entry in entries:
+            self._count(self._queue(entry[0].run.namespace), 1, entry[1])
+        self._aside[run_id] = entries
+
+    def bring_back(self, run_id: str) -> None:
+        """To the head of the queue, in order."""
+        self._put_first(self._aside.pop(run_id, ()))
+
+    def _put_first(self, entries: Sequence[Entry], large: Set[str] = frozenset()) -> None:
+        large = large | {entry[0].run.run_id for entry in entries if entry[1] > limits.PAYLOAD_WARN_BYTES}
+        for entry in reversed(entries):
+            waiting = self._held_back.get(entry[2])
+            if waiting is not None:  # what its run said later may be there already
+                waiting.insert(0, entry)
+                continue
+            queue, run_id = self._queue(entry[0].run.namespace), entry[0].run.run_id
+            line = queue.small
+            if run_id in large or run_id in queue.large_runs:
+                line = queue.large
+                later = queue.take_small(run_id) if run_id not in queue.large_runs else []
+                line.entries.extendleft(reversed(later))
+                queue.large_runs[run_id] += len(later) + 1
+            line.entries.appendleft(entry)
+            if not line.in_turn:
+                line.in_turn = True
+                self._turn.appendleft(line)
+
+    def remove_run(self, namespace: str, run_id: str) -> list[Entry]:
+        """Everything the run has waiting: aside, held back or in its queue."""
+        removed = self._aside.pop(run_id, [])
+        for sink, waiting in self._held_back.items():
+            removed = removed + [entry for entry in waiting if entry[0].run.run_id == run_id]
+            self._held_back[sink] = [entry for entry in waiting if entry[0].run.run_id != run_id]
+        queue = self._queue(namespace)
+        removed = removed + queue.take_small(run_id)
+        if queue.large_runs.pop(run_id, 0):
+            removed = removed + [entry for entry in queue.large.entries if entry[0].run.run_id == run_id]
+            queue.large.entries = deque(entry for entry in queue.large.entries if entry[0].run.run_id != run_id)
+        for entry in removed:
+            self._count(queue, -1, -entry[1])
+        return removed
+
+    def remove_all(self) -> list[Entry]:
+        removed = [entry for entries in (*self._aside.values(), *self._held_back.values()) for entry in entries]
+        for queue in self._queues.values():
+            removed += [*queue.small.entries, *queue.large.entries]
+        self._aside.clear()
+        self._held_back = {sink: [] for sink in self._held_back}
+        self._queues.clear()
+        self._turn.clear()
+        self._budget.used_bytes = 0
+        return removed
+
+    def _count(self, queue: Queue, count: int, size: int) -> None:
+        queue.count += count
+        queue.bytes += size
+        self._budget.used_bytes += size
+
+    def _queue(self, namespace: str) -> Queue:
+        queue = self._queues.get(namespace)
+        if queue is None:
+            queue = self._queues[namespace] = Queue(namespace)
+        return queue
+
+    def _leave(self, line: Line) -> None:
+        line.in_turn = False
+        queue = line.queue
+        if len(self._queues) > _KEPT_QUEUES and not queue.count:
+            self._queues.pop(queue.namespace, None)

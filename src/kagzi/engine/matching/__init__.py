@@ -1,0 +1,1 @@
+"""Which worker gets which run: slots, reservations, leases, sessions, limits."""

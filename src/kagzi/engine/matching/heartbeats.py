@@ -1,0 +1,72 @@
+"""Signs of life of workers, gathered and written with the next look: a heartbeat of an idle worker costs no statement."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from ...core.seams import Clock
+from ...store.protocol import WorkerBeat
+
+WorkerKey: TypeAlias = tuple[str, str]
+"""Namespace and id."""
+
+_REMEMBERED = 100_000
+
+
+class Beats:
+    """`refresh_s`: how often a worker is noted of which there is nothing new to say."""
+
+    def __init__(self, clock: Clock, refresh_s: float) -> None:
+        self._clock = clock
+        self._refresh_s = refresh_s
+        self._beats: dict[WorkerKey, WorkerBeat] = {}
+        self._noted: dict[WorkerKey, tuple[int, float]] = {}  # active count, and when it was said
+
+    def joined(self, worker: WorkerKey, active_count: int) -> None:
+        """The worker has just been registered, which notes it, too."""
+        if len(self._noted) >= _REMEMBERED:
+            self._noted.clear()
+        self._noted[worker] = (active_count, asyncio.get_running_loop().time())
+
+    def left(self, worker: WorkerKey) -> None:
+        self._noted.pop(worker, None)
+
+    def note(self, worker: WorkerKey, active_count: int, completed_delta: int = 0, failed_delta: int = 0) -> None:
+        beat = self._beats.get(worker)
+        if beat is None:
+            now = asyncio.get_running_loop().time()
+            noted_active, noted_at = self._noted.get(worker, (-1, 0.0))
+            nothing_new = active_count == noted_active and not completed_delta and not failed_delta
+            if nothing_new and now - noted_at < self._refresh_s:
+                return
+        else:
+            completed_delta += beat.completed_delta
+            failed_delta += beat.failed_delta
+        namespace, worker_id = worker
+        self._beats[worker] = WorkerBeat(
+            worker_id, active_count, completed_delta, failed_delta, self._clock.now(), namespace
+        )
+
+    def take(self) -> Sequence[WorkerBeat]:
+        beats, self._beats = self._beats, {}
+        if beats:
+            now = asyncio.get_running_loop().time()
+            for worker, beat in beats.items():
+                if worker in self._noted:
+                    self._noted[worker] = (beat.active_count, now)
+        return list(beats.values())
+
+    def put_back(self, beats: Sequence[WorkerBeat]) -> None:
+        """They could not be written: the counts must not be lost."""
+        for beat in beats:
+            worker = (beat.namespace, beat.worker_id)
+            later = self._beats.get(worker)
+            if later is not None:
+                beat = msgspec.structs.replace(  # noqa: PLW2901  both in one
+                    later,
+                    completed_delta=later.completed_delta + beat.completed_delta,
+                    failed_delta=later.failed_delta + beat.failed_delta,
+                )
+            self._beats[worker] = beat

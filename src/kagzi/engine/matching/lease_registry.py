@@ -1,0 +1,78 @@
+"""Which runs are held through this server, and by whom: to free a slot once per run, and to know where to send a notice."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from ...core.records import Held, Lease
+from .ports import NoticeKind
+
+UNARY_RUNS = 50_000  # remembered runs of unary workers; the oldest is forgotten, which costs a look and nothing else
+
+
+class Holder(Protocol):
+    """A session, as seen from the runs it holds."""
+
+    def dropped(self, run_id: str) -> None:
+        """The run is no longer held: its slot is free."""
+        ...
+
+    def tell(self, holding: "Holding", kind: NoticeKind, reason: str) -> None: ...
+
+    def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None: ...
+
+
+class Holding:
+    """A run in somebody's hands. `workflow_type` is empty if the run came with a reconnect, which does not tell it."""
+
+    __slots__ = ("cancel_told", "held", "holder", "received", "workflow_type")
+
+    def __init__(self, held: Held, workflow_type: str, holder: Holder | None, *, received: bool) -> None:
+        self.held = held
+        self.workflow_type = workflow_type
+        self.holder = holder
+        self.received = received
+        self.cancel_told = False
+
+
+class Holders:
+    def __init__(self) -> None:
+        self._by_run: dict[str, Holding] = {}
+        self._unary: dict[str, Holding] = {}
+
+    def add(self, holding: Holding) -> None:
+        """A later lease ends an earlier one, whether or not its holder has noticed."""
+        run_id = holding.held.run.run_id
+        before = self._by_run.get(run_id)
+        self._by_run[run_id] = holding
+        if before is not None and before.holder is not None and before.holder is not holding.holder:
+            before.holder.dropped(run_id)
+
+    def add_unary(self, held: Held, workflow_type: str) -> None:
+        """A run that went out through a poll: nobody to tell, but its type is worth knowing."""
+        if len(self._unary) >= UNARY_RUNS:
+            del self._unary[next(iter(self._unary))]
+        self._unary[held.run.run_id] = Holding(held, workflow_type, None, received=True)
+
+    def get(self, run_id: str, lease: Lease | None = None) -> Holding | None:
+        """The holding of that very lease; of any, if none is named."""
+        holding = self._by_run.get(run_id) or self._unary.get(run_id)
+        if holding is None or (lease is not None and holding.held.lease != lease):
+            return None
+        return holding
+
+    def let_go(self, run_id: str, lease: Lease | None = None) -> Holding | None:
+        """The run left its holder. Answers the holding the first time, None ever after: a slot is freed once."""
+        holding = self.get(run_id, lease)
+        if holding is None:
+            return None
+        self._unary.pop(run_id, None)
+        if self._by_run.pop(run_id, None) is not None and holding.holder is not None:
+            holding.holder.dropped(run_id)
+        return holding
+
+    def forget(self, holdings: Iterable[Holding]) -> None:
+        """Their session is gone: no slot to free."""
+        for holding in holdings:
+            run_id = holding.held.run.run_id
+            if self._by_run.get(run_id) is holding:
+                del self._by_run[run_id]

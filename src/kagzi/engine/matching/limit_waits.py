@@ -1,0 +1,149 @@
+"""Types whose runs wait for a permit: looked at again when one may have become free, and not before.
+
+Permits become free when runs end, sleep or are handed back, on any server. Whoever waits for one asks the others to tell him;
+they do so for a while. Whatever is missed is found by the look that every server makes every few seconds.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from ...core.seams import Clock
+from ...core.times import US_PER_S
+from ...store.protocol import Claimed, TypeKey
+
+ASK_S = 5.0  # how often others are asked again
+_TELL_S = 3 * ASK_S  # how long one who asked is told
+_FIRST_PAUSE_S = 0.01  # after a claim that reached only runs that nobody here serves, with more behind them
+_LONGEST_PAUSE_S = 5.0
+
+
+class HeldBack:
+    """`mark`: look for work of a type here, and if nobody here can take it let others look. `announce`: let them look now.
+    `ask`: let them tell us of free permits."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        mark: Callable[[TypeKey], None],
+        announce: Callable[[TypeKey], None],
+        ask: Callable[[TypeKey], None],
+    ) -> None:
+        self._clock = clock
+        self._mark = mark
+        self._announce = announce
+        self._ask = ask
+        self._limited: set[TypeKey] = set()
+        self._waiting: set[TypeKey] = set()  # with an empty type: for a permit of the namespace
+        self._asked: dict[TypeKey, float] = {}
+        self._telling: dict[TypeKey, float] = {}  # who asked us, until when
+        self._freed: set[TypeKey] = set()  # to be told of if nobody here takes it
+        self._timers: dict[TypeKey, asyncio.TimerHandle] = {}
+        self._fruitless: dict[TypeKey, int] = {}
+
+    def is_limited(self, key: TypeKey) -> bool:
+        """Whether starts have to wait for a claim, as far as is known here."""
+        return key in self._limited
+
+    def limited(self, key: TypeKey) -> None:
+        """A run was not born leased although a worker was there. The next claim knows better."""
+        self._limited.add(key)
+
+    def learn(self, asked: Iterable[TypeKey], claimed: Claimed) -> None:
+        """What a claim came to for these types."""
+        keys = set(asked)
+        self._limited -= keys
+        self._limited |= claimed.limited
+        held_back = claimed.held_back
+        self._waiting -= keys | {TypeKey(key.namespace, "") for key in keys}
+        self._waiting |= held_back
+        for key in held_back:
+            self._ask_others(key)
+        for key in keys:
+            self._cancel(key)
+        for key, at in claimed.again_at.items():
+            self._look_again(key, max(0.0, (at - self._clock.now()) / US_PER_S))
+        got = {TypeKey(run.run.namespace, run.workflow_type) for run in claimed.runs}
+        for key in keys & self._freed:
+            self._freed.discard(key)
+            if key not in got:
+                self._announce(key)
+        for key in keys:
+            self._go_on(key, reached_all=key not in claimed.more, got_some=key in got)
+
+    def _go_on(self, key: TypeKey, *, reached_all: bool, got_some: bool) -> None:
+        if reached_all or got_some:
+            self._fruitless.pop(key, None)
+            if not reached_all:
+                self._mark(key)
+            return
+        times = self._fruitless[key] = self._fruitless.get(key, 0) + 1
+        self._look_again(key, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(times, 16)))
+
+    def freed(self, key: TypeKey) -> None:
+        """A run of this type holds its permit no more."""
+        if not (self._waiting or self._telling):
+            return
+        whole = TypeKey(key.namespace, "")
+        now = asyncio.get_running_loop().time()
+        told = self._matching(self._telling, key, whole)
+        for each in [each for each in told if self._telling[each] <= now]:
+            del self._telling[each]
+            told.remove(each)
+        self._freed.update(told)
+        for each in {*told, *self._matching(self._waiting, key, whole)}:
+            self._mark(each)
+
+    def freed_in(self, namespace: str) -> None:
+        """A run there, of whatever type."""
+        if not (self._waiting or self._telling):
+            return
+        for key in [
+            key for key in {*self._waiting, *self._telling} if key.namespace == namespace and key.workflow_type
+        ]:
+            self.freed(key)
+
+    @staticmethod
+    def _matching(keys: Iterable[TypeKey], key: TypeKey, whole: TypeKey) -> list[TypeKey]:
+        """The type itself; or, if its namespace is waited for, all of that."""
+        keys = set(keys)
+        if whole in keys:
+            return [each for each in keys if each.namespace == key.namespace and each.workflow_type]
+        return [key] if key in keys else []
+
+    def heard(self, key: TypeKey) -> None:
+        """Another server waits for a permit. If it did not before, one may have become free while it asked."""
+        now = asyncio.get_running_loop().time()
+        is_new = self._telling.get(key, 0.0) <= now
+        self._telling[key] = now + _TELL_S
+        if is_new and key.workflow_type:
+            self._announce(key)
+
+    def forget(self, key: TypeKey) -> None:
+        """Nobody here serves it any more."""
+        self._waiting.discard(key)
+        self._limited.discard(key)
+        self._freed.discard(key)
+        self._asked.pop(key, None)
+        self._fruitless.pop(key, None)
+        self._cancel(key)
+
+    def stop(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _ask_others(self, key: TypeKey) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._asked.get(key, 0.0) <= now:
+            self._asked[key] = now + ASK_S
+            self._ask(key)
+
+    def _look_again(self, key: TypeKey, after_s: float) -> None:
+        self._cancel(key)
+        self._timers[key] = asyncio.get_running_loop().call_later(after_s, self._mark, key)
+
+    def _cancel(self, key: TypeKey) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,68 @@
+"""Steps whose worker should have reported long ago. The SDK enforces a step's timeout; one grace later the server does, so that
+a worker in another language, or one that hangs, cannot keep a run for ever.
+
+What is overdue is seen when a lease is renewed. The attempt is then failed in the holder's name, through the journal like anything
+that the holder says: if its own report came first, this one is refused; if it comes later, that one is.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from ...core.commands import FailStep
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.errors import KagziError
+from ...core.outcomes import Outcome, RetryScheduled, StepFailed
+from ...core.records import Held
+from ...core.times import US_PER_MS, US_PER_S
+from ...store.protocol import Overdue
+from ..background.failure_log import log_overdue
+from ..commit.journal import Journal
+from ..commit.notifications import News
+
+
+class OverdueSteps:
+    def __init__(self, *, journal: Journal, news: News) -> None:
+        self._journal = journal
+        self._news = news
+
+    def take(self, overdue: Sequence[Overdue]) -> None:
+        """Fail these attempts; their retry policies decide what follows."""
+        by_namespace: dict[str, list[Overdue]] = {}
+        for each in overdue:
+            by_namespace.setdefault(each.held.run.namespace, []).append(each)
+        for attempts in by_namespace.values():
+            self._fail(attempts)
+
+    def _fail(self, attempts: list[Overdue]) -> None:
+        commands = [_failure(each) for each in attempts]
+
+        def told(answers: list[tuple[int, Outcome]]) -> None:
+            for place, outcome in answers:
+                if isinstance(outcome, (RetryScheduled, StepFailed)):
+                    log_overdue(commands[place], outcome)
+                    self._tell(attempts[place].held)
+
+        # If the queue is full, or the server stops, they are found again with the next heartbeat.
+        with suppress(KagziError):
+            self._journal.submit_many(list(enumerate(commands)), told)
+
+    def _tell(self, held: Held) -> None:
+        self._news.tell(held, None, "result")
+
+
+def _failure(overdue: Overdue) -> FailStep:
+    seconds = overdue.timeout_ms * US_PER_MS / US_PER_S
+    return FailStep(
+        run=overdue.held.run,
+        lease=overdue.held.lease,
+        step_id=overdue.step_id,
+        attempt=overdue.attempt,
+        error=ErrorDetail(
+            code=ErrorCode.TIMEOUT,
+            kind=ErrorKind.TIMEOUT,
+            type="TimeoutError",
+            message=f"step {overdue.step_id!r} has a timeout of {seconds:g} s, and its worker did not report in time",
+            subject="step",
+            subject_id=overdue.step_id,
+        ),
+    )

@@ -1,0 +1,326 @@
+"""One worker's stream: its slots, what it says, and what it is told."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Protocol
+
+from ...core import limits, outcomes
+from ...core.commands import Command
+from ...core.errors import InvalidArgument, PreconditionFailed, Unavailable
+from ...core.ids import is_uuid
+from ...core.limits import Settings
+from ...core.outcomes import Outcome
+from ...core.records import ClaimedRun, Held, WorkerRecord
+from ...core.states import WorkerStatus
+from ...core.workers import Trouble
+from ...store.protocol import Renewal
+from ..checks import requests as checks
+from ..checks.operations import Operations
+from ..checks.refusals import refused
+from ..commit.journal import Journal
+from ..services.pinning import STARTING, Pinning
+from ..services.versions import versions_by_type
+from ..services.workers import Workers
+from .deferred import DeferredOperations, Operation
+from .heartbeats import Beats
+from .lease_registry import Holders, Holding
+from .leases import Leases
+from .matcher import Matcher
+from .ports import Notice, NoticeKind, Outlet
+from .slots import Taker
+
+logger = logging.getLogger("kagzi.engine")
+
+LATE_AFTER_HEARTBEATS = 2
+_GOODBYE_S = 5.0
+
+
+class Keeper(Protocol):
+    """What a session needs of the place that keeps all sessions."""
+
+    settings: Settings
+    journal: Journal
+    matcher: Matcher
+    holders: Holders
+    leases: Leases
+    beats: Beats
+    workers: Workers
+    operations: Operations
+    pinning: Pinning
+
+    def end(self, session: "Session") -> list[Holding]: ...
+
+    async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None: ...
+
+    async def set_draining(self, session: "Session") -> None: ...
+
+    def broke(self, session: "Session") -> None: ...
+
+    def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]": ...
+
+
+class Session(Taker):
+    """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
+
+    def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:
+        super().__init__(worker.namespace, worker.worker_id, versions_by_type(worker.served))
+        self._keeper = keeper
+        self._outlet = outlet
+        self._max_concurrent = worker.max_concurrent
+        self._loop = asyncio.get_running_loop()
+        self._heard_at = self._loop.time()
+        settings = keeper.settings
+        self._late_after_s = min(LATE_AFTER_HEARTBEATS * settings.heartbeat_ms, settings.lease_ms) / 1_000
+        self._was_late = False
+        self._reserved = 0
+        self._in_flight = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._few_in_flight = asyncio.Event()
+        self._few_in_flight.set()
+        self.sink = self._settled
+        self._deferred = DeferredOperations(
+            resolve=self._resolved, queue=self._queue_deferred, answer=self._settled, in_background=keeper.in_background
+        )
+        self._reading = True
+        self.held: dict[str, Holding] = {}
+        self.lost: tuple[Held, ...] = ()
+        self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
+        self.closed = False
+        self.second_renewal: asyncio.TimerHandle | None = None
+
+    # --- a taker of runs ------------------------------------------------------------------------------------------------------
+
+    def offerable(self) -> int:
+        if self.closed or self.draining or not self._reading or self.is_late():
+            return 0
+        return self._max_concurrent - len(self.held) - self._reserved
+
+    def is_late(self) -> bool:
+        """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has lost
+        them meanwhile. One that holds nothing has nothing to say."""
+        if not self.held and not self._was_late:
+            return False
+        self._was_late = self._loop.time() - self._heard_at > self._late_after_s
+        return self._was_late
+
+    def set_reading(self, reading: bool) -> None:
+        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that would have
+        to be answered."""
+        if self.closed or reading == self._reading:
+            return
+        self._reading = reading
+        if reading:
+            self._keeper.journal.let_go(self.sink)
+            self._keeper.matcher.slot_free()
+        else:
+            self._keeper.journal.hold_back(self.sink)
+
+    def reserve(self, count: int) -> None:
+        self._reserved += count
+
+    def give_back(self, count: int) -> None:
+        self._reserved -= count
+
+    def give(self, claimed: Sequence[ClaimedRun]) -> bool:
+        self._reserved -= len(claimed)
+        if self.closed:
+            return False
+        if not self.held:
+            self._heard_at = self._loop.time()  # from now on it is expected to beat
+        for run in claimed:
+            self.hold(Holding(Held(run.run, run.lease), run.workflow_type, self, received=False))
+        self._outlet.tasks(claimed)
+        return True
+
+    def hold(self, holding: Holding) -> None:
+        self.held[holding.held.run.run_id] = holding
+        self._keeper.holders.add(holding)
+
+    def dropped(self, run_id: str) -> None:
+        self.held.pop(run_id, None)
+        if not self.closed:
+            self._keeper.matcher.slot_free()
+
+    # --- what the worker says ---------------------------------------------------------------------------------------------------
+
+    async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
+        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full, or if
+        the worker has as many unwritten as it may: others of its namespace would wait behind them. What needs a look-up first,
+        and what its run says after that, is queued when it is known: nothing else waits for it.
+
+        Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
+        """
+        self._heard()
+        accepted: list[tuple[int, Command]] = []
+        answers: list[tuple[int, Outcome]] = []
+        check, held, namespace = self._keeper.operations.check, self.held, self.namespace
+        for operation_id, command in operations:
+            run = command.run
+            if run.run_id not in held and (run.namespace != namespace or not is_uuid(run.run_id)):
+                answers.append((operation_id, outcomes.RunNotFound()))
+                continue
+            if run.run_id in self._deferred or (
+                command.__class__ in STARTING and not self._keeper.pinning.is_known(command)
+            ):
+                self._defer((operation_id, command))
+                continue
+            try:
+                if command.__class__ in STARTING:
+                    command = self._keeper.pinning.pin_known(command)  # noqa: PLW2901  the same, with its version
+                accepted.append((operation_id, check(command)))
+            except (InvalidArgument, PreconditionFailed) as error:
+                answers.append((operation_id, refused(error)))
+        if answers:
+            self._answer(answers)
+        for first in range(0, len(accepted), limits.BATCH_OPERATIONS):
+            part = accepted[first : first + limits.BATCH_OPERATIONS]
+            await self._few_in_flight.wait()
+            await self._keeper.journal.room(namespace)
+            self._keeper.journal.submit_many(part, self.sink)
+            self._in_flight += len(part)
+            self._quiet.clear()
+            if self._in_flight >= limits.SESSION_OPERATIONS:
+                self._few_in_flight.clear()
+        await self._deferred.drained()
+
+    def _defer(self, operation: Operation) -> None:
+        self._in_flight += 1
+        self._quiet.clear()
+        self._deferred.add(operation)
+
+    async def _resolved(self, command: Command) -> Command:
+        return self._keeper.operations.check(await self._keeper.pinning.pin(command))
+
+    async def _queue_deferred(self, operation: Operation) -> bool:
+        """Not when the session is over: its worker has repeated it elsewhere, and gone on from there."""
+        await self._keeper.journal.room(self.namespace)
+        if self.closed:
+            return False
+        self._keeper.journal.submit_many((operation,), self.sink)
+        return True
+
+    async def heartbeat(self, held: Sequence[Held]) -> None:
+        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises InvalidArgument."""
+        checks.leases(held)
+        self._heard()
+        self.received(held)
+        self._keeper.beats.note((self.namespace, self.worker_id), len(self.held))
+        if held:
+            await self.look_after([item for item in held if self._is_mine(item)])
+
+    async def look_after(self, mine: Sequence[Held]) -> None:
+        """Renew these leases, and tell the worker which of them are lost, or are to be cancelled or paused."""
+        before = {item.run.run_id for item in mine if item.run.run_id in self.held}
+        renewal = await self._keeper.leases.renew(mine)
+        closed_meanwhile = before.difference(self.held)  # and answered: that is no loss
+        self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
+        self.tell_requested(renewal)
+
+    def received(self, held: Sequence[Held]) -> None:
+        self._heard()
+        for item in held:
+            holding = self.held.get(item.run.run_id)
+            if holding is not None and holding.held.lease == item.lease:
+                holding.received = True
+
+    async def update(
+        self, *, drain: bool, completed_delta: int, failed_delta: int, troubles: Sequence[Trouble] = ()
+    ) -> None:
+        self._heard()
+        for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
+            if delta < 0:
+                raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
+        worker = (self.namespace, self.worker_id)
+        self._keeper.beats.note(worker, len(self.held), completed_delta, failed_delta)
+        if troubles:
+            await self._keeper.workers.note_troubles(self.namespace, self.worker_id, troubles)
+        if drain and not self.drain_noted:
+            self.draining = self.drain_noted = True
+            await self._keeper.set_draining(self)
+
+    async def goodbye(self) -> None:
+        """The worker leaves: what it said last is written, it is OFFLINE, and everything it holds is PENDING again."""
+        self.draining = True
+        try:
+            async with asyncio.timeout(_GOODBYE_S):
+                await self._quiet.wait()
+        except TimeoutError:
+            logger.warning("worker %s left while its operations were being written", self.worker_id)
+        if self.closed:
+            return
+        held = [holding.held for holding in self._keeper.end(self)]
+        try:
+            await self._keeper.workers.leave(self.namespace, self.worker_id)
+        except Unavailable:
+            self._keeper.leases.release_soon(held)
+            raise
+
+    async def close(self) -> None:
+        """The stream ended without goodbye: runs that had not arrived go back at once, the others have a grace."""
+        if not self.closed:
+            self._keeper.broke(self)
+            await self._keeper.hand_back(self._keeper.end(self), broken=True)
+
+    # --- what the worker is told --------------------------------------------------------------------------------------------------
+
+    def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None:
+        notices: list[Notice] = []
+        for item in lost:
+            self._keeper.holders.let_go(item.run.run_id, item.lease)
+            notices.append(Notice(item, "lease_lost", reason))
+        if notices and not self.closed:
+            self._outlet.notices(notices)
+
+    def tell(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
+        """Each run is told of its cancellation once."""
+        if kind == "cancel_requested":
+            if holding.cancel_told:
+                return
+            holding.cancel_told = True
+        if not self.closed:
+            self._outlet.notices((Notice(holding.held, kind, reason),))
+
+    def stopping(self) -> None:
+        """The server goes away: nothing more is given here."""
+        self.draining = True
+        if not self.closed:
+            self._outlet.stopping()
+
+    def drain(self) -> None:
+        """The store knows of it: the worker is to."""
+        self.draining = self.drain_noted = True
+        if not self.closed:
+            self._outlet.drain()
+
+    def tell_requested(self, renewal: Renewal) -> None:
+        for run, reason in renewal.cancel_requested:
+            holding = self.held.get(run.run_id)
+            if holding is not None:
+                self.tell(holding, "cancel_requested", reason)
+        for run in renewal.pause_requested:
+            holding = self.held.get(run.run_id)
+            if holding is not None:
+                self.tell(holding, "pause_requested", "")
+
+    def _settled(self, answers: list[tuple[int, Outcome]]) -> None:
+        self._in_flight -= len(answers)
+        if self._in_flight < limits.SESSION_OPERATIONS:
+            self._few_in_flight.set()
+        if self._in_flight == 0:
+            self._quiet.set()
+        self._answer(answers)
+
+    def _answer(self, answers: list[tuple[int, Outcome]]) -> None:
+        if not self.closed:
+            self._outlet.answers(answers)
+
+    def _heard(self) -> None:
+        self._heard_at = self._loop.time()
+        if self._was_late:
+            self._was_late = False
+            self._keeper.matcher.slot_free()
+
+    def _is_mine(self, held: Held) -> bool:
+        return held.run.namespace == self.namespace and is_uuid(held.run.run_id)

@@ -1,0 +1,255 @@
+"""Workers on streams: who is connected, what they hold, and what becomes of it when a stream ends."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
+
+from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable
+from ...core.ids import is_uuid
+from ...core.limits import Settings
+from ...core.records import Held, WorkerRecord
+from ...core.seams import Clock
+from ...core.states import WorkerStatus
+from ...core.times import Timestamp
+from ...store.protocol import Poke, Renewal
+from ..checks import requests as checks
+from ..checks.operations import Operations
+from ..commit.journal import Journal
+from ..services.pinning import Pinning
+from ..services.workers import Workers
+from ..timing.timers import Timers
+from .heartbeats import Beats
+from .lease_registry import Holders, Holding
+from .leases import Leases
+from .matcher import Matcher
+from .ports import Outlet
+from .session import Session
+
+logger = logging.getLogger("kagzi.engine")
+
+
+class Sessions:
+    """All sessions of this server, one per worker: a second one of the same worker takes the place of the first."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: Settings,
+        journal: Journal,
+        matcher: Matcher,
+        holders: Holders,
+        leases: Leases,
+        timers: Timers,
+        beats: Beats,
+        workers: Workers,
+        operations: Operations,
+        pinning: Pinning,
+    ) -> None:
+        self._clock = clock
+        self.settings = settings
+        self.journal = journal
+        self.matcher = matcher
+        self.holders = holders
+        self.leases = leases
+        self.beats = beats
+        self.workers = workers
+        self.operations = operations
+        self.pinning = pinning
+        self._timers = timers
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self._background: set[asyncio.Task[object]] = set()
+        self._partings: set[asyncio.TimerHandle] = set()
+        self._look_again_at = 0.0
+        self._stopping = False
+
+    async def open(self, worker: WorkerRecord, held: Sequence[Held], outlet: Outlet) -> Session:
+        """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
+        if self._stopping:
+            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+        checks.leases(held)
+        for item in held:
+            if item.run.namespace != worker.namespace:
+                raise InvalidArgument("held names a run of another namespace.", field="held")
+        worker = await self.workers.register(worker)
+        mine = [item for item in held if is_uuid(item.run.run_id)]
+        renewal = await self.leases.renew(mine) if mine else Renewal((), ())
+        if self._stopping:
+            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+        session = Session(self, worker, outlet)
+        lost = set(renewal.lost) | (set(held) - set(mine))
+        session.lost = tuple(item for item in held if item in lost)
+        left = self._take_place(session, [item for item in held if item not in lost])
+        try:
+            await self.hand_back(left)
+        except BaseException:
+            self.end(session)
+            raise
+        if not session.closed:  # nothing is given to it before this call has returned
+            self.matcher.add(session)
+            asyncio.get_running_loop().call_soon(session.tell_requested, renewal)
+            if session.draining:  # it may not have heard of it
+                asyncio.get_running_loop().call_soon(session.drain)
+        return session
+
+    def _take_place(self, session: Session, held: Sequence[Held]) -> list[Holding]:
+        """Put `session` where the worker's earlier one was, with what the worker says it has. Answers what is left over."""
+        key = (session.namespace, session.worker_id)
+        before = self._sessions.get(key)
+        left = self.end(before) if before is not None else []
+        types = {holding.held: holding.workflow_type for holding in left}
+        self._sessions[key] = session
+        for item in held:
+            session.hold(Holding(item, types.get(item, ""), session, received=True))
+        if before is not None:
+            logger.info("worker %s opened a new session in place of its earlier one", session.worker_id)
+        elif held:
+            # Another server may notice only now that the worker's stream to it has ended, and cut these leases.
+            delay_s = min(self.settings.reconnect_grace_ms, self.settings.lease_ms) / 2_000
+            session.second_renewal = asyncio.get_running_loop().call_later(delay_s, self._renew_again, session)
+        kept = set(held)
+        return [holding for holding in left if holding.held not in kept]
+
+    def _renew_again(self, session: Session) -> None:
+        held = [holding.held for holding in session.held.values()]
+        if held and not session.closed:
+            _ = self.in_background(self.leases.renew(held))
+
+    def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
+        """Off the path of any stream. It ends with the server."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: "asyncio.Task[object]") -> None:
+        self._background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("work for a session failed (%s)", task.get_coro(), exc_info=task.exception())
+
+    def end(self, session: Session) -> list[Holding]:
+        """The session takes nothing more. Answers what it held."""
+        session.closed = True
+        self.journal.let_go(session.sink)
+        if session.second_renewal is not None:
+            session.second_renewal.cancel()
+        self.matcher.remove(session)
+        holdings = list(session.held.values())
+        session.held.clear()
+        self.holders.forget(holdings)
+        if self._sessions.get((session.namespace, session.worker_id)) is session:
+            del self._sessions[session.namespace, session.worker_id]
+            self.beats.left((session.namespace, session.worker_id))
+        return holdings
+
+    async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
+        """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that kills
+        its workers at once would go round for ever. A server that stops, or a worker that comes again, is no reason to."""
+        unreceived = [holding.held for holding in holdings if not holding.received]
+        received = [holding.held for holding in holdings if holding.received]
+        if unreceived and broken and not self._stopping:
+            for until in await self.leases.lose(unreceived):
+                self._timers.hear(until)
+        elif unreceived:
+            await self.leases.release(unreceived)
+        if received and not self._stopping:  # a server that stops sends its workers away: they need time to arrive
+            self._timers.hear(await self.leases.cut(received))
+
+    def broke(self, session: Session) -> None:
+        """Its stream ended without a word. If it is not back within a lease, and no other server has it, it is lost."""
+        if self._stopping or self._sessions.get((session.namespace, session.worker_id)) is not session:
+            return
+        since = self._clock.now() + 1
+
+        def look() -> None:
+            self._partings.discard(timer)
+            if (session.namespace, session.worker_id) not in self._sessions:
+                _ = self.in_background(self._lose(session, since))
+
+        timer = asyncio.get_running_loop().call_later(self.settings.lease_ms / 1_000, look)
+        self._partings.add(timer)
+
+    async def _lose(self, session: Session, since: Timestamp) -> None:
+        try:
+            await self.workers.lose(session.namespace, session.worker_id, since)
+        except Unavailable as error:  # a sweep comes later
+            logger.warning("worker %s is gone, but that could not be noted: %s", session.worker_id, error)
+
+    def get(self, namespace: str, worker_id: str) -> Session | None:
+        return self._sessions.get((namespace, worker_id))
+
+    def lost_leases(self, lost: Iterable[Held]) -> None:
+        """Leases that ran out: those who hold them here are told."""
+        by_session: dict[Session, list[Held]] = {}
+        for item in lost:
+            holding = self.holders.get(item.run.run_id, item.lease)
+            if holding is not None and isinstance(holding.holder, Session):
+                by_session.setdefault(holding.holder, []).append(item)
+        for session, held in by_session.items():
+            session.is_late()  # noted while it still holds them: until it is heard of it is offered no more
+            session.lost_leases(held)
+
+    def run_ended(self, run_id: str) -> None:
+        """A deadline or a cancel limit ended the run under its holder's hands."""
+        holding = self.holders.get(run_id)
+        if holding is not None and isinstance(holding.holder, Session):
+            holding.holder.lost_leases((holding.held,), "the run has ended")
+
+    def poked(self, pokes: Iterable[Poke]) -> None:
+        """Another server says that something came for runs that may be held here."""
+        ask: dict[Session, list[Held]] = {}
+        for poke in pokes:
+            session = self._sessions.get((poke.namespace, poke.worker_id))
+            if poke.kind == "drain":
+                self.workers.forget(poke.namespace, poke.worker_id)
+                self.told_to_drain(poke.namespace, poke.worker_id)
+                continue
+            holding = session.held.get(poke.run_id) if session is not None else None
+            if session is None or holding is None:
+                continue
+            match poke.kind:
+                case "result":
+                    session.tell(holding, "result", "")
+                case "pause":
+                    session.tell(holding, "pause_requested", "")
+                case _:  # cancelled, and why; or taken away altogether: the store knows
+                    ask.setdefault(session, []).append(holding.held)
+        for session, held in ask.items():
+            _ = self.in_background(session.look_after(held))
+
+    def told_to_drain(self, namespace: str, worker_id: str) -> None:
+        """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
+        session = self._sessions.get((namespace, worker_id))
+        if session is not None and not session.drain_noted:
+            session.drain()
+
+    def look_again(self) -> None:
+        """Pokes may have been lost: everybody who holds something asks. Not more often than now and then."""
+        now = asyncio.get_running_loop().time()
+        if now < self._look_again_at:
+            return
+        self._look_again_at = now + self.settings.look_interval_ms / 1_000
+        for session in self._sessions.values():
+            for holding in session.held.values():
+                session.tell(holding, "result", "")
+
+    async def set_draining(self, session: Session) -> None:
+        try:
+            await self.workers.set_status(session.namespace, session.worker_id, WorkerStatus.DRAINING)
+        except Unavailable as error:
+            logger.warning("worker %s drains, but that could not be noted: %s", session.worker_id, error)
+
+    def announce_stop(self) -> None:
+        self._stopping = True
+        for session in list(self._sessions.values()):
+            session.stopping()
+
+    async def stop(self) -> None:
+        """Hand back what has not arrived; the rest stays leased, so that its workers can go on elsewhere."""
+        for timer in self._partings:
+            timer.cancel()
+        for task in tuple(self._background):
+            task.cancel()
+        holdings = [holding for session in list(self._sessions.values()) for holding in self.end(session)]
+        await self.hand_back(holdings)

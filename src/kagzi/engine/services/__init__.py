@@ -1,0 +1,1 @@
+"""One file a noun that people ask for."""

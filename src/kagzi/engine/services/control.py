@@ -1,0 +1,205 @@
+"""What people do to runs from outside: signal, replace a signal, cancel, terminate, pause, resume, retry, fork."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ...core.commands import SignalGiven, SignalReplacement
+from ...core.errors import InvalidArgument
+from ...core.limits import METADATA_ENTRIES, Settings
+from ...core.outcomes import Existing, Refused, Started
+from ...core.records import Payload, RunKey
+from ...core.seams import Clock, Ids
+from ...core.states import RunStatus
+from ...core.times import US_PER_MS
+from ...store.protocol import Changed, Fork, Signalled, SignalReplaced, Store
+from ..checks import requests as checks
+from ..checks.refusals import error_of
+from ..commit.notifications import News
+
+
+class Control:
+    """Every verb raises NotFound for a run that is not there and InvalidArgument for what cannot be; all can be repeated."""
+
+    def __init__(self, store: Store, *, clock: Clock, ids: Ids, settings: Settings, news: News) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._payload_bytes = settings.payload_bytes
+        self._cleanup_us = settings.cleanup_ms * US_PER_MS
+        self._news = news
+
+    async def signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven
+    ) -> Signalled:
+        """By workflow_id: the run that has not ended, else the latest. Raises PreconditionFailed if the run has ended, ResourceExhausted if it
+        has too many signals that it has not consumed."""
+        checks.name(namespace, "namespace")
+        checks.one_of(run_id, workflow_id)
+        checks.signal(signal, self._payload_bytes)
+        if not signal.request_id:
+            signal = msgspec.structs.replace(signal, request_id=self._ids.token())
+        signalled = await self._store.signal_run(
+            namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=self._clock.now()
+        )
+        if signalled is None:
+            raise checks.no_run(run_id or workflow_id)
+        if isinstance(signalled, Refused):
+            raise error_of(signalled.error)
+        self._news.stirred(signalled.stirred)
+        return signalled
+
+    async def replace_signal(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement
+    ) -> SignalReplaced:
+        """Another value for a signal that no code has received, or none. A run that was paused because of the value goes on.
+        Raises PreconditionFailed if there is no such value, or the run has ended; AlreadyExists if the request id was used for
+        something else."""
+        checks.name(namespace, "namespace")
+        checks.one_of(run_id, workflow_id)
+        checks.signal_replacement(change, self._payload_bytes)
+        if not change.request_id:
+            change = msgspec.structs.replace(change, request_id=self._ids.token())
+        replaced = await self._store.replace_signal(
+            namespace, run_id=run_id, workflow_id=workflow_id, change=change, now=self._clock.now()
+        )
+        if replaced is None:
+            raise checks.no_run(run_id or workflow_id)
+        if isinstance(replaced, Refused):
+            raise error_of(replaced.error)
+        self._news.touched(replaced.run)
+        if replaced.resumed and replaced.status is RunStatus.PENDING:
+            self._news.pending(namespace, replaced.workflow_type)
+        return replaced
+
+    async def cancel(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
+        """Ask the run to stop; answers its status."""
+        checks.reason(reason)
+        run = await self._key(namespace, run_id, workflow_id)
+        now = self._clock.now()
+        cancel_by = now + self._cleanup_us
+        cancelled = await self._store.cancel_run(run, reason, now, cancel_by)
+        if cancelled is None:
+            raise checks.no_run(run_id or workflow_id)
+        self._news.cancelled(run, cancelled, reason, cancel_by)
+        return cancelled.status
+
+    async def terminate(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = ""
+    ) -> RunStatus:
+        """CANCELLED at once, without cleanup, whoever holds it."""
+        checks.reason(reason)
+        run = await self._key(namespace, run_id, workflow_id)
+        changed = _found(await self._store.terminate_run(run, reason, self._clock.now()), run)
+        self._news.terminated(run, changed, reason)
+        return changed.status
+
+    async def pause(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
+        """PAUSED, or RUNNING until its worker has finished what is in flight."""
+        checks.reason(reason)
+        run = await self._key(namespace, run_id, workflow_id)
+        changed = _found(await self._store.pause_run(run, reason, self._clock.now()), run)
+        self._news.touched(run)
+        if changed.holder is not None:
+            self._news.tell(changed.holder, changed.worker_id, "pause", reason)
+        return changed.status
+
+    async def resume(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunStatus:
+        run = await self._key(namespace, run_id, workflow_id)
+        changed = _found(await self._store.resume_run(run, self._clock.now()), run)
+        self._reopened(run, changed)
+        return changed.status
+
+    async def retry(
+        self,
+        namespace: str,
+        *,
+        run_id: str = "",
+        workflow_id: str = "",
+        from_step: str = "",
+        request_id: str = "",
+    ) -> RunStatus:
+        """A failed run goes on from the step that failed, or from `from_step`. Raises PreconditionFailed, AlreadyExists."""
+        checks.optional_name(from_step, "from_step")
+        checks.optional_name(request_id, "request_id")
+        run = await self._key(namespace, run_id, workflow_id)
+        changed = await self._store.retry_run(run, from_step, request_id or self._ids.token(), self._clock.now())
+        if isinstance(changed, Refused):
+            raise error_of(changed.error)
+        changed = _found(changed, run)
+        self._reopened(run, changed)
+        return changed.status
+
+    async def fork(
+        self,
+        namespace: str,
+        run_id: str,
+        *,
+        from_step: str = "",
+        outputs: Mapping[str, Payload] | None = None,
+        version: str = "",
+        workflow_id: str = "",
+        request_id: str = "",
+    ) -> Started | Existing:
+        """A new run with the results that this one had before `from_step` (empty: all of them)."""
+        source = checks.key(namespace, run_id)
+        for field, value in (
+            ("from_step", from_step),
+            ("version", version),
+            ("workflow_id", workflow_id),
+            ("request_id", request_id),
+        ):
+            checks.optional_name(value, field)
+        now = self._clock.now()
+        new_run_id = self._ids.run_id(now, namespace)
+        fork = Fork(
+            source=source,
+            from_step=from_step,
+            new_run_id=new_run_id,
+            workflow_id=workflow_id or new_run_id,
+            request_id=request_id or new_run_id,
+            version=version or None,
+            outputs=self._outputs(outputs or {}),
+        )
+        forked = await self._store.fork_run(fork, now)
+        if forked is None:
+            raise checks.no_run(run_id)
+        if isinstance(forked, Refused):
+            raise error_of(forked.error)
+        if isinstance(forked, Started):
+            record = await self._store.get_run(namespace, run_id=forked.run_id)
+            if record is not None:
+                self._news.pending(namespace, record.workflow_type)
+        return forked
+
+    def _outputs(self, outputs: Mapping[str, Payload]) -> Mapping[str, Payload]:
+        if len(outputs) > METADATA_ENTRIES:
+            raise InvalidArgument(
+                f"outputs has {len(outputs)} entries; the limit is {METADATA_ENTRIES}. Replace fewer.", field="outputs"
+            )
+        for step_id, output in outputs.items():
+            checks.name(step_id, "outputs key")
+            checks.payload(output, f"outputs[{step_id}]", self._payload_bytes)
+        return outputs
+
+    def _reopened(self, run: RunKey, changed: Changed) -> None:
+        self._news.touched(run)
+        self._news.stirred(changed.stirred)
+        if changed.changed and changed.status is RunStatus.PENDING:
+            self._news.pending(run.namespace, changed.workflow_type)
+
+    async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
+        checks.name(namespace, "namespace")
+        checks.one_of(run_id, workflow_id)
+        if run_id:
+            return RunKey(namespace, run_id)
+        record = await self._store.get_run(namespace, workflow_id=workflow_id)
+        if record is None:
+            raise checks.no_run(workflow_id)
+        return record.run
+
+
+def _found(changed: Changed | None, run: RunKey) -> Changed:
+    if changed is None:
+        raise checks.no_run(run.run_id)
+    return changed

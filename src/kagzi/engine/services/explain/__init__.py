@@ -1,0 +1,1 @@
+"""Why a run is where it is, in words."""

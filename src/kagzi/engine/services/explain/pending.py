@@ -1,0 +1,138 @@
+"""Why a run has not been taken by a worker, in words."""
+
+from collections.abc import Sequence
+
+from ....core.records import RunRecord, Served, WorkerRecord
+from ....core.seams import Clock
+from ....core.states import WorkerStatus
+from ....core.versions import best_first
+from ....store.protocol import Store, TypeKey
+from ...matching.liveness import Presence
+from ...matching.sessions import Sessions
+from ..served import ServedTypes
+from .limit_reasons import held_back_by
+from .words import Explanation, count_words, time_words
+
+UNSERVED = frozenset({"no_worker", "no_worker_for_version"})
+_WORKERS_SEEN = 1_000
+_WORKERS_NAMED = 5
+
+
+class PendingExplanations:
+    def __init__(
+        self, store: Store, *, clock: Clock, presence: Presence, served: ServedTypes, sessions: Sessions
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._presence = presence
+        self._served = served
+        self._sessions = sessions
+
+    async def explain(self, run: RunRecord) -> Explanation:
+        held = await self._held_back(run)
+        if held is not None and held.reason == "type_paused":
+            return held
+        workers = await self._workers(run)
+        what = _served(run)
+        if not workers:
+            return await self._no_worker(run)
+        fitting = [worker for worker in workers if _serves(worker, run)]
+        if not fitting:
+            versions = best_first(served.version for worker in workers for served in _of_type(worker, run))
+            return Explanation(
+                sentence=f"It waits for a worker with version {run.version} of {run.workflow_type}: those connected "
+                f"serve {', '.join(versions)}.",
+                reason="no_worker_for_version",
+                facts={"version": run.version or "", "versions_served": ", ".join(versions)},
+                remedy=f"Start a worker that registers {what}. If it is gone for good, let another version go on from where "
+                f"this run is: kagzi fork {run.run.run_id} --version {versions[0]}; and have new runs get that one: "
+                f"kagzi versions set-default {run.workflow_type} {versions[0]}",
+            )
+        active = [worker for worker in fitting if worker.status is WorkerStatus.ONLINE]
+        if not active:
+            return Explanation(
+                sentence=f"It waits for a worker: the {count_words(len(fitting), 'worker')} that serve {what} are draining.",
+                reason="workers_draining",
+                facts=_named(fitting),
+                remedy=f"Start a worker for {run.workflow_type}.",
+            )
+        return held or self._slots(run, active)
+
+    async def _no_worker(self, run: RunRecord) -> Explanation:
+        similar = await self._served.similar(TypeKey(run.run.namespace, run.workflow_type))
+        hint = f" Did you mean {similar!r}?" if similar else ""
+        return Explanation(
+            sentence=f"It waits for a worker: none is connected that serves {run.workflow_type}.{hint}",
+            reason="no_worker",
+            facts={"similar_workflow": similar} if similar else {},
+            remedy=f"Start a worker for {run.workflow_type} in namespace {run.run.namespace}.",
+        )
+
+    def _slots(self, run: RunRecord, active: Sequence[WorkerRecord]) -> Explanation:
+        slots = sum(worker.max_concurrent for worker in active)
+        busy = sum(min(self._in_use(worker), worker.max_concurrent) for worker in active)
+        facts = {**_named(active), "slots": str(slots), "slots_in_use": str(busy)}
+        cancel = " to clean up, as it is to be cancelled" if run.cancel_requested else ""
+        serving = f"{count_words(len(active), 'worker')} serving {_served(run)} {'has' if len(active) == 1 else 'have'}"
+        if busy < slots:
+            heard_at = max(worker.last_heartbeat_at for worker in active)
+            return Explanation(
+                sentence=f"It is about to be taken{cancel}: {serving} {slots - busy} of {slots} slots free.",
+                reason="about_to_be_taken",
+                facts={**facts, "last_heartbeat_at": time_words(heard_at)},
+                remedy="It is taken in a moment. If it is not, those workers may be gone: the last sign of life was at "
+                f"{time_words(heard_at)}.",
+            )
+        return Explanation(
+            sentence=f"It waits for a free slot{cancel}: {serving} {busy} of {slots} slots in use.",
+            reason="waiting_for_slot",
+            facts=facts,
+            remedy="It starts as soon as a slot is free. Add workers, or raise max_concurrent.",
+        )
+
+    def _in_use(self, worker: WorkerRecord) -> int:
+        """Of a worker connected here what it holds now; of another what it said with its last sign of life, which may have
+        been seconds ago."""
+        session = self._sessions.get(worker.namespace, worker.worker_id)
+        return worker.active_count if session is None else len(session.held)
+
+    async def _held_back(self, run: RunRecord) -> Explanation | None:
+        """Limits of its type, or of its key."""
+        key = run.concurrency_key
+        pressure = await self._store.type_pressure(run.run.namespace, run.workflow_type, key)
+        begun = run.started_at is not None
+        held = pressure and held_back_by(pressure, run.workflow_type, key, self._clock.now(), begun=begun)
+        if not held:
+            return None
+        facts = {"key": key, "held_back_by": held.reason}
+        return Explanation(sentence=f"It waits: {held.sentence}.", reason=held.reason, facts=facts, remedy=held.remedy)
+
+    async def _workers(self, run: RunRecord) -> list[WorkerRecord]:
+        """Those that serve the type and have been heard of lately."""
+        rows = await self._store.list_workers(
+            run.run.namespace,
+            workflow_type=run.workflow_type,
+            status=None,
+            cursor=None,
+            limit=_WORKERS_SEEN,
+            alive_since=self._presence.alive_since(self._clock.now()),
+        )
+        return [worker for worker in rows.rows if worker.status is not WorkerStatus.OFFLINE]
+
+
+def _of_type(worker: WorkerRecord, run: RunRecord) -> list[Served]:
+    return [served for served in worker.served if served.workflow_type == run.workflow_type]
+
+
+def _serves(worker: WorkerRecord, run: RunRecord) -> bool:
+    return run.version is None or any(
+        served.workflow_type == run.workflow_type and served.version == run.version for served in worker.served
+    )
+
+
+def _served(run: RunRecord) -> str:
+    return run.workflow_type if run.version is None else f"{run.workflow_type} version {run.version}"
+
+
+def _named(workers: Sequence[WorkerRecord]) -> dict[str, str]:
+    return {"workers": ", ".join(worker.worker_id for worker in workers[:_WORKERS_NAMED])}

@@ -1,0 +1,29 @@
+"""An explanation, and how what is in it is put into words."""
+
+import msgspec
+
+from ....core.times import Timestamp, to_datetime
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    sentence: str
+    reason: str  # a stable word
+    facts: dict[str, str] = {}
+    remedy: str = ""
+
+
+def count_words(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def because_words(reason: str) -> str:
+    return f" ({brief(reason)})" if reason else ""
+
+
+def brief(text: str, characters: int = 300) -> str:
+    line = " ".join(text.split())
+    return (line if len(line) <= characters else line[:characters] + "...").rstrip(".")
+
+
+def time_words(at: Timestamp | None) -> str:
+    return "" if at is None else to_datetime(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")

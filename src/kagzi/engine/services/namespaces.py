@@ -1,0 +1,212 @@
+"""For whom runs are executed: namespaces, what they may do, and their end."""
+
+import asyncio
+import math
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+from ...core import limits
+from ...core.counting import Counted
+from ...core.cursor import Cursor
+from ...core.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed, Unavailable
+from ...core.limits import Settings
+from ...core.records import DEFAULT_NAMESPACE, NamespaceRecord
+from ...core.seams import Clock
+from ...core.states import ENDED, RunStatus
+from ...store.protocol import Store
+from ..checks import requests as checks
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
+
+_REMEMBERED_S = 5.0
+_REMEMBERED = 10_000
+_COUNTED_LIMITS = (
+    "open_runs_limit",
+    "running_runs_limit",
+    "stored_bytes_limit",
+    "sessions_limit",
+    "schedules_limit",
+)
+_STARTS_PER_SECOND_MOST = 1_000_000.0
+_BOUND_TO = "namespaces"
+
+CHANGEABLE = frozenset({"enabled", "retention_seconds", "starts_per_second_limit", *_COUNTED_LIMITS})
+
+
+class Namespaces:
+    """`on_deleted` hears of one that is to be removed."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._strict = settings.strict_namespaces
+        self._known: dict[str, tuple[NamespaceRecord | None, float]] = {}
+        self.on_deleted: Callable[[], None] = _nobody
+
+    # --- at the door ----------------------------------------------------------------------------------------------------------
+
+    async def check(self, namespace: str) -> None:
+        """Raises InvalidArgument for a bad name, and NotFound for one that is being deleted, or, if namespaces are strict, for an
+        unknown one. What was known a few seconds ago counts: whether runs may be started is for the store to say."""
+        checks.name(namespace, "namespace")
+        record = await self._recent(namespace)
+        if record is not None and record.deleting:
+            raise _no_namespace(namespace)
+        if record is None and self._strict:
+            raise NotFound(
+                f"namespace {namespace} not found. Create it first: this server runs with --strict-namespaces.",
+                subject="namespace",
+                subject_id=namespace,
+            )
+
+    async def admit(self, namespace: str) -> None:
+        """Raises NotFound for one that is being deleted. Any other name may be asked about."""
+        if len(namespace) <= limits.NAME_BYTES and namespace.isprintable():
+            record = await self._recent(namespace)
+            if record is not None and record.deleting:
+                raise _no_namespace(namespace)
+
+    async def _recent(self, namespace: str) -> NamespaceRecord | None:
+        now = asyncio.get_running_loop().time()
+        found, until = self._known.get(namespace, (None, 0.0))
+        if until > now:
+            return found
+        try:
+            record = await self._store.get_namespace(namespace)
+        except Unavailable:
+            if self._strict and found is None:
+                raise
+            return found  # whatever comes of the call, the store will say when it is back
+        if record is None and self._strict:
+            return None  # it may be made at any moment, and then it is there
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[namespace] = (record, now + _REMEMBERED_S)
+        return record
+
+    # --- for those who look after them ----------------------------------------------------------------------------------------
+
+    async def create(self, record: NamespaceRecord) -> NamespaceRecord:
+        """Raises InvalidArgument, AlreadyExists."""
+        _check(record)
+        self._known.pop(record.namespace, None)
+        now = self._clock.now()
+        if await self._store.put_namespace(msgspec.structs.replace(record, created_at=now), now, new=True):
+            return await self.get(record.namespace)
+        found = await self._store.get_namespace(record.namespace)
+        if found is not None and found.deleting:
+            raise PreconditionFailed(
+                f"namespace {record.namespace} is being deleted. Wait until it is gone, then create it.",
+                subject="namespace",
+                subject_id=record.namespace,
+            )
+        raise AlreadyExists(
+            f"namespace {record.namespace} exists already. Update it instead.",
+            subject="namespace",
+            subject_id=record.namespace,
+        )
+
+    async def get(self, namespace: str) -> NamespaceRecord:
+        """One that is being deleted, too. Raises NotFound."""
+        checks.name(namespace, "namespace_id")
+        record = await self._store.get_namespace(namespace)
+        if record is None:
+            raise _no_namespace(namespace)
+        return record
+
+    async def list(self, page: PageAsk) -> Page[NamespaceRecord]:
+        """By name."""
+        cursor = page_cursor(page, _BOUND_TO)
+        rows = await self._store.list_namespaces(cursor, page_size(page))
+        result = page_of(rows, cursor, _BOUND_TO, lambda record: Cursor(0, record.namespace))
+        return await with_total(result, page, self._store, Counted(rows="namespaces"))
+
+    async def update(self, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord:
+        """Change these fields, and no others. One that was never used comes into being. Raises InvalidArgument, NotFound."""
+        if not fields:
+            raise InvalidArgument("fields is empty. Name those to change, such as limits.open_runs.", field="fields")
+        _check(record)
+        updated = await self._store.update_namespace(record, fields)
+        if updated is None and record.namespace == DEFAULT_NAMESPACE:
+            await self._store.put_namespace(NamespaceRecord(namespace=DEFAULT_NAMESPACE), self._clock.now(), new=True)
+            updated = await self._store.update_namespace(record, fields)
+        self._known.pop(record.namespace, None)
+        if updated is None:
+            raise _no_namespace(record.namespace)
+        return updated
+
+    async def delete(self, namespace: str, *, confirm: str) -> None:
+        """From now on it is like one that does not exist; what it had is removed in the background. Raises InvalidArgument,
+        NotFound, PreconditionFailed while something is open in it."""
+        checks.name(namespace, "namespace_id")
+        if namespace == DEFAULT_NAMESPACE:
+            raise InvalidArgument(
+                f"namespace {namespace} cannot be deleted. Delete its runs, or disable it.", field="namespace_id"
+            )
+        if confirm != namespace:
+            raise InvalidArgument(
+                f"confirm={confirm!r} is not the name of the namespace. Repeat it: all its runs are deleted.",
+                field="confirm",
+            )
+        deletion = await self._store.delete_namespace(namespace, self._clock.now(), limits.COUNT_CAP)
+        self._known.pop(namespace, None)
+        if deletion is None:
+            raise _no_namespace(namespace)
+        if not deletion.granted:
+            raise _still_used(namespace, deletion.open_runs, deletion.schedules)
+        self.on_deleted()
+
+
+def _check(record: NamespaceRecord) -> None:
+    checks.name(record.namespace, "namespace_id")
+    for field in _COUNTED_LIMITS:
+        value: int | None = getattr(record, field)
+        if value is not None:
+            checks.within(value, 0, checks.INT64_END - 1, f"limits.{field.removesuffix('_limit')}")
+    rate = record.starts_per_second_limit
+    if rate is not None and not (math.isfinite(rate) and 0 < rate <= _STARTS_PER_SECOND_MOST):
+        raise InvalidArgument(
+            f"limits.starts_per_second={rate} is not in 0..{_STARTS_PER_SECOND_MOST:g}, without 0. Disable the namespace to "
+            "let nothing start.",
+            field="limits.starts_per_second",
+        )
+    _check_retention(record.retention_seconds)
+
+
+def _check_retention(seconds: Mapping[str, int]) -> None:
+    known = sorted(status.value for status in ENDED)
+    longest = limits.DURATION_MAX_US // 1_000_000
+    for word, value in seconds.items():
+        if word not in known:
+            raise InvalidArgument(
+                f"retention_seconds[{word!r}]: only what has ended is ever deleted. Known are: {', '.join(known)}.",
+                field="retention_seconds",
+            )
+        checks.within(value, limits.RETENTION_MIN_S, longest, f"retention_seconds[{word}]")
+
+
+def _no_namespace(namespace: str) -> NotFound:
+    return NotFound(f"namespace {namespace} not found", subject="namespace", subject_id=namespace)
+
+
+def _still_used(namespace: str, open_runs: int, schedules: int) -> PreconditionFailed:
+    cap = limits.COUNT_CAP
+    counts = [
+        f"{count}{'+' if count >= cap else ''} {what if count == 1 else what + 's'}"
+        for count, what in ((open_runs, "open run"), (schedules, "enabled schedule"))
+        if count
+    ]
+    return PreconditionFailed(
+        f"namespace {namespace} has {' and '.join(counts)}. Disable it, cancel the runs or let them end, delete or pause the "
+        "schedules; then delete it.",
+        subject="namespace",
+        subject_id=namespace,
+        metadata={"open_runs": str(open_runs), "schedules": str(schedules)},
+    )
+
+
+def _nobody() -> None:
+    """Until the engine is composed nobody removes anything."""
+
+
+FORGETTABLE = tuple(status for status in RunStatus if status in ENDED)

@@ -1,0 +1,71 @@
+"""Pages of lists: what is asked for, what is answered, and the tokens between them."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ...core import limits
+from ...core.counting import Counted
+from ...core.cursor import Cursor, decode_cursor, encode_cursor
+from ...core.errors import InvalidArgument
+from ...core.records import Rows
+from ...store.protocol import Store
+
+Row = TypeVar("Row")
+
+
+class PageAsk(msgspec.Struct, frozen=True):
+    """`size` 0 is the default size. `count` asks for the total, which costs a query of its own."""
+
+    size: int = 0
+    token: str = ""
+    count: bool = False
+
+
+class Page(msgspec.Struct, Generic[Row], frozen=True):
+    rows: tuple[Row, ...]
+    next_token: str = ""
+    prev_token: str = ""
+    has_more: bool = False
+    total: int | None = None
+    total_is_capped: bool = False
+
+
+def page_size(ask: PageAsk) -> int:
+    if ask.size == 0:
+        return limits.PAGE_DEFAULT_ROWS
+    if 1 <= ask.size <= limits.PAGE_MAX_ROWS:
+        return ask.size
+    raise InvalidArgument(
+        f"page_size={ask.size} is outside 1..{limits.PAGE_MAX_ROWS}. Ask for fewer rows and go on with the page token.",
+        field="page_size",
+    )
+
+
+def page_cursor(ask: PageAsk, bound_to: str) -> Cursor | None:
+    return decode_cursor(ask.token, bound_to=bound_to) if ask.token else None
+
+
+def page_of(rows: Rows[Row], cursor: Cursor | None, bound_to: str, place: Callable[[Row], Cursor]) -> Page[Row]:
+    """The page around `rows`, which were read from `cursor`. `place` tells where a row stands, as a cursor onwards."""
+    if not rows.rows:
+        return Page(())
+    first, last = place(rows.rows[0]), place(rows.rows[-1])
+    backwards = cursor is not None and cursor.direction == "prev"
+    more_after = backwards or rows.has_more
+    more_before = rows.has_more if backwards else cursor is not None
+    return Page(
+        rows.rows,
+        next_token=encode_cursor(last, bound_to=bound_to) if more_after else "",
+        prev_token=encode_cursor(Cursor(first.at, first.id, "prev"), bound_to=bound_to) if more_before else "",
+        has_more=more_after,
+    )
+
+
+async def with_total(page: Page[Row], ask: PageAsk, store: Store, what: Counted) -> Page[Row]:
+    """The page, with the length of the whole list if that was asked for. Counting stops at a cap."""
+    if not ask.count:
+        return page
+    total = await store.count_rows(what, limits.COUNT_CAP)
+    return msgspec.structs.replace(page, total=total, total_is_capped=total >= limits.COUNT_CAP)

@@ -1,0 +1,98 @@
+"""Runs that workers start (children, successors) get their version as any other: the one asked for, else the default."""
+
+import msgspec
+
+from ...core.commands import Command, ContinueAsNew, StartChild
+from ...core.errors import PreconditionFailed
+from ...core.records import RunKey
+from ...store.protocol import Store, TypeKey
+from ..matching.lease_registry import Holders
+from .versions import Versions
+
+STARTING = frozenset({StartChild, ContinueAsNew})
+
+
+class Pinning:
+    def __init__(self, store: Store, *, versions: Versions, holders: Holders) -> None:
+        self._store = store
+        self._versions = versions
+        self._holders = holders
+
+    def is_known(self, command: Command) -> bool:
+        """Whether `pin_known` can tell its version without asking the store."""
+        key = self._known_key(command)
+        if key is None:
+            return False
+        try:
+            return self._versions.pin_known(key, _asked(command)) is not None
+        except PreconditionFailed:
+            return False  # whether that matters is to be looked up, too
+
+    def pin_known(self, command: Command) -> Command:
+        """One that `is_known`, with its version."""
+        key = self._known_key(command)
+        version = None if key is None else self._versions.pin_known(key, _asked(command))
+        assert version is not None
+        return _with_version(command, version)
+
+    async def pin(self, command: Command) -> Command:
+        """Commands of other classes than STARTING as they are. Raises PreconditionFailed for a deprecated version."""
+        if isinstance(command, StartChild):
+            return await self._pin_child(command)
+        if isinstance(command, ContinueAsNew):
+            return await self._pin_successor(command)
+        return command
+
+    async def _pin_child(self, command: StartChild) -> Command:
+        try:
+            version = await self._versions.pin(_child_key(command), _asked(command))
+        except PreconditionFailed:
+            if await self._store.get_step(command.run, command.step_id) is None:
+                raise
+            return command  # a repeat: the child was started before
+        return _with_version(command, version)
+
+    async def _pin_successor(self, command: ContinueAsNew) -> Command:
+        key = TypeKey(command.run.namespace, await self._type_of(command.run))
+        if not key.workflow_type:
+            return command
+        try:
+            version = await self._versions.pin(key, _asked(command))
+        except PreconditionFailed:
+            if command.version:
+                raise
+            return command  # nothing but deprecated versions: it goes on where its worker is
+        return _with_version(command, version)
+
+    def _known_key(self, command: Command) -> TypeKey | None:
+        if isinstance(command, StartChild):
+            return _child_key(command)
+        holding = self._holders.get(command.run.run_id)
+        if holding is None or not holding.workflow_type:
+            return None
+        return TypeKey(command.run.namespace, holding.workflow_type)
+
+    async def _type_of(self, run: RunKey) -> str:
+        holding = self._holders.get(run.run_id)
+        if holding is not None and holding.workflow_type:
+            return holding.workflow_type
+        record = await self._store.get_run(run.namespace, run_id=run.run_id)
+        return "" if record is None else record.workflow_type
+
+
+def _child_key(command: StartChild) -> TypeKey:
+    return TypeKey(command.run.namespace, command.start.workflow_type)
+
+
+def _asked(command: Command) -> str:
+    """The version it asks for; empty if it leaves that open."""
+    if isinstance(command, StartChild):
+        return command.start.version or ""
+    return (command.version or "") if isinstance(command, ContinueAsNew) else ""
+
+
+def _with_version(command: Command, version: str) -> Command:
+    if isinstance(command, StartChild):
+        return msgspec.structs.replace(command, start=msgspec.structs.replace(command.start, version=version or None))
+    assert isinstance(command, ContinueAsNew)
+    return msgspec.structs.replace(command, version=version or None)

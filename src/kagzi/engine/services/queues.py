@@ -1,0 +1,178 @@
+"""Workflow types as operators see them: their limits, paused or not, and how deep their queues are."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ...core import limits
+from ...core.counting import Counted
+from ...core.cursor import Cursor
+from ...core.errors import InvalidArgument, not_found
+from ...core.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
+from ...core.records import Rows, WorkerRecord
+from ...core.seams import Clock
+from ...core.states import WorkerStatus
+from ...core.versions import best_first, default_version
+from ...store.protocol import Store, TypeKey
+from ..checks import requests as checks
+from ..matching.liveness import Presence
+from ..matching.matcher import Matcher
+from .explain.limit_reasons import held_back_by
+from .namespaces import Namespaces
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
+
+LIMIT_FIELDS = (
+    "max_running",
+    "max_running_per_key",
+    "starts_per_second",
+    "starts_per_second_per_key",
+    "when_full",
+)
+_WORKERS_SEEN = 1_000
+_TYPES_IN_WORDS = 100  # queues of which it is said what holds them back
+
+
+class Queues:
+    def __init__(
+        self, store: Store, *, clock: Clock, matcher: Matcher, namespaces: Namespaces, presence: Presence
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._matcher = matcher
+        self._namespaces = namespaces
+        self._presence = presence
+
+    # --- looking --------------------------------------------------------------------------------------------------------------
+
+    async def list(self, namespace: str, page: PageAsk, *, workflow_type: str = "") -> Page[WorkflowTypeRecord]:
+        """By name: those with limits, and those that workers have brought."""
+        checks.name(namespace, "namespace")
+        checks.optional_name(workflow_type, "workflow_type")
+        bound_to = msgspec.json.encode(("types", namespace, workflow_type)).decode()
+        cursor = page_cursor(page, bound_to)
+        rows = await self._store.list_workflow_types(
+            namespace,
+            cursor,
+            page_size(page),
+            workflow_type=workflow_type,
+            count_cap=limits.VERSION_OPEN_RUNS,
+        )
+        records = await self._with_versions(namespace, rows.rows)
+        result = page_of(Rows(records, rows.has_more), cursor, bound_to, lambda record: Cursor(0, record.workflow_type))
+        what = Counted(rows="workflow_types", namespace=namespace, key=workflow_type)
+        return await with_total(result, page, self._store, what)
+
+    async def get(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
+        """Raises NotFound for a type that no worker has brought and nobody has said anything about."""
+        page = await self.list(namespace, PageAsk(1), workflow_type=workflow_type)
+        for record in page.rows:
+            return record
+        raise not_found("workflow type", workflow_type)
+
+    async def _with_versions(
+        self, namespace: str, records: Sequence[WorkflowTypeRecord]
+    ) -> tuple[WorkflowTypeRecord, ...]:
+        names = [record.workflow_type for record in records]
+        marks = await self._store.versions_of(namespace, names) if names else ()
+        found: list[WorkflowTypeRecord] = []
+        for record in records:
+            mine = [mark for mark in marks if mark.workflow_type == record.workflow_type]
+            found.append(
+                msgspec.structs.replace(
+                    record,
+                    versions=best_first(mark.version for mark in mine),
+                    default_version=default_version(mine) or "",
+                )
+            )
+        return tuple(found)
+
+    async def depths(self, namespace: str, workflow_type: str = "") -> Sequence[QueueStanding]:
+        """Of one type, or of all with runs that wait; those of one type are answered even if nothing waits."""
+        checks.name(namespace, "namespace")
+        checks.optional_name(workflow_type, "workflow_type")
+        now = self._clock.now()
+        depths = list(await self._store.queue_depths(namespace, workflow_type, cap=limits.COUNT_CAP))
+        if workflow_type and not depths:
+            depths = [QueueDepth(workflow_type=workflow_type, version="", waiting=0, oldest_since=None)]
+        workers = (
+            await self._store.list_workers(
+                namespace,
+                workflow_type=workflow_type or None,
+                status=None,
+                cursor=None,
+                limit=_WORKERS_SEEN,
+                alive_since=self._presence.alive_since(now),
+            )
+        ).rows
+        words: dict[str, str] = {}
+        for name in sorted({depth.workflow_type for depth in depths})[:_TYPES_IN_WORDS]:
+            pressure = await self._store.type_pressure(namespace, name, "")
+            held = None if pressure is None else held_back_by(pressure, name, "", now)
+            words[name] = "" if held is None else held.sentence
+        return [_standing(depth, workers, words.get(depth.workflow_type, "")) for depth in depths]
+
+    # --- saying ---------------------------------------------------------------------------------------------------------------
+
+    async def update(
+        self, namespace: str, workflow_type: str, given: TypeLimits, fields: Iterable[str]
+    ) -> WorkflowTypeRecord:
+        """Change these fields, or (none) all limits. Raises InvalidArgument."""
+        names = tuple(fields) or LIMIT_FIELDS
+        for field in names:
+            if field not in (*LIMIT_FIELDS, "paused"):
+                known = ", ".join((*LIMIT_FIELDS, "paused"))
+                raise InvalidArgument(f"fields names {field!r}. It can name: {known}.", field="fields")
+        return await self._change(namespace, workflow_type, {field: getattr(given, field) for field in names})
+
+    async def pause(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
+        """Starts are accepted and wait; what runs goes on."""
+        return await self._change(namespace, workflow_type, {"paused": True})
+
+    async def resume(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
+        return await self._change(namespace, workflow_type, {"paused": False})
+
+    async def _change(self, namespace: str, workflow_type: str, changes: dict[str, object]) -> WorkflowTypeRecord:
+        await self._namespaces.check(namespace)
+        checks.name(workflow_type, "workflow_type")
+        before = await self._store.get_type_limits(namespace, workflow_type) or TypeLimits()
+        after = msgspec.structs.replace(before, **changes)
+        _check(after)
+        await self._store.put_type_limits(namespace, workflow_type, after, self._clock.now())
+        self._matcher.limits_changed(TypeKey(namespace, workflow_type))
+        return await self.get(namespace, workflow_type)
+
+
+def _check(given: TypeLimits) -> None:
+    for field in ("max_running", "max_running_per_key"):
+        value: int | None = getattr(given, field)
+        if value is not None:
+            checks.within(value, 1, limits.RUNNING_RUNS_MAX, field)
+    for field in ("starts_per_second", "starts_per_second_per_key"):
+        rate: float | None = getattr(given, field)
+        if rate is not None and not math.isfinite(rate):
+            raise InvalidArgument(f"{field} is not a finite number.", field=field)
+        if rate is not None:
+            checks.within(rate, limits.STARTS_PER_SECOND_MIN, limits.STARTS_PER_SECOND_MAX, field)
+    if given.when_full not in ("queue", "reject", "cancel-oldest"):
+        raise InvalidArgument(
+            f"when_full={given.when_full!r} is none of queue, reject and cancel-oldest.", field="when_full"
+        )
+    if given.when_full != "queue" and given.max_running is None and given.max_running_per_key is None:
+        raise InvalidArgument(
+            f"when_full={given.when_full} needs max_running or max_running_per_key: without one nothing is ever full.",
+            field="when_full",
+        )
+
+
+def _standing(depth: QueueDepth, workers: Sequence[WorkerRecord], held_back: str) -> QueueStanding:
+    serving = [worker for worker in workers if worker.status is WorkerStatus.ONLINE and _serves(worker, depth)]
+    free = sum(max(0, worker.max_concurrent - worker.active_count) for worker in serving)
+    return QueueStanding(depth=depth, workers=len(serving), free_slots=free, held_back=held_back)
+
+
+def _serves(worker: WorkerRecord, depth: QueueDepth) -> bool:
+    return any(
+        served.workflow_type == depth.workflow_type and depth.version in ("", served.version)
+        for served in worker.served
+    )

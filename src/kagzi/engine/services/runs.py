@@ -1,0 +1,244 @@
+"""Runs, as clients see them: started, looked at, listed, counted, waited for."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from ...core import limits
+from ...core.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
+from ...core.cursor import Cursor
+from ...core.errors import InternalError, InvalidArgument, KagziError, PreconditionFailed
+from ...core.limits import Settings
+from ...core.outcomes import Existing, Outcome, Started
+from ...core.records import RunEnd, RunFilter, RunKey, RunRecord
+from ...core.seams import Clock, Ids
+from ...core.states import RunStatus
+from ...core.times import Timestamp
+from ...store.protocol import Store, TypeKey
+from ..checks import requests as checks
+from ..checks.refusals import refusal_of
+from ..commit.journal import Journal
+from ..matching.matcher import Matcher
+from .namespaces import Namespaces
+from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .versions import Versions
+from .waits import Deliver, WaitHub, Waits
+
+
+class Runs:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        ids: Ids,
+        settings: Settings,
+        journal: Journal,
+        matcher: Matcher,
+        namespaces: Namespaces,
+        waits: WaitHub,
+        versions: Versions,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._settings = settings
+        self._journal = journal
+        self._matcher = matcher
+        self._namespaces = namespaces
+        self._waits = waits
+        self._versions = versions
+
+    # --- starting -------------------------------------------------------------------------------------------------------------
+
+    async def start(self, request: StartRequest) -> Started | Existing:
+        """Raises InvalidArgument, AlreadyExists, PreconditionFailed, ResourceExhausted, NotFound, Unavailable."""
+        return await self._start(request, None)
+
+    async def signal_with_start(self, request: StartRequest, signal: SignalGiven) -> Started | Existing:
+        """The run that a start answers gets the signal, in the same transaction: started with it if it is new."""
+        checks.signal(signal, self._settings.payload_bytes)
+        if not request.workflow_id:
+            raise InvalidArgument(
+                "workflow_id is empty. Name the run that is to be started, or to get the signal.", field="workflow_id"
+            )
+        if not signal.request_id:
+            signal = msgspec.structs.replace(signal, request_id=request.request_id or self._ids.token())
+        return await self._start(request, signal)
+
+    async def _start(self, request: StartRequest, signal: SignalGiven | None) -> Started | Existing:
+        now = self._clock.now()
+        checks.start(request, now, self._settings.payload_bytes)
+        await self._namespaces.check(request.namespace)
+        pinned = await self._pinned(request)
+        with self._matcher.assigning():
+            command = self._command(pinned, now, signal)
+            outcome = self._journal.enqueue(command)
+        answer = _start_answer(await outcome, command, now)
+        if isinstance(answer, KagziError):
+            raise answer
+        return answer
+
+    async def start_many(self, requests: Sequence[StartRequest]) -> Sequence[Started | Existing | KagziError]:
+        """One answer each, in order: a refused start leaves its neighbours untouched."""
+        checks.batch_size(requests, limits.START_BATCH_ITEMS, "starts")
+        now = self._clock.now()
+        answers: list[Started | Existing | KagziError | None] = [None] * len(requests)
+        by_namespace: dict[str, list[tuple[int, StartRequest]]] = {}
+        for index, request in enumerate(requests):
+            try:
+                checks.start(request, now, self._settings.payload_bytes)
+                await self._namespaces.check(request.namespace)
+                pinned = await self._pinned(request)
+            except KagziError as error:
+                answers[index] = error
+            else:
+                by_namespace.setdefault(request.namespace, []).append((index, pinned))
+        # A caller may hang up at any await. None lies between here, where slots are reserved, and the journal, which settles them.
+        queued = [self._queue_starts(starts, now, answers) for starts in by_namespace.values()]
+        for done in queued:
+            await done
+        return [_answered(answer) for answer in answers]
+
+    def _queue_starts(
+        self,
+        requests: list[tuple[int, StartRequest]],
+        now: Timestamp,
+        answers: list[Started | Existing | KagziError | None],
+    ) -> asyncio.Future[None]:
+        """Done when all of them are answered, in `answers`."""
+        left = len(requests)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        commands: dict[int, StartRun] = {}
+
+        def take(parcel: list[tuple[int, Outcome]]) -> None:
+            nonlocal left
+            for index, outcome in parcel:
+                answers[index] = _start_answer(outcome, commands[index], now)
+            left -= len(parcel)
+            if left == 0 and not done.done():
+                done.set_result(None)
+
+        try:
+            with self._matcher.assigning():
+                commands.update((index, self._command(request, now)) for index, request in requests)
+                self._journal.submit_many(list(commands.items()), take)
+        except KagziError as error:
+            for index, _ in requests:
+                answers[index] = error
+            done.set_result(None)
+        return done
+
+    async def _pinned(self, request: StartRequest) -> StartRequest:
+        """With the version it is to have. Raises PreconditionFailed for a deprecated one, unless the run is there already."""
+        key = TypeKey(request.namespace, request.workflow_type)
+        try:
+            version = await self._versions.pin(key, request.version)
+        except PreconditionFailed:
+            if not request.workflow_id or request.on_conflict == "replace":
+                raise
+            found = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
+            if found is None or found.status.ended:
+                raise
+            return request
+        return request if version == request.version else msgspec.structs.replace(request, version=version)
+
+    def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
+        run_id = self._ids.run_id(now, request.namespace)
+        start_at = start_time(request, now)
+        assignment = None
+        if start_at is None:
+            key = TypeKey(request.namespace, request.workflow_type)
+            assignment = self._matcher.assign(key, request.version, run_id)
+        return StartRun(
+            run=RunKey(request.namespace, run_id),
+            workflow_id=request.workflow_id or run_id,
+            workflow_type=request.workflow_type,
+            request_id=request.request_id or run_id,
+            input=request.input,
+            context=request.context,
+            version=request.version or None,
+            labels=request.labels,
+            priority=request.priority,
+            start_at=start_at,
+            deadline_at=deadline(request, now),
+            retry=request.retry,
+            on_conflict=request.on_conflict,
+            concurrency_key=request.concurrency_key,
+            assignment=assignment,
+            signal=signal,
+        )
+
+    # --- looking --------------------------------------------------------------------------------------------------------------
+
+    async def get(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord:
+        """By run id, or the latest run with that workflow_id. Raises NotFound, InvalidArgument."""
+        checks.name(namespace, "namespace")
+        checks.one_of(run_id, workflow_id)
+        record = await self._store.get_run(namespace, run_id=run_id, workflow_id=workflow_id)
+        if record is None:
+            raise checks.no_run(run_id or workflow_id)
+        return record
+
+    async def list(self, namespace: str, where: RunFilter, page: PageAsk) -> Page[RunRecord]:
+        """Newest first, without payloads."""
+        checks.name(namespace, "namespace")
+        checks.run_filter(where)
+        bound_to = msgspec.json.encode(("runs", namespace, where), order="deterministic").decode()
+        cursor = page_cursor(page, bound_to)
+        rows = await self._store.list_runs(namespace, where, cursor, page_size(page))
+        found = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.run.run_id))
+        if not page.count:
+            return found
+        total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
+        return msgspec.structs.replace(found, total=total, total_is_capped=total >= limits.COUNT_CAP)
+
+    async def count(self, namespace: str, where: RunFilter) -> tuple[int, bool]:
+        """How many there are, and whether there may be more: counting stops at a cap."""
+        checks.name(namespace, "namespace")
+        checks.run_filter(where)
+        total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
+        return total, total >= limits.COUNT_CAP
+
+    # --- waiting --------------------------------------------------------------------------------------------------------------
+
+    async def wait(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", timeout_ms: int
+    ) -> RunEnd | RunStatus:
+        """How the run ended, or its status if it has not within the timeout. Raises NotFound, InvalidArgument."""
+        checks.wait_ms(timeout_ms, "timeout")
+        run = await self._key(namespace, run_id, workflow_id)
+        return await self._waits.wait(run, timeout_ms)
+
+    def open_waits(self, namespace: str, deliver: Deliver) -> Waits:
+        """Many waits for one party; `deliver(ends, not_found_ids)` is called, never from within `add`."""
+        checks.name(namespace, "namespace")
+        return self._waits.open(namespace, deliver)
+
+    async def ends(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
+        """How these runs stand, for as many of them, from the first, as make a page; None for what names no run."""
+        return await self._store.ends_of([RunKey(namespace, run_id) for run_id in run_ids])
+
+    async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
+        if run_id:
+            checks.name(namespace, "namespace")
+            checks.one_of(run_id, workflow_id)
+            return RunKey(namespace, run_id)
+        return (await self.get(namespace, workflow_id=workflow_id)).run
+
+
+def _start_answer(outcome: Outcome, command: StartRun, now: Timestamp) -> Started | Existing | KagziError:
+    if isinstance(outcome, Started):
+        return outcome
+    if isinstance(outcome, Existing):
+        if outcome.run_id != command.run.run_id:
+            return outcome
+        # Written before and repeated after an outage: for the caller it was created now.
+        return Started(outcome.run_id, outcome.workflow_id, outcome.status, now)
+    return refusal_of(outcome, command) or InternalError(f"a start cannot come to {type(outcome).__name__}")
+
+
+def _answered(answer: Started | Existing | KagziError | None) -> Started | Existing | KagziError:
+    assert answer is not None
+    return answer

@@ -1,0 +1,251 @@
+"""Which version of its workflow a new run gets, and what people decide about versions."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ...core import limits
+from ...core.counting import Counted
+from ...core.cursor import Cursor
+from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable, not_found
+from ...core.outages import database_down, database_words
+from ...core.records import Rows, Served
+from ...core.seams import Clock
+from ...core.times import Timestamp
+from ...core.versions import (
+    VersionChange,
+    VersionMark,
+    VersionRecord,
+    best_first,
+    default_version,
+    version_for_start,
+)
+from ...store.protocol import Store, TypeKey
+from ..checks import requests as checks
+from ..commit.journal import OUTAGE_LIMIT_S
+from ..commit.outages import Outages, backoff_s
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
+
+REMEMBERED_S = 1.0  # how long another server may be behind if nobody can tell it
+ALONE_REMEMBERED_S = 60.0  # no other server can change anything
+ASK_TIMEOUT_S = 5.0
+_REMEMBERED = 10_000
+
+
+class _Known(NamedTuple):
+    marks: Sequence[VersionMark]
+    until: float
+
+
+class Versions:
+    """`on_change` hears of types whose versions changed here: the other servers must forget them, too.
+
+    `alive_since` answers since when a worker must have been heard of to count as online.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        outages: Outages,
+        alone: bool,
+        alive_since: Callable[[Timestamp], Timestamp],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._outages = outages
+        self._stopped = asyncio.Event()
+        self._remembered_s = ALONE_REMEMBERED_S if alone else REMEMBERED_S
+        self._alive_since = alive_since
+        self._known: dict[TypeKey, _Known] = {}
+        self._loading: dict[TypeKey, asyncio.Task[Sequence[VersionMark]]] = {}
+        self.on_change: Callable[[TypeKey], None] = _nobody
+
+    # --- new runs -------------------------------------------------------------------------------------------------------------
+
+    async def pin(self, key: TypeKey, asked: str) -> str:
+        """The version of a run that is about to start; empty if its first worker is to decide. Raises PreconditionFailed for
+        a deprecated one, Unavailable. Asks the store at most once in a while for each type, however many runs start."""
+        known = self.pin_known(key, asked)
+        return version_for_start(key.workflow_type, asked, await self._load(key)) if known is None else known
+
+    def pin_known(self, key: TypeKey, asked: str) -> str | None:
+        """The same without asking the store: None if it would have to be asked. Raises PreconditionFailed."""
+        known = self._known.get(key)
+        if known is None or known.until <= asyncio.get_running_loop().time():
+            return None
+        return version_for_start(key.workflow_type, asked, known.marks)
+
+    async def _load(self, key: TypeKey) -> Sequence[VersionMark]:
+        """Those who ask at the same time share one question."""
+        loading = self._loading.get(key)
+        if loading is None:
+            loading = self._loading[key] = asyncio.get_running_loop().create_task(self._ask(key))
+            loading.add_done_callback(lambda task: self._loaded(key, task))
+        return await asyncio.shield(loading)
+
+    async def _ask(self, key: TypeKey) -> Sequence[VersionMark]:
+        """A store that is away for a while delays a start, as it would in the journal; it does not refuse it."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + OUTAGE_LIMIT_S
+        failures = 0
+        while True:
+            try:
+                async with asyncio.timeout(ASK_TIMEOUT_S):
+                    marks = await self._store.versions_of(key.namespace, (key.workflow_type,))
+            except (Unavailable, TimeoutError) as error:
+                self._outages.seen(error)
+                failures += 1
+                if loop.time() >= give_up_at:
+                    raise database_down(database_words(error)) from error
+                await self._pause(backoff_s(failures))
+            else:
+                return marks
+
+    async def _pause(self, pause_s: float) -> None:
+        """Raises ServerUnavailable if the engine stops meanwhile."""
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._stopped.wait()
+        except TimeoutError:
+            return
+        raise ServerUnavailable("the server stopped before this was written. Try again.")
+
+    def stop(self) -> None:
+        """Who waits for a store that is away is told."""
+        self._stopped.set()
+
+    def _loaded(self, key: TypeKey, task: "asyncio.Task[Sequence[VersionMark]]") -> None:
+        failed = task.cancelled() or task.exception() is not None
+        if self._loading.get(key) is not task:
+            return  # something changed while it was under way: those who waited have it, nobody else
+        del self._loading[key]
+        if failed:
+            return
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[key] = _Known(task.result(), asyncio.get_running_loop().time() + self._remembered_s)
+
+    # --- changes --------------------------------------------------------------------------------------------------------------
+
+    def forget(self, key: TypeKey) -> None:
+        """Something changed, here or on another server."""
+        self._known.pop(key, None)
+        self._loading.pop(key, None)
+
+    def forget_all(self) -> None:
+        """News of other servers may have been lost."""
+        self._known.clear()
+        self._loading.clear()
+
+    def registered(self, namespace: str, served: Iterable[Served]) -> None:
+        """A worker serves these, of which some are new: everybody has to hear of it."""
+        for workflow_type in {pair.workflow_type for pair in served}:
+            self._changed(TypeKey(namespace, workflow_type))
+
+    def _changed(self, key: TypeKey) -> None:
+        self.forget(key)
+        self.on_change(key)
+
+    async def set_default(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
+        """Empty: none is set, the highest is the default again. Answers the default. Raises NotFound, PreconditionFailed."""
+        change: VersionChange = "default" if version else "no_default"
+        marks = await self._change(namespace, workflow_type, version, change)
+        return await self._get(namespace, workflow_type, version or default_version(marks) or marks[0].version)
+
+    async def deprecate(self, namespace: str, workflow_type: str, version: str, *, undo: bool) -> VersionRecord:
+        """Deprecated: no new runs; those that are there finish. Raises NotFound, PreconditionFailed."""
+        checks.name(version, "version")
+        await self._change(namespace, workflow_type, version, "restore" if undo else "deprecate")
+        return await self._get(namespace, workflow_type, version)
+
+    async def _change(
+        self, namespace: str, workflow_type: str, version: str, change: VersionChange
+    ) -> Sequence[VersionMark]:
+        checks.name(namespace, "namespace")
+        checks.name(workflow_type, "workflow_type")
+        checks.optional_name(version, "version")
+        try:
+            return await self._store.change_version(namespace, workflow_type, version, change)
+        finally:
+            self._changed(TypeKey(namespace, workflow_type))
+
+    # --- looking --------------------------------------------------------------------------------------------------------------
+
+    async def list(self, namespace: str, workflow_type: str, page: PageAsk) -> Page[VersionRecord]:
+        """Latest first seen first; of one type, or of all."""
+        checks.name(namespace, "namespace")
+        checks.optional_name(workflow_type, "workflow_type")
+        bound_to = msgspec.json.encode(("versions", namespace, workflow_type)).decode()
+        cursor = page_cursor(page, bound_to)
+        if cursor is not None:
+            _check_place(cursor)
+        rows = await self._store.list_versions(
+            namespace,
+            workflow_type=workflow_type or None,
+            version=None,
+            alive_since=self._alive_since(self._clock.now()),
+            cursor=cursor,
+            limit=page_size(page),
+            count_cap=limits.VERSION_OPEN_RUNS,
+        )
+        records = await self._with_defaults(namespace, rows.rows)
+        result = page_of(Rows(records, rows.has_more), cursor, bound_to, _place)
+        what = Counted(rows="versions", namespace=namespace, key=workflow_type)
+        return await with_total(result, page, self._store, what)
+
+    async def _get(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
+        rows = await self._store.list_versions(
+            namespace,
+            workflow_type=workflow_type,
+            version=version,
+            alive_since=self._alive_since(self._clock.now()),
+            cursor=None,
+            limit=1,
+            count_cap=limits.VERSION_OPEN_RUNS,
+        )
+        for record in await self._with_defaults(namespace, rows.rows):
+            return record
+        raise not_found("version", f"{version} of {workflow_type}")
+
+    async def _with_defaults(self, namespace: str, records: Sequence[VersionRecord]) -> tuple[VersionRecord, ...]:
+        types = sorted({record.workflow_type for record in records})
+        marks = await self._store.versions_of(namespace, types) if types else ()
+        defaults = {
+            workflow_type: default_version(mark for mark in marks if mark.workflow_type == workflow_type)
+            for workflow_type in types
+        }
+        return tuple(
+            msgspec.structs.replace(record, is_default=defaults[record.workflow_type] == record.version)
+            for record in records
+        )
+
+
+def versions_by_type(served: Iterable[Served]) -> dict[str, tuple[str, ...]]:
+    """Best first."""
+    by_type: dict[str, list[str]] = {}
+    for pair in served:
+        by_type.setdefault(pair.workflow_type, []).append(pair.version)
+    return {workflow_type: best_first(versions) for workflow_type, versions in by_type.items()}
+
+
+def _place(record: VersionRecord) -> Cursor:
+    return Cursor(record.first_seen_at, msgspec.json.encode((record.workflow_type, record.version)).decode())
+
+
+def _check_place(cursor: Cursor) -> None:
+    try:
+        names = msgspec.json.decode(cursor.id, type=tuple[str, str])
+    except msgspec.MsgspecError:
+        raise InvalidArgument(
+            "page_token is not one of this list. Begin with the first page.", field="page_token"
+        ) from None
+    for name in names:
+        checks.name(name, "page_token")
+
+
+def _nobody(key: TypeKey) -> None:
+    """Until the engine is composed nobody has to hear of it."""

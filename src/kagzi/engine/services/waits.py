@@ -1,0 +1,208 @@
+"""Who waits for which run's end. Subscribed first, then looked; a run started here and still live needs no look."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from ...core import limits
+from ...core.errors import InternalError, ResourceExhausted, Unavailable
+from ...core.ids import is_uuid
+from ...core.records import RunEnd, RunKey
+from ...core.states import RunStatus
+from ...store.protocol import Store
+from ..checks.requests import no_run
+from ..commit.outages import backoff_s
+
+logger = logging.getLogger("kagzi.engine")
+
+Deliver = Callable[[Sequence[RunEnd], Sequence[str]], None]
+
+LIVE_RUNS = 50_000  # per namespace; beyond it the oldest is looked up like any other
+_LOOK_RUNS = 500
+_CALL_TIMEOUT_S = 30.0
+
+
+class Waits:
+    """One party's waits. `deliver` is called with ends and with ids that name no run, each of them once."""
+
+    def __init__(self, hub: "WaitHub", namespace: str, deliver: Deliver) -> None:
+        self._hub = hub
+        self._namespace = namespace
+        self.deliver = deliver
+        self.ids: set[str] = set()
+
+    def add(self, run_ids: Iterable[str]) -> None:
+        """Raises ResourceExhausted, before any is added, if there would be too many."""
+        new = set(run_ids) - self.ids
+        if len(self.ids) + len(new) > limits.WAITS_PER_STREAM:
+            raise ResourceExhausted(
+                f"{len(self.ids) + len(new)} runs to wait for; the limit is {limits.WAITS_PER_STREAM} per stream. "
+                "Forget some, or open another stream.",
+                field="run_ids",
+            )
+        self.ids |= new
+        self._hub.subscribe(self, [RunKey(self._namespace, run_id) for run_id in new])
+
+    def forget(self, run_ids: Iterable[str]) -> None:
+        gone = self.ids.intersection(run_ids)
+        self.ids -= gone
+        self._hub.unsubscribe(self, [RunKey(self._namespace, run_id) for run_id in gone])
+
+    def close(self) -> None:
+        self.forget(tuple(self.ids))
+
+
+class WaitHub:
+    """Knows all waits on this server. Ends are told by the journal, the timers and, for other servers' runs, by looking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: dict[RunKey, list[Waits]] = {}
+        self._live: dict[str, dict[str, None]] = {}
+        self._to_look: dict[RunKey, None] = {}
+        self._work = asyncio.Event()
+
+    # --- who waits -----------------------------------------------------------------------------------------------------------
+
+    def open(self, namespace: str, deliver: Deliver) -> Waits:
+        return Waits(self, namespace, deliver)
+
+    def subscribe(self, waits: Waits, runs: Iterable[RunKey]) -> None:
+        for run in runs:
+            self._waiting.setdefault(run, []).append(waits)
+            live = self._live.get(run.namespace)
+            if live is None or run.run_id not in live:
+                self._to_look[run] = None
+        if self._to_look:
+            self._work.set()
+
+    def unsubscribe(self, waits: Waits, runs: Iterable[RunKey]) -> None:
+        for run in runs:
+            waiting = self._waiting.get(run)
+            if waiting is not None and waits in waiting:
+                waiting.remove(waits)
+                if not waiting:
+                    del self._waiting[run]
+
+    async def wait(self, run: RunKey, timeout_ms: int) -> RunEnd | RunStatus:
+        """The end, or the status if it has not come within the timeout. Raises NotFound."""
+        future: asyncio.Future[RunEnd | None] = asyncio.get_running_loop().create_future()
+
+        def deliver(ends: Sequence[RunEnd], not_found: Sequence[str]) -> None:
+            if not future.done():
+                future.set_result(ends[0] if ends else None)
+
+        waits = self.open(run.namespace, deliver)
+        try:
+            if timeout_ms > 0:
+                waits.add((run.run_id,))
+                async with asyncio.timeout(timeout_ms / 1_000):
+                    end = await future
+                if end is None:
+                    raise no_run(run.run_id)
+                return end
+        except TimeoutError:
+            pass
+        finally:
+            waits.close()
+        (found,) = await self._store.ends_of((run,))
+        if found is None:
+            raise no_run(run.run_id)
+        return found
+
+    # --- what is known -------------------------------------------------------------------------------------------------------
+
+    def waited_for(self, run: RunKey) -> bool:
+        return run in self._waiting
+
+    def started_here(self, run: RunKey) -> None:
+        live = self._live.get(run.namespace)
+        if live is None:
+            live = self._live[run.namespace] = {}
+        elif len(live) >= LIVE_RUNS:
+            del live[next(iter(live))]
+        live[run.run_id] = None
+
+    def ended_here(self, run: RunKey) -> None:
+        live = self._live.get(run.namespace)
+        if live is not None:
+            live.pop(run.run_id, None)
+            if not live:
+                del self._live[run.namespace]
+
+    def tell(self, ends: Iterable[RunEnd]) -> None:
+        parcels: dict[Waits, list[RunEnd]] = {}
+        for end in ends:
+            self.ended_here(end.run)
+            for waits in self._waiting.pop(end.run, ()):
+                waits.ids.discard(end.run.run_id)
+                parcels.setdefault(waits, []).append(end)
+        for waits, told in parcels.items():
+            try:
+                waits.deliver(told, ())
+            except Exception:
+                logger.exception("%d runs ended, but those who wait for them could not be told", len(told))
+
+    # --- looking -------------------------------------------------------------------------------------------------------------
+
+    def look(self, runs: Iterable[RunKey]) -> None:
+        for run in runs:
+            self.ended_here(run)
+            if run in self._waiting:
+                self._to_look[run] = None
+        if self._to_look:
+            self._work.set()
+
+    def look_in(self, namespace: str) -> None:
+        """Runs ended there, on another server or unseen: nothing is known to be live any more."""
+        self._live.pop(namespace, None)
+        self.look([run for run in self._waiting if run.namespace == namespace])
+
+    def look_everywhere(self) -> None:
+        self._live.clear()
+        self.look(list(self._waiting))
+
+    def look_again(self) -> None:
+        """The regular fallback, in case a wake-up from another server was lost."""
+        if self._waiting:
+            self.look(list(self._waiting))
+
+    async def run(self) -> None:
+        self._work.set()  # if it died before, there may be something to do
+        failures = 0
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._to_look:
+                runs = list(self._to_look)[:_LOOK_RUNS]
+                for run in runs:
+                    del self._to_look[run]  # before looking: who asks meanwhile wants a newer look
+                try:
+                    await self._look_at([run for run in runs if run in self._waiting])
+                except (Unavailable, TimeoutError) as error:
+                    logger.debug("the ends of %d runs could not be looked up: %s", len(runs), error)
+                    self._to_look.update(dict.fromkeys(runs))
+                    failures += 1
+                    await asyncio.sleep(backoff_s(failures))
+                except BaseException:
+                    self._to_look.update(dict.fromkeys(runs))  # they are still to be looked up
+                    raise
+                else:
+                    failures = 0
+
+    async def _look_at(self, runs: list[RunKey]) -> None:
+        malformed = [run for run in runs if not is_uuid(run.run_id)]
+        runs = [run for run in runs if is_uuid(run.run_id)]
+        unknown = malformed
+        if runs:
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
+                found = await self._store.ends_of(runs)
+            if not found:
+                raise InternalError("the store answered for none of the runs that were asked for")
+            self._to_look.update(dict.fromkeys(runs[len(found) :]))  # more than a page: the rest is read next
+            self.tell([end for end in found if isinstance(end, RunEnd)])
+            unknown = malformed + [run for run, end in zip(runs, found, strict=False) if end is None]
+        for run in unknown:
+            for waits in self._waiting.pop(run, ()):
+                waits.ids.discard(run.run_id)
+                waits.deliver((), (run.run_id,))

@@ -1,0 +1,286 @@
+"""Who works: registration, signs of life, leaving."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ...core import limits
+from ...core.counting import Counted
+from ...core.cursor import Cursor
+from ...core.errors import InvalidArgument, not_found
+from ...core.ids import is_uuid
+from ...core.outcomes import Refused
+from ...core.records import Held, WorkerRecord
+from ...core.seams import Clock, Ids
+from ...core.states import WorkerStatus
+from ...core.times import Timestamp
+from ...core.workers import Trouble, WorkerEvent, as_heard
+from ...store.protocol import Store, TypeKey
+from ..background.diagnostics_log import DiagnosticsLog
+from ..checks import requests as checks
+from ..checks.bounds import cut_text
+from ..checks.refusals import error_of
+from ..matching.heartbeats import Beats
+from ..matching.leases import Leases
+from ..matching.liveness import Presence
+from ..matching.ports import HeartbeatAnswer
+from .namespaces import Namespaces
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
+from .versions import Versions
+
+logger = logging.getLogger("kagzi.engine")
+
+_REMEMBERED_S = 5.0
+_REMEMBERED = 10_000
+_SWEPT = 500
+_NUMBER_DIGITS = 18
+
+
+class Workers:
+    """`on_woken` hears of the types of runs that were handed back, `on_drain` of workers that were told to finish."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        ids: Ids,
+        leases: Leases,
+        beats: Beats,
+        namespaces: Namespaces,
+        versions: Versions,
+        presence: Presence,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._leases = leases
+        self._beats = beats
+        self._namespaces = namespaces
+        self._versions = versions
+        self._presence = presence
+        self._diagnostics = DiagnosticsLog(clock)
+        self._known: dict[tuple[str, str], tuple[WorkerRecord, float]] = {}
+        self.on_woken: Callable[[Sequence[TypeKey]], None] = _nobody
+        self.on_drain: Callable[[str, str], None] = _no_drain
+        self.on_leave: Callable[[str, str], None] = _no_drain
+
+    async def register(self, worker: WorkerRecord) -> WorkerRecord:
+        """Insert or refresh. Draws a worker_id if there is none. A process that was told to drain comes back DRAINING. Runs whose
+        history did not fit the code of others are offered to a build that has not tried them.
+
+        Raises InvalidArgument, NotFound, Unavailable."""
+        now = self._clock.now()
+        worker = msgspec.structs.replace(
+            worker,
+            worker_id=worker.worker_id or self._ids.token(),
+            status=WorkerStatus.ONLINE,
+            registered_at=now,
+            last_heartbeat_at=now,
+        )
+        checks.worker(worker)
+        await self._namespaces.check(worker.namespace)
+        registration = await self._store.register_worker(worker, now)
+        if isinstance(registration, Refused):
+            raise error_of(registration.error)
+        if registration.draining:
+            worker = msgspec.structs.replace(worker, status=WorkerStatus.DRAINING)
+        if registration.new_versions:
+            self._versions.registered(worker.namespace, worker.served)
+        self._beats.joined((worker.namespace, worker.worker_id), worker.active_count)
+        self._remember(worker)
+        self.on_woken(await self._store.resume_diverged(worker.namespace, worker.served, worker.build_id, now))
+        return worker
+
+    async def heartbeat(
+        self,
+        namespace: str,
+        worker_id: str,
+        *,
+        active_count: int,
+        completed_delta: int,
+        failed_delta: int,
+        held: Sequence[Held],
+        troubles: Sequence[Trouble] = (),
+    ) -> HeartbeatAnswer:
+        checks.name(namespace, "namespace")
+        checks.name(worker_id, "worker_id")
+        checks.leases(held)
+        for field, value in (
+            ("active_count", active_count),
+            ("completed_delta", completed_delta),
+            ("failed_delta", failed_delta),
+        ):
+            checks.within(value, 0, checks.INT32_END - 1, field)
+        worker = await self.known(namespace, worker_id)
+        if worker is None or worker.status is WorkerStatus.OFFLINE:
+            return HeartbeatAnswer(accepted=False)
+        self._beats.note((namespace, worker_id), active_count, completed_delta, failed_delta)
+        if troubles:
+            await self.note_troubles(namespace, worker_id, troubles)
+        mine = [item for item in held if item.run.namespace == namespace and is_uuid(item.run.run_id)]
+        known = set(mine)
+        strange = tuple(item for item in held if item not in known)
+        renewal = await self._leases.renew(mine) if mine else None
+        return HeartbeatAnswer(
+            accepted=True,
+            should_drain=worker.status is WorkerStatus.DRAINING,
+            lost=strange if renewal is None else strange + renewal.lost,
+            cancel_requested=() if renewal is None else tuple(run for run, _ in renewal.cancel_requested),
+        )
+
+    async def deregister(self, namespace: str, worker_id: str, *, drain: bool) -> None:
+        """Drain: no more work is given, what is held is finished. Otherwise what it holds is PENDING at once."""
+        if drain:
+            await self.drain(namespace, worker_id, "by its own wish")
+            return
+        checks.name(namespace, "namespace")
+        checks.name(worker_id, "worker_id")
+        known = await self.leave(namespace, worker_id)
+        self.on_leave(namespace, worker_id)
+        if not known:
+            raise not_found("worker", worker_id)
+
+    async def drain(self, namespace: str, worker_id: str, why: str) -> WorkerRecord:
+        """It takes no more work, finishes what it can in its grace time, hands back the rest and leaves; wherever it is
+        connected. Answers how it is now. Raises NotFound."""
+        checks.name(namespace, "namespace")
+        checks.name(worker_id, "worker_id")
+        self.forget(namespace, worker_id)
+        now = self._clock.now()
+        worker = await self._store.drain_worker(namespace, worker_id, why, now)
+        if worker is None:
+            raise not_found("worker", worker_id)
+        if worker.status is WorkerStatus.DRAINING:
+            self.on_drain(namespace, worker_id)
+        return as_heard(worker, self._presence.alive_since(now))
+
+    async def lose(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
+        """Its session broke then, and it has not come back here. If nobody else heard of it, it is lost."""
+        lost = await self._store.lose_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
+        if lost:
+            self.forget(namespace, worker_id)
+            logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
+
+    async def died(self, workers: Sequence[tuple[str, str]]) -> None:
+        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without waiting for
+        the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
+        for namespace, worker_id in workers:
+            self.forget(namespace, worker_id)
+            held = await self._store.worker_died(namespace, worker_id, self._clock.now())
+            if held:
+                logger.warning("worker %s died with its process; its runs go on elsewhere: %d", worker_id, held)
+
+    async def sweep(self, now: Timestamp) -> bool:
+        """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage everybody
+        gets the time to come back."""
+        if not self._leases.may_end(now):
+            return False
+        lost = await self._store.lose_workers(self._presence.alive_since(now), now, _SWEPT)
+        if lost:
+            logger.warning("%d workers were lost", lost)
+        return lost >= _SWEPT
+
+    async def forget_old(self, now: Timestamp) -> bool:
+        """A chore: events, and workers that left, are kept for a while. Whether there may be more."""
+        return await self._store.forget_workers(now - limits.WORKER_EVENTS_AGE_US, _SWEPT) >= _SWEPT
+
+    async def note_troubles(self, namespace: str, worker_id: str, troubles: Sequence[Trouble]) -> None:
+        """What a worker says ails it. Too long words are cut: trouble must be recordable."""
+        cut = [
+            Trouble(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
+            for trouble in troubles[: limits.TROUBLES]
+        ]
+        self._diagnostics.write(namespace, worker_id, cut)
+        if cut:
+            await self._store.note_troubles(namespace, worker_id, cut, self._clock.now())
+
+    async def leave(self, namespace: str, worker_id: str) -> bool:
+        """OFFLINE, with everything it holds handed back. False: unknown."""
+        self.forget(namespace, worker_id)
+        self._beats.left((namespace, worker_id))
+        woken = await self._store.worker_left(namespace, worker_id, self._clock.now(), hand_back=True)
+        self.on_woken(woken or ())
+        return woken is not None
+
+    async def set_status(self, namespace: str, worker_id: str, status: WorkerStatus) -> None:
+        self.forget(namespace, worker_id)
+        await self._store.set_worker_status(namespace, worker_id, status, self._clock.now())
+
+    async def get(self, namespace: str, worker_id: str) -> WorkerRecord:
+        checks.name(namespace, "namespace")
+        checks.name(worker_id, "worker_id")
+        worker = await self._store.get_worker(namespace, worker_id)
+        if worker is None:
+            raise not_found("worker", worker_id)
+        return as_heard(worker, self._presence.alive_since(self._clock.now()))
+
+    async def known(self, namespace: str, worker_id: str) -> WorkerRecord | None:
+        """The worker as it was at most a few seconds ago; so a poll or a heartbeat costs no query of its own."""
+        remembered = self._known.get((namespace, worker_id))
+        if remembered is not None and remembered[1] > asyncio.get_running_loop().time():
+            return remembered[0]
+        worker = await self._store.get_worker(namespace, worker_id)
+        if worker is not None:
+            self._remember(worker)
+        return worker
+
+    async def list(
+        self, namespace: str, *, workflow_type: str | None, status: WorkerStatus | None, page: PageAsk
+    ) -> Page[WorkerRecord]:
+        """Newest registration first."""
+        checks.name(namespace, "namespace")
+        checks.optional_name(workflow_type or "", "workflow_type")
+        bound_to = msgspec.json.encode(("workers", namespace, workflow_type, status)).decode()
+        cursor = page_cursor(page, bound_to)
+        alive_since = self._presence.alive_since(self._clock.now())
+        rows = await self._store.list_workers(
+            namespace,
+            workflow_type=workflow_type or None,
+            status=status,
+            cursor=cursor,
+            limit=page_size(page),
+            alive_since=alive_since,
+        )
+        what = Counted(
+            rows="workers", namespace=namespace, key=workflow_type or "", status=status, alive_since=alive_since
+        )
+        result = page_of(rows, cursor, bound_to, lambda worker: Cursor(worker.registered_at, worker.worker_id))
+        return await with_total(result, page, self._store, what)
+
+    async def events(self, namespace: str, worker_id: str, page: PageAsk) -> Page[WorkerEvent]:
+        """What happened to a worker, or (empty) to all of the namespace; latest first."""
+        checks.name(namespace, "namespace")
+        checks.optional_name(worker_id, "worker_id")
+        bound_to = msgspec.json.encode(("worker events", namespace, worker_id)).decode()
+        cursor = page_cursor(page, bound_to)
+        if cursor is not None and not (cursor.id.isdecimal() and len(cursor.id) <= _NUMBER_DIGITS):
+            raise InvalidArgument("page_token is not one of this list. Begin with the first page.", field="page_token")
+        rows = await self._store.list_worker_events(
+            namespace, worker_id=worker_id or None, cursor=cursor, limit=page_size(page)
+        )
+        if worker_id and cursor is None and not rows.rows:
+            raise not_found("worker", worker_id)
+        result = page_of(rows, cursor, bound_to, lambda event: Cursor(event.at, str(event.number)))
+        what = Counted(rows="worker_events", namespace=namespace, key=worker_id)
+        return await with_total(result, page, self._store, what)
+
+    def _remember(self, worker: WorkerRecord) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        until = asyncio.get_running_loop().time() + _REMEMBERED_S
+        self._known[worker.namespace, worker.worker_id] = (worker, until)
+
+    def forget(self, namespace: str, worker_id: str) -> None:
+        """What was remembered of it may not hold any more."""
+        self._known.pop((namespace, worker_id), None)
+
+
+def _nobody(woken: Sequence[TypeKey]) -> None:
+    """Until the engine is composed nobody takes runs."""
+
+
+def _no_drain(namespace: str, worker_id: str) -> None:
+    """Until the engine is composed there are no sessions."""

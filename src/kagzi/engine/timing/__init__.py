@@ -1,0 +1,1 @@
+"""What the clock does: timers, schedules, the clock of the store."""

@@ -1,0 +1,120 @@
+"""Keeps this server's clock on the store's clock, which decides: all servers of a store share it.
+
+Between two polls this server counts elapsed time, so that setting its wall clock moves nothing. Whoever decides by the time
+calls `confirm` first: after a gap between polls (a suspended machine, a stopped process) the store is asked again before
+anything fires.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...core.errors import Unavailable
+from ...core.limits import Settings
+from ...core.seams import Clock
+from ...core.times import US_PER_MS, US_PER_S, Timestamp
+from ...store.protocol import Store
+
+logger = logging.getLogger("kagzi.engine")
+
+STEP_US = 1 * US_PER_S
+"""A difference beyond this is not drift: somebody set a clock."""
+SETTLE_US = 900 * US_PER_S
+"""How long a step of the machine's own clock must stand before it counts, where the store has no other clock (SQLite)."""
+_TRUSTED_INTERVALS = 3  # polls come every interval or two
+_CLOCK_TICK_US = 1_000
+_POLL_TIMEOUT_S = 30.0
+
+
+class _Step(NamedTuple):
+    by_us: int
+    seen_at: Timestamp
+
+
+class StoreClock:
+    """`alone`: the store's clock is this machine's own. `on_step` is called after the clock was moved by a step."""
+
+    def __init__(
+        self, store: Store, *, clock: Clock, settings: Settings, alone: bool, on_step: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._trusted_us = _TRUSTED_INTERVALS * settings.look_interval_ms * US_PER_MS
+        self._alone = alone
+        self._settle_us = SETTLE_US if alone else 0
+        self._on_step = on_step
+        self._polled_at: Timestamp | None = None
+        self._step: _Step | None = None
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Poll once before anything is decided. A store that is away is polled as soon as it is back."""
+        try:
+            await self._poll()
+        except (Unavailable, TimeoutError) as error:
+            logger.warning("the store's clock is not known yet: %s", error)
+
+    async def confirm(self) -> None:
+        """Returns when the clock was confirmed by a recent poll. Raises Unavailable, TimeoutError if the store is away."""
+        if self._is_recent():
+            return
+        async with self._turn:
+            if not self._is_recent():
+                await self._poll()
+
+    def _is_recent(self) -> bool:
+        return self._polled_at is not None and 0 <= self._clock.now() - self._polled_at <= self._trusted_us
+
+    async def _poll(self) -> None:
+        again = True
+        while again:
+            asked_at = self._clock.now()
+            async with asyncio.timeout(_POLL_TIMEOUT_S):
+                horizon = await self._store.look((), asked_at)
+            again = self.polled(horizon.store_now, asked_at, self._clock.now())
+
+    def polled(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> bool:
+        """Take note of a poll. Returns whether to poll again at once: the store's clock has stepped, and it takes two to say so.
+
+        Within what the round trip leaves uncertain the clocks agree: following would only make this one tremble.
+        """
+        by_us = store_now - (asked_at + answered_at) // 2
+        uncertain_us = (answered_at - asked_at) // 2 + _CLOCK_TICK_US
+        first, self._polled_at = self._polled_at is None, answered_at
+        if abs(by_us) <= uncertain_us + STEP_US:
+            self._agree(by_us, uncertain_us, store_now, asked_at, answered_at)
+            return False
+        if first:
+            self._follow(by_us, store_now, asked_at, answered_at)
+            self._on_step()
+            return False
+        if self._step is None or abs(self._step.by_us - by_us) > uncertain_us + STEP_US:
+            self._step = _Step(by_us, answered_at)
+            if self._alone:
+                logger.warning(
+                    "this machine's clock was set: it is %+.1f s from the time that has passed. Timers, leases and deadlines go "
+                    "on by the time that has passed; the new time counts once it has stood for %d minutes, or after a restart",
+                    by_us / US_PER_S,
+                    self._settle_us // (60 * US_PER_S),
+                )
+            return not self._alone
+        if answered_at - self._step.seen_at >= self._settle_us:
+            logger.warning("the store's clock has moved by %+.1f s; this server follows it", by_us / US_PER_S)
+            self._step = None
+            self._follow(by_us, store_now, asked_at, answered_at)
+            self._on_step()
+        return False
+
+    def _agree(
+        self, by_us: int, uncertain_us: int, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp
+    ) -> None:
+        if self._step is not None:
+            logger.warning("the store's clock agrees again with the time that has passed")
+            self._step = None
+        if abs(by_us) > uncertain_us:
+            self._follow(by_us, store_now, asked_at, answered_at)
+
+    def _follow(self, by_us: int, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
+        self._clock.follow(store_now, asked_at, answered_at)
+        self._polled_at = answered_at + by_us

@@ -1,0 +1,1 @@
+"""Kagzi, the client: start runs, wait for them, look at them."""

@@ -1,0 +1,1 @@
+"""What a client says about everything but runs."""

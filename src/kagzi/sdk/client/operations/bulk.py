@@ -1,0 +1,204 @@
+"""client.bulk: cancel, retry, resume, terminate or delete everything that a filter matches."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from ....core.bulk import BulkAction
+from ....core.bulk import BulkOperation as Record
+from ....core.duration import Duration, parse_duration
+from ....core.errors import InvalidArgument
+from ....core.records import RunFilter
+from ....core.states import RunStatus
+from ....core.times import to_datetime
+from ....system import SystemIds
+from ....v1 import workflow_pb2 as pb
+from ....v1.common_pb2 import PageRequest
+from ....wire.bulk import BULK_ACTION_TO_WIRE, read_bulk
+from ....wire.runs import write_filter
+from ...transport.connection import Connection
+from ...workflow.workflow import Workflow
+from ..filters import run_filter
+from ..paging import all_rows
+from ..run import Run
+
+_FIRST_LOOK_S = 0.05
+_LAST_LOOK_S = 1.0
+
+
+class Matching(TypedDict, total=False):
+    """Which runs are meant: as in `client.list`. At least one must be given."""
+
+    status: RunStatus | str | Iterable[RunStatus | str]
+    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]
+    labels: Mapping[str, str] | None
+    since: datetime | Duration | None
+    until: datetime | Duration | None
+    parent: Run[Any] | str | None
+    version: int | str | None
+    schedule: str | None
+    concurrency_key: str | None
+    problem: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkProgress:
+    """How far an operation is."""
+
+    action: BulkAction  #: "cancel", "terminate", "retry" or "delete"
+    matched: int  #: runs found so far; all of them once it has finished
+    done: int  #: runs on which it succeeded
+    failed: int  #: runs on which it did not
+    last_error: str  #: why it last failed on a run
+    finished: bool  #: whether it has ended
+    stopped: bool  #: whether it was stopped before its end
+    reason: str  #: what was said when it was started
+    created_at: datetime  #: when it was started
+    finished_at: datetime | None  #: when it ended
+
+
+class BulkOperation:
+    """An operation on many runs. The server goes on with it also when this program ends: `client.bulk.get(id)` finds
+    it."""
+
+    def __init__(self, connection: Connection, namespace: str, operation_id: str, last: BulkProgress | None) -> None:
+        self._connection = connection
+        self._namespace = namespace
+        self.id = operation_id  #: its id
+        self.last = last
+        """What was last heard of it."""
+
+    def __repr__(self) -> str:
+        return f"<BulkOperation {self.id}>"
+
+    async def progress(self) -> BulkProgress:
+        """Ask how far it is. Raises NotFound."""
+        request = pb.GetBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
+        return self._heard(await self._connection.call(lambda link: link.workflows.GetBulkOperation, request))
+
+    async def wait(self, timeout: Duration | None = None) -> BulkProgress:  # noqa: ASYNC109  a word of the public API
+        """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
+        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
+        pause_s = _FIRST_LOOK_S
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not (progress := await self.progress()).finished:
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(pause_s * 1.5, _LAST_LOOK_S)
+        except TimeoutError:
+            raise TimeoutError(f"bulk operation {self.id} has not finished within {timeout}. It goes on.") from None
+        return progress
+
+    async def stop(self) -> BulkProgress:
+        """End it where it is; what is done stays done."""
+        request = pb.StopBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
+        return self._heard(await self._connection.call(lambda link: link.workflows.StopBulkOperation, request))
+
+    def _heard(self, letter: pb.BulkOperation) -> BulkProgress:
+        self.last = _progress(read_bulk(letter, self._namespace))
+        return self.last
+
+
+class Bulk:
+    """`client.bulk`. Every call returns at once; the server works in the background on the runs that exist at that
+    moment.
+
+    The keywords of `matching` say which runs, as in `client.list`; at least one is needed. Without `status`, cancel and
+    terminate mean runs that have not ended, retry means failed ones, resume means paused ones.
+    """
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection = connection
+        self._namespace = namespace
+        self._ids = SystemIds()
+
+    async def cancel(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
+        """Cancel the runs that are `matching`, for a `reason`. See `Run.cancel`."""
+        return await self._start("cancel", reason, matching)
+
+    async def terminate(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
+        """Terminate the runs that are `matching`, for a `reason`. See `Run.terminate`."""
+        return await self._start("terminate", reason, matching)
+
+    async def retry(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
+        """Retry the runs that are `matching`, for a `reason`. See `Run.retry`."""
+        return await self._start("retry", reason, matching)
+
+    async def resume(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
+        """Resume the runs that are `matching`, for a `reason`. `problem=True` means those that the engine paused. See
+        `Run.resume`."""
+        return await self._start("resume", reason, matching)
+
+    async def delete(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
+        """Delete ended runs that are `matching`, with their history, for a `reason`. Open ones are left alone and count
+        as failed."""
+        return await self._start("delete", reason, matching)
+
+    def get(self, id: str) -> BulkOperation:
+        """A handle to the operation with this `id`. No call is made yet."""
+        if not id:
+            raise InvalidArgument("id is empty. Give the id of a bulk operation.", field="id")
+        return BulkOperation(self._connection, self._namespace, id, None)
+
+    async def list(self, limit: int | None = None) -> AsyncIterator[BulkOperation]:
+        """Operations, newest first, at most `limit`; `operation.last` says how far each is."""
+
+        async def ask(page: PageRequest) -> pb.ListBulkOperationsResponse:
+            request = pb.ListBulkOperationsRequest(namespace_id=self._namespace, page=page)
+            return await self._connection.call(lambda link: link.workflows.ListBulkOperations, request)
+
+        async for letter in all_rows(ask, lambda answer: answer.operations, limit):
+            yield self._operation(letter)
+
+    async def stop(self, id: str) -> BulkProgress:
+        """Stop the operation with this `id`. See `BulkOperation.stop`."""
+        return await self.get(id).stop()
+
+    async def _start(self, action: BulkAction, reason: str, matching: Matching) -> BulkOperation:
+        where = run_filter(
+            now=self._connection.clock.now(),
+            status=matching.get("status", ()),
+            workflow=matching.get("workflow", ()),
+            labels=matching.get("labels"),
+            since=matching.get("since"),
+            until=matching.get("until"),
+            parent=matching.get("parent"),
+            version=matching.get("version"),
+            schedule=matching.get("schedule"),
+            concurrency_key=matching.get("concurrency_key"),
+            problem=matching.get("problem"),
+        )
+        return await self.start(action, where, reason)
+
+    async def start(self, action: BulkAction, where: RunFilter, reason: str = "") -> BulkOperation:
+        """Start an `action` on the runs that a filter `where` matches, for a `reason`."""
+        request = pb.StartBulkOperationRequest(
+            namespace_id=self._namespace,
+            action=BULK_ACTION_TO_WIRE[action],
+            filter=write_filter(where),
+            reason=reason,
+            request_id=self._ids.token(),
+        )
+        answer = await self._connection.call(lambda link: link.workflows.StartBulkOperation, request)
+        return self._operation(answer)
+
+    def _operation(self, letter: pb.BulkOperation) -> BulkOperation:
+        record = read_bulk(letter, self._namespace)
+        return BulkOperation(self._connection, self._namespace, record.operation_id, _progress(record))
+
+
+def _progress(record: Record) -> BulkProgress:
+    return BulkProgress(
+        action=record.action,
+        matched=record.matched,
+        done=record.done,
+        failed=record.failed,
+        last_error=record.last_error,
+        finished=record.finished_at is not None,
+        stopped=record.stopped,
+        reason=record.reason,
+        created_at=to_datetime(record.created_at),
+        finished_at=None if record.finished_at is None else to_datetime(record.finished_at),
+    )

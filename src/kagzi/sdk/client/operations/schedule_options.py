@@ -1,0 +1,214 @@
+"""What may be said about a schedule: as keywords of `kagzi.schedule(...)`, or bit by bit with the builder."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+
+from ....core.duration import Duration, format_duration, parse_duration
+from ....core.errors import InvalidArgument
+from ....core.limits import (
+    SCHEDULE_CATCHUP_DEFAULT,
+    SCHEDULE_CATCHUP_MAX,
+    SCHEDULE_CATCHUP_WINDOW_US,
+    SCHEDULE_INTERVAL_MIN_US,
+)
+from ....core.schedules import OVERLAPS, Overlap, ScheduleSpec
+from ....core.times import US_PER_S, us_from_timedelta
+from ....wire.schedules import Asked
+from ...workflow.workflow import Workflow
+from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
+
+
+class ScheduleOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything said about one schedule, as the user said it."""
+
+    id: str
+    workflow: Workflow[Any, Any] | str | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    every: Duration | None = None
+    input: Any = ABSENT
+    catchup: int | None = None
+    catchup_window: Duration | None = None
+    overlap: Overlap = "allow"
+    jitter: Duration | None = None
+    labels: Mapping[str, str] | None = None
+    priority: int = 0
+    version: int | str | None = None
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    paused: bool | None = None
+    namespace: str | None = None
+
+
+def asked_schedule(options: ScheduleOptions, *, namespace: str, request_id: str) -> Asked:
+    """The schedule as the server is asked for it. Raises InvalidArgument, ResourceExhausted."""
+    if not (isinstance(cast("object", options.id), str) and options.id):
+        raise InvalidArgument(f"id={options.id!r} must be the name of the schedule.", field="id")
+    workflow = options.workflow
+    if workflow is None:
+        raise InvalidArgument(
+            f"schedule {options.id!r} has no workflow. Say which one: .workflow(...).", field="workflow"
+        )
+    timeout = workflow.timeout if isinstance(workflow, Workflow) else None
+    spec = ScheduleSpec(
+        workflow_type=checked_workflow_name(workflow),
+        cron_expr=_checked_cron(options),
+        interval_us=checked_interval(options.every),
+        timezone=options.timezone or "",
+        input=input_payload(workflow, options.input),
+        version="" if options.version is None else str(options.version),
+        labels=checked_labels(options.labels),
+        priority=checked_priority(options.priority),
+        overlap=checked_overlap(options.overlap),
+        jitter_us=duration_us(options.jitter, "jitter") or 0,
+        start_at=as_moment(options.start_at, "start_at"),
+        end_at=as_moment(options.end_at, "end_at"),
+        max_catchup=SCHEDULE_CATCHUP_DEFAULT if options.catchup is None else checked_catchup(options.catchup),
+        catchup_window_us=SCHEDULE_CATCHUP_WINDOW_US
+        if options.catchup_window is None
+        else us_from_timedelta(parse_duration(options.catchup_window, what="catchup_window")),
+        timeout_us=None if timeout is None else us_from_timedelta(timeout),
+    )
+    return Asked(
+        namespace=options.namespace or namespace,
+        schedule_id=options.id,
+        spec=spec,
+        enabled=None if options.paused is None else not options.paused,
+        request_id=request_id,
+    )
+
+
+def _checked_cron(options: ScheduleOptions) -> str:
+    """The server reads the expression; here it only has to be one."""
+    if (options.cron is None) == (options.every is None):
+        found = "both" if options.every is not None else "neither"
+        raise InvalidArgument(f"schedule {options.id!r}: cron or every: {found} given. Give exactly one.", field="cron")
+    if options.cron is None:
+        return ""
+    if not (isinstance(cast("object", options.cron), str) and options.cron.strip()):
+        raise InvalidArgument(
+            f'cron={options.cron!r} is no cron expression. Write for example "0 6 * * *".', field="cron"
+        )
+    return options.cron
+
+
+def checked_interval(every: Duration | None) -> int | None:
+    interval_us = duration_us(every, "every")
+    if interval_us is not None and interval_us < SCHEDULE_INTERVAL_MIN_US:
+        raise InvalidArgument(
+            f"every={format_duration(timedelta(microseconds=interval_us))} is below the minimum, "
+            f"{SCHEDULE_INTERVAL_MIN_US // US_PER_S}s.",
+            field="every",
+        )
+    return interval_us
+
+
+def duration_us(duration: Duration | None, what: str) -> int | None:
+    return None if duration is None else us_from_timedelta(parse_duration(duration, what=what))
+
+
+def checked_overlap(overlap: object) -> Overlap:
+    if overlap not in OVERLAPS:
+        known = ", ".join(map(repr, OVERLAPS))
+        raise InvalidArgument(f"overlap={overlap!r} must be one of {known}.", field="overlap")
+    return overlap
+
+
+def checked_catchup(catchup: object) -> int:
+    if isinstance(catchup, bool) or not isinstance(catchup, int) or not 0 <= catchup <= SCHEDULE_CATCHUP_MAX:
+        raise InvalidArgument(
+            f"catchup={catchup!r} must be a whole number, 0..{SCHEDULE_CATCHUP_MAX}.", field="catchup"
+        )
+    return catchup
+
+
+class DeclaredSchedule(msgspec.Struct, frozen=True):
+    """A schedule that is part of a program: made by `kagzi.schedule(...)` for `Worker(schedules=[...])`."""
+
+    options: ScheduleOptions  #: what was given to `kagzi.schedule`
+
+    @property
+    def id(self) -> str:
+        """The schedule's name."""
+        return self.options.id
+
+
+def schedule(
+    id: str,
+    *,
+    workflow: Workflow[Any, Any] | str,
+    cron: str | None = None,
+    timezone: str | None = None,
+    every: Duration | None = None,
+    input: Any = ABSENT,
+    catchup: int | None = None,
+    catchup_window: Duration | None = None,
+    overlap: Overlap = "allow",
+    jitter: Duration | None = None,
+    labels: Mapping[str, str] | None = None,
+    priority: int = 0,
+    version: int | str | None = None,
+    start_at: datetime | None = None,
+    end_at: datetime | None = None,
+    paused: bool | None = None,
+) -> DeclaredSchedule:
+    """Declare a schedule in code; a worker sets it up when it starts: `Worker(workflows=[report],
+    schedules=[schedule(...)])`.
+
+    Args:
+        id: The schedule's name, at most 200 bytes.
+        workflow: The workflow to start, or its name.
+        cron: A cron expression of 5 fields, or 6 with seconds first.
+        timezone: The zone of the cron expression, such as "Europe/Berlin". Default: UTC.
+        every: An interval of at least 1s, instead of `cron`.
+        input: What each run is given.
+        catchup: How many missed times at most become runs later, 0 to 1,000. Default: 100.
+        catchup_window: How old a missed time may be to become a run. Default: 24h.
+        overlap: What happens at a time when a run is still open: "allow" (the default), "skip", "buffer_one" or
+            "cancel_other".
+        jitter: Start each run up to this much later, always the same for the same time. Default: none.
+        labels: Labels of each run.
+        priority: Priority of each run, -100 to 100. Default: 0.
+        version: Version of the workflow. Default: the default version at that time.
+        start_at: No time before this moment; an interval counts from here.
+        end_at: No time at or after this moment.
+        paused: True: paused; False: not. Default: as it is.
+
+    Raises InvalidArgument for what cannot be right.
+    """
+    options = ScheduleOptions(
+        id=id,
+        workflow=workflow,
+        cron=cron,
+        timezone=timezone,
+        every=every,
+        input=input,
+        catchup=catchup,
+        catchup_window=catchup_window,
+        overlap=overlap,
+        jitter=jitter,
+        labels=labels,
+        priority=priority,
+        version=version,
+        start_at=start_at,
+        end_at=end_at,
+        paused=paused,
+    )
+    asked_schedule(options, namespace="", request_id="")  # to be refused here, and not when the worker starts
+    return DeclaredSchedule(options)
+
+
+def checked_schedules(schedules: Iterable[DeclaredSchedule]) -> tuple[DeclaredSchedule, ...]:
+    """Raises InvalidArgument for what is none, and for two of one name."""
+    given = tuple(schedules)
+    ids: set[str] = set()
+    for each in given:
+        if not isinstance(cast("object", each), DeclaredSchedule):
+            raise InvalidArgument(f"schedules: {each!r} is no schedule. Write kagzi.schedule(...).", field="schedules")
+        if each.id in ids:
+            raise InvalidArgument(f"schedules: {each.id!r} is declared twice. Give each its own id.", field="schedules")
+        ids.add(each.id)
+    return given

@@ -1,0 +1,377 @@
+"""client.schedule(id) and client.schedules: runs started by the clock."""
+
+import warnings
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Self, cast
+
+import msgspec
+
+from ....core.duration import Duration
+from ....core.errors import InvalidArgument
+from ....core.schedules import Overlap
+from ....core.times import from_datetime, to_datetime
+from ....system import SystemIds
+from ....v1 import common_pb2
+from ....v1 import workflow_schedule_pb2 as pb
+from ....v1.common_pb2 import PageRequest
+from ....wire.common import read_time, write_duration, write_payload, write_time
+from ....wire.schedules import OVERLAP_TO_WIRE, read_fire, read_schedule, write_asked
+from ...transport.connection import Connection
+from ...workflow.codec import ANY
+from ...workflow.workflow import Workflow
+from ..calls import RunCalls
+from ..paging import all_rows
+from ..run import Run
+from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
+from ..unserved import UNSERVED
+from .schedule_options import (
+    DeclaredSchedule,
+    ScheduleOptions,
+    asked_schedule,
+    checked_catchup,
+    checked_interval,
+    checked_overlap,
+    duration_us,
+)
+from .schedule_records import Schedule, ScheduleFire, fire_of, schedule_of
+
+
+class Schedules:
+    """`client.schedules`. Every method raises NotFound for a schedule that does not exist; all can be repeated."""
+
+    def __init__(self, connection: Connection, namespace: str, calls: RunCalls) -> None:
+        self._connection = connection
+        self._namespace = namespace
+        self._calls = calls
+        self._ids = SystemIds()
+
+    async def get(self, id: str) -> Schedule:
+        """The schedule with this `id` as it is now."""
+        request = pb.GetWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
+        response = await self._connection.call(lambda link: link.schedules.GetWorkflowSchedule, request)
+        return schedule_of(read_schedule(response.schedule))
+
+    async def list(
+        self, *, workflow: Workflow[Any, Any] | str | None = None, limit: int | None = None
+    ) -> AsyncIterator[Schedule]:
+        """Schedules, newest first, at most `limit`: those of a `workflow`, or all."""
+
+        async def ask(page: PageRequest) -> pb.ListWorkflowSchedulesResponse:
+            request = pb.ListWorkflowSchedulesRequest(
+                namespace_id=self._namespace, task_queue=_type_of(workflow), page=page, include_payloads=True
+            )
+            return await self._connection.call(lambda link: link.schedules.ListWorkflowSchedules, request)
+
+        async for schedule in all_rows(ask, lambda answer: answer.schedules, limit):
+            yield schedule_of(read_schedule(schedule))
+
+    async def runs(self, id: str, *, limit: int | None = None) -> AsyncIterator[ScheduleFire]:
+        """What became of the times of schedule `id`, newest first, at most `limit`: runs, and skips with the reason."""
+
+        async def ask(page: PageRequest) -> pb.ListWorkflowScheduleRunsResponse:
+            request = pb.ListWorkflowScheduleRunsRequest(
+                namespace_id=self._namespace, schedule_id=_checked_id(id), page=page
+            )
+            return await self._connection.call(lambda link: link.schedules.ListWorkflowScheduleRuns, request)
+
+        async for fire in all_rows(ask, lambda answer: answer.fires, limit):
+            yield fire_of(read_fire(fire))
+
+    async def pause(self, id: str, reason: str = "") -> Schedule:
+        """Stop the schedule `id` for a `reason`. Times that come while it is paused are not caught up with."""
+        request = pb.PauseWorkflowScheduleRequest(
+            namespace_id=self._namespace, schedule_id=_checked_id(id), reason=reason
+        )
+        response = await self._connection.call(lambda link: link.schedules.PauseWorkflowSchedule, request)
+        return schedule_of(read_schedule(response.schedule))
+
+    async def resume(self, id: str) -> Schedule:
+        """Let the paused schedule `id` go on with the next time from now."""
+        request = pb.ResumeWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
+        response = await self._connection.call(lambda link: link.schedules.ResumeWorkflowSchedule, request)
+        return schedule_of(read_schedule(response.schedule))
+
+    async def trigger(self, id: str) -> Run[Any]:
+        """Start a run of schedule `id` now, also of a paused one. Raises PreconditionFailed if a run is open and
+        overlap is "skip"."""
+        request = pb.TriggerWorkflowScheduleRequest(
+            namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._ids.token()
+        )
+        response = await self._connection.call(lambda link: link.schedules.TriggerWorkflowSchedule, request)
+        return Run(
+            self._calls,
+            self._namespace,
+            output=ANY,
+            draw_id=self._ids.token,
+            run_id=response.run_id,
+            workflow_id=response.workflow_id,
+            url=self._calls.url(self._namespace, response.run_id),
+            created=True,
+        )
+
+    async def backfill(self, id: str, start: datetime, end: datetime) -> tuple[ScheduleFire, ...]:
+        """Start runs for times that have none yet, at most 1,000. Returns what became of each time in the range.
+
+        Args:
+            id: The schedule.
+            start: The first time that may be meant.
+            end: Times are before this.
+        """
+        request = pb.BackfillWorkflowScheduleRequest(
+            namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._ids.token()
+        )
+        getattr(request, "from").CopyFrom(write_time(from_datetime(start, what="start")))
+        request.to.CopyFrom(write_time(from_datetime(end, what="end")))
+        response = await self._connection.call(lambda link: link.schedules.BackfillWorkflowSchedule, request)
+        return tuple(fire_of(read_fire(fire)) for fire in response.fires)
+
+    async def preview(
+        self,
+        id: str | None = None,
+        *,
+        cron: str | None = None,
+        timezone: str | None = None,
+        every: Duration | None = None,
+        count: int = 10,
+        after: datetime | None = None,
+    ) -> tuple[datetime, ...]:
+        """The next times, in UTC: of a schedule, or of an expression that is not saved.
+
+        Args:
+            id: The schedule; else give `cron` or `every`.
+            cron: A cron expression.
+            timezone: Its zone. Default: UTC.
+            every: An interval.
+            count: How many times, at most 1,000.
+            after: Times later than this moment. Default: now.
+        """
+        interval_us = checked_interval(every)
+        since = as_moment(after, "after")
+        request = pb.PreviewWorkflowScheduleRequest(
+            namespace_id=self._namespace,
+            schedule_id=id or "",
+            cron_expr=cron or "",
+            timezone=timezone or "",
+            interval=None if interval_us is None else write_duration(interval_us),
+            count=count,
+            after=None if since is None else write_time(since),
+        )
+        response = await self._connection.call(lambda link: link.schedules.PreviewWorkflowSchedule, request)
+        return tuple(to_datetime(read_time(at)) for at in response.fires)
+
+    async def update(
+        self,
+        id: str,
+        *,
+        workflow: Workflow[Any, Any] | str | None = None,
+        cron: str | None = None,
+        timezone: str | None = None,
+        every: Duration | None = None,
+        input: Any = ABSENT,
+        catchup: int | None = None,
+        catchup_window: Duration | None = None,
+        overlap: Overlap | None = None,
+        jitter: Duration | None = None,
+        labels: Mapping[str, str] | None = None,
+        priority: int | None = None,
+        version: int | str | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        next_at: datetime | None = None,
+    ) -> Schedule:
+        """Change what is given of the schedule `id`; the times are computed anew from now on.
+
+        Args:
+            workflow: The workflow to start, or its name.
+            cron: A cron expression of 5 fields, or 6 with seconds first.
+            timezone: The zone of the cron expression, such as "Europe/Berlin".
+            every: An interval of at least 1s, instead of `cron`.
+            input: What each run is given.
+            catchup: How many missed times at most become runs later, 0 to 1,000.
+            catchup_window: How old a missed time may be to become a run.
+            overlap: What happens at a time when a run is still open: "allow", "skip", "buffer_one" or "cancel_other".
+            jitter: Start each run up to this much later, always the same for the same time.
+            labels: Labels of each run; they replace all that were set.
+            priority: Priority of each run, -100 to 100.
+            version: Version of the workflow.
+            start_at: No time before this moment; an interval counts from here.
+            end_at: No time at or after this moment.
+            next_at: Go on with the first time at or after this; those before it are recorded as skipped.
+        """
+        request = pb.UpdateWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
+        for field, value in (
+            ("workflow_type", _type_of(workflow)),
+            ("cron_expr", cron),
+            ("timezone", timezone),
+            ("max_catchup", None if catchup is None else checked_catchup(catchup)),
+            ("overlap", None if overlap is None else OVERLAP_TO_WIRE[checked_overlap(overlap)]),
+            ("priority", None if priority is None else checked_priority(priority)),
+            ("version", None if version is None else str(version)),
+        ):
+            if value is not None:
+                setattr(request, field, value)
+        for field, span in (
+            ("interval", checked_interval(every)),
+            ("catchup_window", duration_us(catchup_window, "catchup_window")),
+            ("jitter", duration_us(jitter, "jitter")),
+        ):
+            if span is not None:
+                getattr(request, field).CopyFrom(write_duration(span))
+        for field, at in (("start_at", start_at), ("end_at", end_at), ("next_fire_at", next_at)):
+            if at is not None:
+                getattr(request, field).CopyFrom(write_time(from_datetime(at, what=field)))
+        if labels is not None:
+            request.set_labels = True
+            request.labels.update(checked_labels(labels))
+        if input is not ABSENT:  # written as the workflow wants it, if that is given, and as plain JSON otherwise
+            payload = input_payload(workflow if workflow is not None else (await self.get(id)).workflow, input)
+            request.input.CopyFrom(common_pb2.Payload() if payload is None else write_payload(payload))
+        response = await self._connection.call(lambda link: link.schedules.UpdateWorkflowSchedule, request)
+        UNSERVED.tell(self._namespace, response.schedule.workflow_type, response.warning)
+        return schedule_of(read_schedule(response.schedule))
+
+    async def delete(self, id: str) -> bool:
+        """Delete the schedule `id`. Returns whether there was one. Its runs stay."""
+        request = pb.DeleteWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
+        response = await self._connection.call(lambda link: link.schedules.DeleteWorkflowSchedule, request)
+        return response.deleted
+
+    async def apply(self, declared: DeclaredSchedule) -> Schedule:
+        """Create or change a schedule as it is `declared` with `kagzi.schedule(...)`; no change, no effect."""
+        return await self.upsert(declared.options, self._ids.token())
+
+    async def create(self, options: ScheduleOptions, request_id: str) -> Schedule:
+        """Create a schedule from `options`. Raises AlreadyExists, unless the same `request_id` has made it."""
+        asked = asked_schedule(options, namespace=self._namespace, request_id=request_id)
+        response = await self._connection.call(lambda link: link.schedules.CreateWorkflowSchedule, write_asked(asked))
+        UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
+        return schedule_of(read_schedule(response.schedule))
+
+    async def upsert(self, options: ScheduleOptions, request_id: str) -> Schedule:
+        """Create a schedule from `options`, or change it; the same `request_id` again changes nothing."""
+        return await _upsert(self._connection, self._namespace, options, request_id)
+
+
+async def apply_schedules(connection: Connection, namespace: str, declared: Iterable[DeclaredSchedule]) -> None:
+    """Make these schedules as they are declared."""
+    for each in declared:
+        await _upsert(connection, namespace, each.options, SystemIds().token())
+
+
+async def _upsert(connection: Connection, namespace: str, options: ScheduleOptions, request_id: str) -> Schedule:
+    asked = asked_schedule(options, namespace=namespace, request_id=request_id)
+    request = pb.UpsertWorkflowScheduleRequest(schedule=write_asked(asked), namespace_id=asked.namespace)
+    response = await connection.call(lambda link: link.schedules.UpsertWorkflowSchedule, request)
+    UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
+    workflow = options.workflow
+    typed = isinstance(workflow, Workflow) and workflow.has_input
+    codec = cast("Workflow[Any, Any]", workflow).input_codec if typed else ANY
+    return schedule_of(read_schedule(response.schedule), codec)
+
+
+class ScheduleBuilder:
+    """A schedule to describe and await: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
+
+    Every method returns a new one. Awaiting it creates the schedule, or changes it if it says something else. A paused
+    one stays paused unless `paused` is called. Raises InvalidArgument, ResourceExhausted, Unavailable.
+    """
+
+    def __init__(self, schedules: Schedules, id: str, options: ScheduleOptions | None = None) -> None:
+        self._schedules = schedules
+        self._options = options or ScheduleOptions(id=id)
+        self._request_id = SystemIds().token()
+        self._is_settled = False  # awaited, or handed over to a refined copy
+
+    def __repr__(self) -> str:
+        return f"<ScheduleBuilder of {self._options.id!r}>"
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_settled", True):
+            text = f"client.schedule({self._options.id!r}) was never awaited: nothing was scheduled. Write `await`."
+            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
+
+    def __await__(self) -> Generator[Any, None, Schedule]:
+        """Make it so: the schedule is created, or changed if it says something else. A paused one stays paused, unless `paused`
+        is said. Raises InvalidArgument, ResourceExhausted, Unavailable."""
+        self._is_settled = True
+        return self._schedules.upsert(self._options, self._request_id).__await__()
+
+    def _with(self, **changes: Any) -> Self:
+        self._is_settled = True
+        return type(self)(self._schedules, self._options.id, msgspec.structs.replace(self._options, **changes))
+
+    def namespace(self, namespace: str) -> Self:
+        """Use this `namespace` instead of the client's."""
+        return self._with(namespace=namespace)
+
+    def workflow(self, workflow: Workflow[Any, Any] | str) -> Self:
+        """The `workflow` to start, or its name."""
+        return self._with(workflow=workflow)
+
+    def cron(self, expr: str, *, timezone: str = "UTC") -> Self:
+        """A cron expression `expr` of 5 fields, or 6 with seconds first, on the clock of a `timezone`."""
+        return self._with(cron=expr, timezone=timezone)
+
+    def every(self, interval: Duration) -> Self:
+        """An `interval` of at least 1s, counted from `start_at`, or from when the schedule was made."""
+        return self._with(every=interval)
+
+    def input(self, input: Any) -> Self:
+        """What each run is given: `input`."""
+        return self._with(input=input)
+
+    def catchup(self, n: int) -> Self:
+        """At most `n` missed times become runs later, the most recent ones; 0 to 1,000. Default: 100."""
+        return self._with(catchup=n)
+
+    def catchup_window(self, window: Duration) -> Self:
+        """A missed time becomes a run only if it is not older than `window`. Default: 24h."""
+        return self._with(catchup_window=window)
+
+    def overlap(self, overlap: Overlap) -> Self:
+        """What happens at a time when a run is still open: `overlap` is "allow" (the default), "skip", "buffer_one" or
+        "cancel_other"."""
+        return self._with(overlap=overlap)
+
+    def jitter(self, most: Duration) -> Self:
+        """Start each run up to `most` later, always the same for the same time."""
+        return self._with(jitter=most)
+
+    def labels(self, labels: Mapping[str, str]) -> Self:
+        """Add `labels` that each run gets."""
+        return self._with(labels={**(self._options.labels or {}), **labels})
+
+    def label(self, key: str, value: str) -> Self:
+        """Add a label that each run gets: `key` and `value`."""
+        return self.labels({key: value})
+
+    def priority(self, priority: int) -> Self:
+        """The `priority` of each run, -100 to 100. Default: 0."""
+        return self._with(priority=priority)
+
+    def version(self, version: int | str) -> Self:
+        """The `version` of the workflow. Default: the default version at that time."""
+        return self._with(version=version)
+
+    def start_at(self, moment: datetime) -> Self:
+        """No time before this `moment`; an interval counts from here."""
+        return self._with(start_at=moment)
+
+    def end_at(self, moment: datetime) -> Self:
+        """No time at or after this `moment`."""
+        return self._with(end_at=moment)
+
+    def paused(self, paused: bool = True) -> Self:
+        """Create or leave it `paused`, or with False let it run."""
+        return self._with(paused=paused)
+
+
+def _type_of(workflow: Workflow[Any, Any] | str | None) -> str | None:
+    return None if workflow is None else checked_workflow_name(workflow)
+
+
+def _checked_id(id: object) -> str:
+    if isinstance(id, str) and id:
+        return id
+    raise InvalidArgument(f"id={id!r} must be the id of a schedule.", field="id")

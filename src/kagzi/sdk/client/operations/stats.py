@@ -1,0 +1,79 @@
+"""client.stats: what happened, minute by minute, and what is open."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from ....core.duration import Duration
+from ....core.stats import StatsBucket
+from ....core.times import to_datetime
+from ....v1 import admin_pb2 as pb
+from ....wire.common import write_time_if
+from ....wire.stats import read_bucket
+from ...transport.connection import Connection
+from ...workflow.workflow import Workflow
+from ..filters import moment
+
+
+@dataclass(frozen=True, slots=True)
+class StatsMinute:
+    """Runs of a workflow that were started or ended in a minute."""
+
+    minute: datetime  #: when the minute began, in UTC
+    workflow: str  #: the name of the workflow
+    started: int  #: runs started
+    completed: int  #: runs completed
+    failed: int  #: runs failed
+    cancelled: int  #: runs cancelled
+    p50: timedelta | None  #: median time from the first claim to the end; None if none ended
+    p95: timedelta | None  #: 95th percentile of the same
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What happened minute by minute, and what is open: `await client.stats()`."""
+
+    minutes: tuple[StatsMinute, ...]  #: oldest first
+    open: Mapping[str, int]  #: runs that have not ended, by status
+    open_is_capped: bool  #: whether a count stopped at 10,000
+
+
+async def get_stats(
+    connection: Connection,
+    namespace: str,
+    *,
+    workflow: Workflow[Any, Any] | str,
+    since: datetime | Duration | None,
+    until: datetime | Duration | None,
+) -> Stats:
+    now = connection.clock.now()
+    request = pb.GetStatsRequest(
+        namespace_id=namespace,
+        since=write_time_if(moment(since, now, "since")),
+        until=write_time_if(moment(until, now, "until")),
+        workflow_type=workflow if isinstance(workflow, str) else workflow.name,
+    )
+    answer = await connection.call(lambda link: link.admin.GetStats, request)
+    return Stats(
+        minutes=tuple(_minute(read_bucket(letter)) for letter in answer.buckets),
+        open=dict(answer.open_by_status),
+        open_is_capped=answer.open_is_capped,
+    )
+
+
+def _minute(bucket: StatsBucket) -> StatsMinute:
+    return StatsMinute(
+        minute=to_datetime(bucket.minute),
+        workflow=bucket.workflow_type,
+        started=bucket.started,
+        completed=bucket.completed,
+        failed=bucket.failed,
+        cancelled=bucket.cancelled,
+        p50=_span(bucket.p50_us),
+        p95=_span(bucket.p95_us),
+    )
+
+
+def _span(microseconds: int | None) -> timedelta | None:
+    return None if microseconds is None else timedelta(microseconds=microseconds)

@@ -1,0 +1,140 @@
+"""Taking runs out of a server and into another one, as lines of JSON."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import grpc.aio
+
+from ....core import limits
+from ....core.errors import InvalidArgument
+from ....core.lines import LineBuffer
+from ....core.transfers import begins_run
+from ....v1 import workflow_pb2 as pb
+from ...transport.connection import PATIENCE_S, Connection, Link
+from ...transport.unreachable import Outage
+
+if TYPE_CHECKING:
+    from tempfile import SpooledTemporaryFile
+
+TRANSFER_S = 3_600.0
+_SPOOL_BYTES = 8 * limits.MIB  # of a run that is kept to be sent again; beyond it, on disk
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun:
+    """A run that was imported."""
+
+    id: str  #: its run id
+    created: bool  #: False if the very same run was there already
+
+
+class Transfers:
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection = connection
+        self._namespace = namespace
+
+    async def export(self, run_id: str) -> AsyncIterator[bytes]:
+        """Lines of one run, each with its line end. Raises NotFound, PreconditionFailed, Unavailable."""
+        async with aclosing(self._chunks(run_id)) as chunks:
+            async for line in lines_of(chunks):
+                yield line
+
+    async def _chunks(self, run_id: str) -> AsyncGenerator[bytes]:
+        request = pb.ExportWorkflowRequest(namespace_id=self._namespace, run_id=run_id)
+        with self._connection.tries(TRANSFER_S, patience_s=PATIENCE_S) as tries:
+            while True:
+                link = self._connection.link
+                said = False
+                try:
+                    with link:
+                        stream = link.workflows.ExportWorkflow(
+                            request, timeout=tries.next_timeout_s(), metadata=link.metadata
+                        )
+                        async for answer in stream:
+                            said = True
+                            yield answer.json
+                    return
+                except grpc.aio.AioRpcError as error:
+                    problem = self._connection.problem_of(error)
+                if said:  # what was said cannot be taken back
+                    raise problem.error() if isinstance(problem, Outage) else problem
+                await self._again(link, tries.pause_s(problem))
+
+    async def import_runs(self, lines: AsyncIterable[bytes]) -> AsyncIterator[ImportedRun]:
+        """Run after run, each whole or not at all."""
+        first_line, number = 1, 0
+        spool = _spool()
+        try:
+            async for line in lines:
+                number += 1
+                if begins_run(line) and spool.tell():
+                    yield await self._import(spool, first_line)
+                    spool.close()
+                    spool, first_line = _spool(), number
+                spool.write(line if line.endswith(b"\n") else line + b"\n")
+            if spool.tell():
+                yield await self._import(spool, first_line)
+        finally:
+            spool.close()
+
+    async def _import(self, spool: "SpooledTemporaryFile[bytes]", first_line: int) -> ImportedRun:
+        with self._connection.tries(TRANSFER_S, patience_s=PATIENCE_S) as tries:
+            while True:
+                link = self._connection.link
+                try:
+                    with link:
+                        call = link.workflows.ImportWorkflow(
+                            self._requests(spool), timeout=tries.next_timeout_s(), metadata=link.metadata
+                        )
+                        answer = await call
+                    return ImportedRun(answer.run_id, created=not answer.already_exists)
+                except grpc.aio.AioRpcError as error:
+                    problem = self._connection.problem_of(error)
+                if isinstance(problem, InvalidArgument) and first_line > 1:
+                    raise InvalidArgument(
+                        f"the run that begins on line {first_line} was refused. In it, {problem.message}",
+                        field=problem.field,
+                    )
+                await self._again(link, tries.pause_s(problem))
+
+    async def _again(self, link: Link, pause_s: float) -> None:
+        await self._connection.move(link)
+        await asyncio.sleep(pause_s)
+
+    def _requests(self, spool: "SpooledTemporaryFile[bytes]") -> Iterator[pb.ImportWorkflowRequest]:
+        spool.seek(0)
+        namespace = self._namespace
+        while data := spool.read(limits.MESSAGE_SOFT_BYTES):
+            yield pb.ImportWorkflowRequest(namespace_id=namespace, json=data)
+            namespace = ""
+
+
+def _spool() -> "SpooledTemporaryFile[bytes]":
+    from tempfile import SpooledTemporaryFile  # noqa: PLC0415  only those who import runs pay for it
+
+    return SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # closed by its user
+
+
+async def lines_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Lines with their ends, however they were cut."""
+    buffer = LineBuffer()
+    async for chunk in chunks:
+        for line in buffer.add(chunk):
+            yield line
+    if buffer:
+        yield buffer.last()
+
+
+async def as_lines(source: "Iterable[bytes | str] | AsyncIterable[bytes | str]") -> AsyncIterator[bytes]:
+    """What people have: an open file, a list of lines, what `client.export` gives. Raises InvalidArgument."""
+    if isinstance(source, (str, bytes)):
+        raise InvalidArgument("import_runs wants lines: give an open file, or a list of lines.", field="lines")
+    if isinstance(source, AsyncIterable):
+        async for line in source:
+            yield line.encode() if isinstance(line, str) else line
+    else:
+        for line in source:
+            yield line.encode() if isinstance(line, str) else line

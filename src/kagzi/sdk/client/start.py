@@ -1,0 +1,266 @@
+"""client.start(...): what may be said about a start, and the builder that says it bit by bit."""
+
+import warnings
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from datetime import datetime
+from typing import Any, Generic, Self, TypeVar, cast, get_args
+
+import msgspec
+
+from ...core import limits
+from ...core.commands import OnConflict, StartRequest
+from ...core.duration import Duration, parse_duration
+from ...core.errors import InvalidArgument, ResourceExhausted, limit_reached
+from ...core.names import canonical_type
+from ...core.records import NO_LABELS, Payload
+from ...core.times import Timestamp, from_datetime, us_from_timedelta
+from ..workflow.codec import ANY, write_payload
+from ..workflow.retry import Retry
+from ..workflow.workflow import Workflow
+from .run import Run
+
+I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
+O = TypeVar("O")  # noqa: E741  as above
+
+_ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
+
+
+class Absent(msgspec.Struct, frozen=True):
+    """No input was given. (None is an input.)"""
+
+
+ABSENT = Absent()
+
+
+class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything said about one start, as the user said it."""
+
+    workflow: Workflow[Any, Any] | str
+    input: Any = ABSENT
+    id: str | None = None
+    namespace: str | None = None
+    delay: Duration | None = None
+    start_at: datetime | None = None
+    deadline: datetime | None = None
+    labels: Mapping[str, str] | None = None
+    priority: int = 0
+    version: int | str | None = None
+    retry: Retry | None = None
+    on_conflict: OnConflict = "existing"
+    concurrency_key: str | None = None
+
+
+BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
+
+
+class Start(Generic[I, O]):
+    """A start to refine and await: `run = await client.start(order).id("order-7").input(...)`.
+
+    Every method returns a new one. Awaiting the same one again returns the same run.
+    """
+
+    def __init__(self, begin: BeginStart, options: StartOptions, draw_id: Callable[[], str]) -> None:
+        self._begin = begin
+        self._options = options
+        self._draw_id = draw_id
+        self._request_id: str | None = None
+        self._is_settled = False  # awaited, or handed over to a refined copy
+
+    def __repr__(self) -> str:
+        return f"<Start of {_name(self._options.workflow)!r}>"
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_settled", True):
+            text = (
+                f"client.start({_name(self._options.workflow)!r}) was never awaited: no run was started. Write `await`."
+            )
+            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
+
+    def __await__(self) -> Generator[Any, None, Run[O]]:
+        """Awaiting the same one again answers the same run."""
+        self._is_settled = True
+        if self._request_id is None:
+            self._request_id = self._draw_id()
+        return self._begin(self._options, self._request_id).__await__()
+
+    def _with(self, **changes: Any) -> Self:
+        self._is_settled = True
+        return type(self)(self._begin, msgspec.structs.replace(self._options, **changes), self._draw_id)
+
+    def input(self, input: I) -> Self:
+        """What the workflow is given: `input`."""
+        return self._with(input=input)
+
+    def id(self, id: str) -> Self:
+        """The workflow_id: while a run with this `id` has not ended, that run is returned instead."""
+        return self._with(id=id)
+
+    def namespace(self, namespace: str) -> Self:
+        """Start it in this `namespace` instead of the client's."""
+        return self._with(namespace=namespace)
+
+    def delay(self, delay: Duration) -> Self:
+        """Begin after this `delay`. Give either this or `start_at`."""
+        return self._with(delay=delay)
+
+    def start_at(self, start_at: datetime) -> Self:
+        """Begin at this moment: `start_at`, with a time zone."""
+        return self._with(start_at=start_at)
+
+    def deadline(self, deadline: datetime) -> Self:
+        """The run fails with kind TIMEOUT at the moment `deadline`, wherever it is. Time in the queue counts."""
+        return self._with(deadline=deadline)
+
+    def labels(self, labels: Mapping[str, str]) -> Self:
+        """Add `labels`: up to 64 texts by name, to find runs by."""
+        return self._with(labels={**(self._options.labels or {}), **labels})
+
+    def label(self, key: str, value: str) -> Self:
+        """Add a label with this `key` and `value`."""
+        return self.labels({key: value})
+
+    def priority(self, priority: int) -> Self:
+        """The `priority`, -100 to 100; higher ones are taken first. Default: 0."""
+        return self._with(priority=priority)
+
+    def version(self, version: int | str) -> Self:
+        """The `version` of the workflow. Default: the default version."""
+        return self._with(version=version)
+
+    def retry(self, retry: Retry) -> Self:
+        """How the whole function is tried again when it raises; results of its steps are kept. Default: no `retry`."""
+        return self._with(retry=retry)
+
+    def on_conflict(self, on_conflict: OnConflict) -> Self:
+        """What happens if the id is taken by a run that has not ended: `on_conflict` is "existing" (the default), which
+        returns that run, "existing_or_completed", "fail" or "replace"."""
+        return self._with(on_conflict=on_conflict)
+
+    def concurrency_key(self, key: str) -> Self:
+        """Limits per key of the workflow count the runs with the same `key`."""
+        return self._with(concurrency_key=key)
+
+
+# --- as a request -------------------------------------------------------------------------------------------------------
+
+
+def start_request(options: StartOptions, *, namespace: str, request_id: str) -> StartRequest:
+    """The start as the server is asked for it. Raises InvalidArgument, ResourceExhausted."""
+    workflow = options.workflow
+    if options.delay is not None and options.start_at is not None:
+        raise InvalidArgument("delay and start_at are both given. Give one of them.", field="delay")
+    if options.on_conflict not in _ON_CONFLICT:
+        known = ", ".join(map(repr, _ON_CONFLICT))
+        raise InvalidArgument(f"on_conflict={options.on_conflict!r} must be one of {known}.", field="on_conflict")
+    delay = None if options.delay is None else us_from_timedelta(parse_duration(options.delay, what="delay"))
+    timeout = workflow.timeout if isinstance(workflow, Workflow) else None
+    return StartRequest(
+        namespace=options.namespace or namespace,
+        workflow_type=checked_workflow_name(workflow),
+        workflow_id=_checked_id(options.id),
+        request_id=request_id,
+        input=input_payload(workflow, options.input),
+        version="" if options.version is None else str(options.version),
+        labels=checked_labels(options.labels),
+        priority=checked_priority(options.priority),
+        start_at=as_moment(options.start_at, "start_at"),
+        delay_us=delay,
+        deadline_at=as_moment(options.deadline, "deadline"),
+        timeout_us=None if timeout is None else us_from_timedelta(timeout),
+        retry=_checked_retry(options.retry),
+        on_conflict=options.on_conflict,
+        concurrency_key=_checked_id(options.concurrency_key, "concurrency_key"),
+    )
+
+
+def refuse_oversized(request: StartRequest, limit_bytes: int) -> None:
+    """Raises ResourceExhausted if the input is over the server's limit, which may be lower than usual."""
+    size = 0 if request.input is None else len(request.input.data)
+    if size > limit_bytes:
+        raise ResourceExhausted(
+            f"input of {request.workflow_type!r} is {size:,} bytes as JSON; the limit of this server is {limit_bytes:,}. "
+            "Store it elsewhere and pass a reference.",
+            field="input",
+            metadata={**limit_reached("payload_bytes", limit_bytes), "size": str(size)},
+        )
+
+
+def _name(workflow: Workflow[Any, Any] | str) -> str:
+    return workflow if isinstance(workflow, str) else workflow.name
+
+
+def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
+    if isinstance(workflow, Workflow):
+        return workflow.name
+    if _is_text(workflow):
+        return canonical_type(workflow)
+    raise InvalidArgument(
+        f"workflow={workflow!r} is neither a workflow nor its name. Decorate the function with @workflow.",
+        field="workflow",
+    )
+
+
+def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | None:
+    if isinstance(workflow, str):
+        return None if input is ABSENT else write_payload(ANY, input, what=f"input of {workflow!r}", hook=None)
+    if not workflow.has_input:
+        if input is ABSENT or input is None:
+            return None
+        raise InvalidArgument(
+            f"workflow {workflow.name!r} takes no input, but got {type(input).__name__}.", field="input"
+        )
+    if input is ABSENT:
+        if workflow.input_is_optional:
+            return None
+        raise InvalidArgument(f"workflow {workflow.name!r} wants an input. Give one: .input(...).", field="input")
+    return workflow.write_input(input)
+
+
+def as_moment(moment: object, what: str) -> Timestamp | None:
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        raise InvalidArgument(
+            f"{what}={moment!r} is no datetime. Write for example datetime.now(UTC) + timedelta(hours=1).", field=what
+        )
+    return from_datetime(moment, what=what)
+
+
+def _is_text(text: object) -> bool:
+    """A text with something in it. Callers are users: annotations may not hold."""
+    return isinstance(text, str) and bool(text)
+
+
+def _checked_id(id: str | None, field: str = "id") -> str:
+    if id is None:
+        return ""
+    if not _is_text(id):
+        raise InvalidArgument(f"{field}={id!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field=field)
+    return id
+
+
+def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
+    if labels is None:
+        return NO_LABELS
+    if not isinstance(cast("object", labels), Mapping):
+        raise InvalidArgument(f"labels={labels!r} must be a mapping of texts to texts.", field="labels")
+    given = dict(labels)
+    for key, value in given.items():
+        if not (_is_text(key) and isinstance(cast("object", value), str)):
+            raise InvalidArgument(f"labels: {key!r}: {value!r} must be texts, both.", field="labels")
+    return given
+
+
+def checked_priority(priority: object) -> int:
+    low, high = limits.PRIORITY_MIN, limits.PRIORITY_MAX
+    if isinstance(priority, bool) or not isinstance(priority, int) or not low <= priority <= high:
+        raise InvalidArgument(f"priority={priority!r} must be a whole number, {low}..{high}.", field="priority")
+    return priority
+
+
+def _checked_retry(retry: object) -> Any:
+    if retry is None:
+        return None
+    if isinstance(retry, Retry):
+        return retry.to_policy()
+    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")

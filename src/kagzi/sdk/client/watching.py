@@ -1,0 +1,142 @@
+"""What happens to a run, as it happens: read from a stream that is taken up again after a break, where it was left."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import grpc.aio
+
+from ...core.errors import KagziError
+from ...core.events import EventKind, RunEvent
+from ...core.times import Timestamp, to_datetime
+from ...v1 import workflow_pb2 as pb
+from ...wire.common import read_error
+from ...wire.enums import RUN_STATUS_FROM_WIRE
+from ...wire.events import read_event
+from ..transport.connection import Connection, Link
+from ..transport.tries import Tries
+from ..transport.unreachable import Outage
+from ..workflow.codec import ANY, read_payload
+
+logger = logging.getLogger("kagzi.client")
+
+PATIENCE_S = 300.0  # a run may be long, and so may be an outage in it
+
+Event = dict[str, Any]
+
+
+class Watch:
+    """One run's events, each once, from `after` on."""
+
+    def __init__(self, connection: Connection, namespace: str, run_id: str, after: int) -> None:
+        self._connection = connection
+        self._namespace = namespace
+        self._run_id = run_id
+        self._after = after
+        self._started = after > 0  # whether the start was told
+        self._standing: Event = {}
+        self._ended = False
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """Until the run has ended. Raises NotFound; Unavailable after minutes without a server."""
+        with self._connection.tries(PATIENCE_S, stream=True) as tries:
+            while not self._ended:
+                link = self._connection.link
+                tries.next_timeout_s()
+                problem: KagziError | Outage = self._connection.broken("closed the stream")
+                try:
+                    async with aclosing(self._one_stream(link, tries)) as stream:
+                        async for event in stream:
+                            yield event
+                except grpc.aio.AioRpcError as error:
+                    problem = self._connection.problem_of(error)
+                if self._ended:
+                    return
+                pause_s = tries.pause_s(problem)
+                await self._connection.move(link)
+                await asyncio.sleep(pause_s)
+
+    async def _one_stream(self, link: Link, tries: Tries) -> AsyncGenerator[Event]:
+        request = pb.WatchRequest(namespace_id=self._namespace, run_id=self._run_id, after_seq=self._after)
+        with link:
+            call = link.workflows.Watch(request, metadata=link.metadata)
+            try:
+                while isinstance(response := await call.read(), pb.WatchResponse):
+                    tries.succeeded()
+                    for event in self._take_in(response):
+                        yield event
+            except asyncio.CancelledError:
+                self._connection.raise_if_closed()
+                raise
+            finally:
+                call.cancel()
+
+    def _take_in(self, response: pb.WatchResponse) -> list[Event]:
+        told: list[Event] = []
+        for letter in response.events:
+            event = read_event(letter)
+            if event.kind is EventKind.RUN_STARTED:
+                if self._started:
+                    continue
+                self._started = True
+            elif event.seq <= self._after:
+                continue
+            self._after = max(self._after, event.seq)
+            self._ended = self._ended or event.kind in _ENDS
+            told.append(_as_dict(event, letter, self._run_id))
+        standing = _standing(response)
+        ended = RUN_STATUS_FROM_WIRE[response.status].ended
+        if standing != self._standing and not ended:
+            told.append({"kind": "run_status", "run_id": self._run_id, "seq": self._after, **standing})
+        self._standing = standing
+        if ended and not response.events:
+            self._ended = True  # everything was told before
+        return told
+
+
+_ENDS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED)
+
+
+def _standing(response: pb.WatchResponse) -> Event:
+    standing: Event = {"status": str(RUN_STATUS_FROM_WIRE[response.status])}
+    if response.status_text:
+        standing["status_text"] = response.status_text
+    if response.HasField("progress"):
+        standing["progress"] = response.progress
+    for asked in ("pause_requested", "cancel_requested"):
+        if getattr(response, asked):
+            standing[asked] = True
+    if response.pause_reason:
+        standing["pause_reason"] = response.pause_reason
+    return standing
+
+
+def _as_dict(event: RunEvent, letter: pb.RunEvent, run_id: str) -> Event:
+    """Plain values only, so that it can be sent on as JSON; what an event does not have is not in it."""
+    told: Event = {"kind": str(event.kind), "run_id": run_id, "seq": event.seq, "at": _moment(event.at)}
+    if event.step_id:
+        told |= {"step": event.step_id, "name": event.name, "attempt": event.attempt}
+    if event.output is not None:
+        told["output"] = read_payload(ANY, event.output, what=f"output in event {event.seq}", hook=None)
+    if event.error is not None:
+        error = read_error(letter.error)
+        told["error"] = {
+            "type": error.type,
+            "message": error.message,
+            "kind": str(error.kind),
+            "exhausted": error.exhausted,
+            "text": error.text,
+        }
+    if event.until is not None:
+        told["until"] = _moment(event.until)
+    if event.child_run_id is not None:
+        told["child_run_id"] = event.child_run_id
+    if event.continued_as is not None:
+        told["continued_as"] = event.continued_as
+    return told
+
+
+def _moment(at: Timestamp) -> str:
+    return to_datetime(at).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""One run being executed: its state, ledger, scopes, delivery, waits and end."""

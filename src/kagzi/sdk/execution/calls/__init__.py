@@ -1,0 +1,1 @@
+"""The calls of a Context while they are awaited."""

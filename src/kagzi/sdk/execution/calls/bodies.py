@@ -1,0 +1,127 @@
+"""The body of a step: executed on the loop or in a thread, within its time."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
+from typing import Any, NamedTuple
+
+from ...workflow.codec import Codec
+from ...workflow.current import StepInfo, place
+from ...workflow.retry import Retry
+from ..run_execution import Run
+from ..scopes import Scope
+from ..state import State
+
+logger = logging.getLogger("kagzi.worker")
+
+_NOT_BEGUN = object()
+
+
+class StepOptions(NamedTuple):
+    """How a step is executed; None where the workflow, the worker or the server decides."""
+
+    name: str
+    retry: Retry | None = None
+    timeout_s: float | None = None
+    once: bool = False
+
+
+class StepBody(NamedTuple):
+    """A function with its arguments, about to be a step."""
+
+    step_id: str
+    options: StepOptions
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    is_async: bool
+    codec: Codec[Any]
+    retry: Retry | None
+    scope: Scope
+
+
+async def perform(run: Run, body: StepBody, attempt: int) -> tuple[Any, BaseException | None]:
+    """Value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body raised it."""
+    task = asyncio.current_task()
+    assert task is not None
+    cancels = task.cancelling()
+    scope = place.get()
+    place.set(StepInfo(run.run_id, body.step_id, attempt, run))
+    run.in_step.add(task)
+    watched = run.leave_loose(task)
+    try:
+        if body.options.timeout_s is not None:
+            return await _perform_in_time(run, body, attempt, body.options.timeout_s), None
+        if body.is_async:
+            return await body.fn(*body.args, **body.kwargs), None
+        return await _in_thread(run, body, None), None
+    except asyncio.CancelledError as error:
+        if run.state is not State.RUNNING or task.cancelling() > cancels:
+            raise
+        return None, error
+    except (GeneratorExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001  whatever a body raises is its result; SystemExit must not stop the worker
+        return None, error
+    finally:
+        run.in_step.discard(task)
+        if watched:
+            run.join_loose(task)
+        place.set(scope)
+        if run.has_beats:
+            run.beats.ended(body.step_id)
+
+
+async def _perform_in_time(run: Run, body: StepBody, attempt: int, timeout_s: float) -> Any:
+    limit = asyncio.timeout(None)
+    try:
+        async with limit:
+            if body.is_async:
+                limit.reschedule(run.loop.time() + timeout_s)
+                value = await body.fn(*body.args, **body.kwargs)
+            else:
+                value = await _in_thread(run, body, partial(_limit_from_now, run, limit, timeout_s))
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise _took_too_long(body, attempt, timeout_s) from error
+    if limit.expired():  # it was cancelled, did not let that stop it, and came back after all: too late
+        raise _took_too_long(body, attempt, timeout_s)
+    return value
+
+
+def _limit_from_now(run: Run, limit: asyncio.Timeout, timeout_s: float) -> None:
+    limit.reschedule(run.loop.time() + timeout_s)
+
+
+def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutError:
+    if not body.is_async:
+        logger.warning(
+            "step %r: attempt %d took longer than %gs. Its thread cannot be stopped: it goes on, and its result is ignored.",
+            body.step_id,
+            attempt,
+            timeout_s,
+        )
+    return TimeoutError(f"attempt {attempt} of step {body.step_id!r} took longer than {timeout_s:g}s")
+
+
+async def _in_thread(run: Run, body: StepBody, on_start: Callable[[], None] | None) -> Any:
+    call = partial(_unless_lease_is_over, run, partial(body.fn, *body.args, **body.kwargs))
+    step = f"{body.step_id} of run {run.run_id}"
+    while True:
+        job = run.services.threads.begin(call, copy_context(), tell_start=on_start is not None, step=step)
+        if job.started is not None and on_start is not None:
+            await job.started
+            on_start()
+        value = await job.done
+        if value is not _NOT_BEGUN:
+            return await value if inspect.isawaitable(value) else value
+        await run.lease.confirm()
+
+
+def _unless_lease_is_over(run: Run, call: Callable[[], Any]) -> Any:
+    """The body may have waited long for its thread."""
+    return _NOT_BEGUN if run.port.lease_is_over() else call()

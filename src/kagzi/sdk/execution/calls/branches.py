@@ -1,0 +1,53 @@
+"""Branches of a workflow that go on at the same time, each a task with a scope of its own."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..run_execution import Run
+from ..scopes import AnyCoroutine, Scope, spawn
+from ..state import State
+
+
+class Branches:
+    """Tasks and scopes by name: `parallel[0]`, `race[quote]`."""
+
+    def __init__(
+        self, run: Run, scope: Scope, group: str, coroutines: Mapping[str, AnyCoroutine], *, is_race: bool = False
+    ) -> None:
+        self._run = run
+        self.scopes = {name: scope.branch(group, name, is_race=is_race) for name in coroutines}
+        self.tasks: dict[str, asyncio.Task[Any]] = {
+            name: spawn(run.loop, coroutine, self.scopes[name]) for name, coroutine in coroutines.items()
+        }
+
+    async def give_up(self) -> None:
+        """Whoever waited for them was cancelled, or the run is unwound: end them all."""
+        if self._run.state in (State.RUNNING, State.PARKING):
+            for task in self.tasks.values():
+                task.cancel()
+        await settle(self.tasks.values())
+
+
+async def settle(tasks: "Collection[asyncio.Task[Any]]") -> None:
+    """Wait until all of them have ended, whatever with. A cancellation of the waiting is passed on to them, and raised at the end."""
+    pending: set[asyncio.Task[Any]] = {task for task in tasks if not task.done()}
+    cancelled: asyncio.CancelledError | None = None
+    while pending:
+        try:
+            _, pending = await asyncio.wait(pending)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            for task in pending:
+                task.cancel()
+            pending = {task for task in pending if not task.done()}
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # looked at: it was given up
+    if cancelled is not None:
+        raise cancelled
+
+
+async def as_coroutine(awaitable: Any) -> Any:
+    """Awaitables that are no coroutines (futures, tasks, own classes) may be branches, too."""
+    return await awaitable

@@ -1,0 +1,143 @@
+"""ctx.race, and how what lost is closed: waits withdrawn, timers gone, children cancelled, steps abandoned; durably."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ....core.errors import Diverged
+from ....v1 import worker_pb2 as pb
+from ...worker.ports import Answer
+from ..ledger import RACE, WITHDRAWN
+from ..run_execution import Run
+from ..scopes import AnyCoroutine, Scope
+from ..state import State
+from .branches import Branches, settle
+from .steps import scope_of
+
+
+async def execute_race(run: Run, race_id: str, coroutines: Mapping[str, AnyCoroutine]) -> tuple[str, Any]:
+    """Name and value of the branch that finished first; if it failed, its error is raised.
+
+    First is who got its result first, by the order in which results are delivered. That is recorded before this returns.
+    """
+    recorded = run.take(race_id, RACE)
+    opened = Branches(run, scope_of(run), race_id, coroutines, is_race=True)
+    try:
+        winner = await _first(opened.tasks, None if recorded is None else _winner_of(run, recorded, opened))
+    except BaseException:
+        await opened.give_up()
+        raise
+    try:
+        await decide(run, race_id, winner, opened, recorded)
+    except BaseException:
+        _look_at(opened.tasks[winner])
+        raise
+    return winner, opened.tasks[winner].result()
+
+
+async def _first(tasks: Mapping[str, "asyncio.Task[Any]"], known: str | None) -> str:
+    """The name of the branch that finished first, or of the one that is known to have done so."""
+    open_ = set(tasks.values())
+    while True:
+        done, open_ = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
+        for name, task in tasks.items():
+            if task in done and known in (None, name):
+                return name
+
+
+def _winner_of(run: Run, recorded: pb.HistoryStep, opened: Branches) -> str:
+    winner = str(msgspec.json.decode(recorded.output.data or b'""'))
+    if winner not in opened.tasks:
+        raise run.diverge(
+            Diverged(
+                f"race {recorded.step_id!r} was won by its branch {winner!r}, which the code does not have any more. "
+                f"Deploy the code that began the run.",
+                metadata={"step_id": recorded.step_id},
+            )
+        )
+    return winner
+
+
+async def decide(
+    run: Run, group: str, winner: str, opened: Branches, recorded: pb.HistoryStep | None, *, if_open: bool = False
+) -> None:
+    """Close all branches but one, and record that. With `if_open` nothing is recorded where there is nothing to close."""
+    losers = [task for name, task in opened.tasks.items() if name != winner]
+    decided_seq = 0 if recorded is None else recorded.begun_seq
+    open_steps = close_scopes(run, {scope for name, scope in opened.scopes.items() if name != winner}, decided_seq)
+    for task in losers:
+        task.cancel()
+    try:
+        if recorded is not None and recorded.seq:
+            await run.delivery.reach(recorded)
+        elif open_steps or not if_open:
+            await _record(run, group, winner, open_steps)
+    finally:
+        await settle(losers)
+
+
+async def _record(run: Run, group: str, winner: str, open_steps: Collection[str]) -> None:
+    run.count_step()
+    if not run.unhindered:
+        await run.may_act(group)
+    operation, future = run.ask(group)
+    race = operation.race
+    race.step_id = group
+    race.name = group.rpartition("/")[2].partition("#")[0]
+    race.winner = winner
+    race.losers.extend(open_steps)
+    race.parent_step_id = scope_of(run).race
+    answer = await run.wait(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        raise run.refused(answer.detail.refused)
+
+
+def _look_at(task: "asyncio.Task[Any]") -> None:
+    """Its error, if it has one, is not raised: another one is."""
+    if task.done() and not task.cancelled():
+        task.exception()
+
+
+def close_scopes(run: Run, scopes: Collection[Scope], decided_seq: int) -> list[str]:
+    """Give up these branches: what is open in them will not be waited for. Answers the open steps, to be closed by a record."""
+    open_steps = [step_id for step_id, scope in run.open_steps.items() if scope.is_within(scopes)]
+    run.closed_steps.update(open_steps)
+    for step_id in open_steps:
+        run.waits.drop(step_id)
+    for scope in scopes:
+        run.ledger.close(scope.prefix, decided_seq)
+    if not run.ledger.outstanding:
+        run.gate.reached_all()
+    return open_steps
+
+
+def withdraw(run: Run, step_id: str) -> None:
+    """The code that waited for this was cancelled: what comes later must not be given to it, and nothing wakes the run for it."""
+    if step_id in run.closed_steps or run.state is not State.RUNNING:
+        return
+    record_id = step_id + WITHDRAWN
+    if run.ledger.take(record_id, RACE) is not None:
+        run.delivery.reached()
+        return
+    if run.cancelling:
+        return
+    run.closed_steps.add(step_id)
+    run.gate.defer(partial(_send_withdrawal, run, step_id))
+
+
+def _send_withdrawal(run: Run, step_id: str) -> None:
+    record_id = step_id + WITHDRAWN
+    run.in_flight += 1
+    race = run.port.send(partial(_withdrawn, run, record_id)).race
+    race.step_id = record_id
+    race.name = "withdrawn"
+    race.losers.append(step_id)
+
+
+def _withdrawn(run: Run, record_id: str, answer: Answer) -> None:
+    unheard: asyncio.Future[Answer] = run.loop.create_future()
+    unheard.cancel()
+    run.answered(record_id, unheard, answer)

@@ -1,0 +1,303 @@
+"""A ctx call while it is awaited: take what is recorded, or execute and record."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import lru_cache, partial
+from typing import Any, Protocol
+
+import msgspec
+
+from ....core import limits
+from ....core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ....core.errors import RequestError, StepError
+from ....core.records import Payload
+from ....v1 import common_pb2 as common
+from ....v1 import worker_pb2 as pb
+from ....wire.common import read_error, write_error, write_retry
+from ...worker.failure_log import FailedAttempt
+from ...worker.ports import Answer
+from ...workflow.codec import ANY, Codec, read_payload
+from ...workflow.current import place
+from ...workflow.failures import describe
+from ...workflow.retry import Retry
+from ...workflow.signatures import facts_of
+from ..ledger import FUNCTION, error_of
+from ..run_execution import Run
+from ..scopes import Scope
+from ..state import State
+from ..teardown import refusal
+from .bodies import StepBody, StepOptions, perform
+
+logger = logging.getLogger("kagzi.worker")
+
+_PLAIN = (dict, list, str, int, float, bool, type(None), tuple)
+_NULL = b"null"
+_told_about: set[object] = set()
+
+
+async def execute_step(  # noqa: PLR0917  the arguments of every step: positional, because this is called for each
+    run: Run, step_id: str, options: StepOptions, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The result of the step: from the ledger without a letter, or of its body. Raises StepError if it failed for good."""
+    facts = facts_of(fn)
+    step = run.take(step_id, FUNCTION)
+    if step is not None and step.seq:
+        return await _reach(run, step, facts.codec)
+    scope = scope_of(run)
+    retry = Retry.none() if options.once else options.retry or run.workflow.retry or run.services.retry
+    body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, facts.codec, retry, scope)
+    attempt = 1
+    try:
+        if step is None:
+            run.count_step()
+        else:
+            attempt = await _take_up(run, body, step)
+        while True:
+            if not run.unhindered or run.port.lease_is_over():
+                await run.may_act(step_id if step is None and attempt == 1 else "")
+            await_begin = _begin(run, body, attempt)
+            if await_begin is not None:
+                await await_begin
+            value, error = await perform(run, body, attempt)
+            if error is None:
+                recorded, value = await _complete(run, body, attempt, value)
+                if recorded:
+                    return value
+                detail, error = _final_detail(value), value
+            else:
+                detail = describe(error)
+            attempt, remaining_us = await _fail(run, body, attempt, detail, error)
+            await run.waits.retry(step_id, attempt, remaining_us)
+    finally:
+        run.open_steps.pop(step_id, None)
+
+
+def _begin(run: Run, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
+    """Say that the attempt begins. What is answered must be awaited: the begin has to be durable first."""
+    run.open_steps[body.step_id] = body.scope
+    if body.options.once:
+        return _begin_durably(run, body, attempt)
+    _fill_begin(run.port.announce().begin_step, body, attempt)
+    return None
+
+
+async def _take_up(run: Run, body: StepBody, step: pb.HistoryStep) -> int:
+    """A step that was begun and has no result: the attempt to be made now."""
+    run.open_steps[body.step_id] = body.scope
+    attempt = max(step.attempt, 1)
+    if step.HasField("details"):
+        details = Payload(step.details.data, dict(step.details.metadata))
+        run.beats.recall(body.step_id, read_payload(ANY, details, what="heartbeat", hook=run.services.hook))
+    if step.retry_at_us:
+        await run.waits.retry(body.step_id, attempt, step.retry_at_us - run.server_now_us())
+    elif body.options.once:
+        if not run.unhindered:
+            await run.may_act()
+        _fill_begin(run.port.announce().begin_step, body, attempt)
+        await _fail(run, body, attempt, _lost(body), None)
+    return attempt
+
+
+def _lost(body: StepBody) -> ErrorDetail:
+    return ErrorDetail(
+        code=ErrorCode.LEASE_LOST,
+        kind=ErrorKind.LOST,
+        message=f"the worker was lost while step {body.step_id!r} ran, and it may run only once. Whether it did its work is unknown",
+        non_retryable=True,
+    )
+
+
+def scope_of(run: Run) -> Scope:
+    """The scope of the code that awaits a ctx call, which may be another than that of the call."""
+    scope = place.get()
+    return scope if type(scope) is Scope else run.root
+
+
+async def _reach(run: Run, step: pb.HistoryStep, codec: Codec[Any]) -> Any:
+    if not run.delivery.reach_alone(step):
+        await run.delivery.reach(step)
+    error = error_of(step)
+    if error is not None:
+        raise error
+    data = step.output.data or _NULL
+    if run.services.hook is not None:
+        data = run.services.hook.decode_payload(Payload(data, dict(step.output.metadata))).data
+    return codec.decode(data, what=f"recorded output of step {step.step_id!r}")
+
+
+def _fill_begin(begin: pb.BeginStepOperation, body: StepBody, attempt: int) -> None:
+    begin.step_id = body.step_id
+    begin.attempt = attempt
+    options, scope = body.options, body.scope
+    if options.name != body.step_id:
+        begin.name = options.name
+    if options.timeout_s is not None:
+        begin.timeout_ms = -int(-options.timeout_s * 1_000 // 1)
+    if body.retry is not None and attempt == 1:
+        begin.retry_policy.CopyFrom(_policy_letter(body.retry))
+    if options.once:
+        begin.once = True
+    if scope.parent is not None or scope.cleanups:
+        place_in(begin, scope)
+
+
+class Placed(Protocol):
+    """An operation that begins something somewhere in a workflow."""
+
+    parent_step_id: str
+    parallel_group_id: str
+    cleanup: bool
+
+
+def place_in(operation: Placed, scope: Scope) -> None:
+    if scope.group:
+        operation.parallel_group_id = scope.group
+    if scope.race:
+        operation.parent_step_id = scope.race
+    if scope.cleanups:
+        operation.cleanup = True
+
+
+async def _begin_durably(run: Run, body: StepBody, attempt: int) -> None:
+    """The body may run at most once: that it begins is recorded first."""
+    future: asyncio.Future[Answer] = run.loop.create_future()
+    run.in_flight += 1
+    _fill_begin(run.port.send(partial(_begun, run, future)).begin_step, body, attempt)
+    answer = await run.wait(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        raise run.refused(answer.detail.refused)
+    if run.state is not State.RUNNING or run.cancelling:  # a pause comes too late: it has begun
+        await run.may_act()
+    if run.port.lease_is_over():
+        await run.lease.confirm()
+
+
+def _begun(run: Run, future: "asyncio.Future[Answer]", answer: Answer) -> None:
+    run.in_flight -= 1
+    refused = answer.detail is not None and answer.detail.WhichOneof("kind") == "refused"
+    if refused and answer.detail is not None and run.taken_away(answer.detail.refused):
+        return
+    if not future.done():
+        run.quiet.disturb()  # the body begins in the next pass: until then the run may not be taken for quiet
+        future.set_result(answer)
+
+
+@lru_cache(maxsize=1_024)
+def _policy_letter(retry: Retry) -> common.RetryPolicy:
+    return write_retry(retry.to_policy())
+
+
+# --- what became of it -----------------------------------------------------------------------------------------------------
+
+
+async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
+    """(True, the value as replay will give it), or (False, why it cannot be recorded)."""
+    if run.state is not State.RUNNING:
+        await run.may_act()
+    try:
+        what = f"output of step {body.step_id!r}"
+        payload = Payload(body.codec.encode(value, what=what))
+        decoded = body.codec.read_back(value, payload.data, what=what)
+        if run.services.hook is not None:
+            payload = run.services.hook.encode_payload(payload)
+    except RequestError as error:
+        return False, error
+    if body.codec is ANY and not isinstance(value, _PLAIN):
+        _tell_about_annotation(body, value)
+    if len(payload.data) > limits.PAYLOAD_WARN_BYTES:
+        _tell_about_size(body, len(payload.data))
+    ahead = run.run_ahead(body.step_id)
+    if ahead is not None:
+        _fill_completion(ahead, body, attempt, payload)
+        return True, decoded
+    operation, future = run.ask(body.step_id)
+    _fill_completion(operation, body, attempt, payload)
+    answer = await run.wait(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        why = refusal(answer.detail.refused)
+        if run.cancelling or not isinstance(why, RequestError):
+            raise run.refused(answer.detail.refused)
+        return False, why
+    return True, decoded
+
+
+def _fill_completion(operation: pb.Operation, body: StepBody, attempt: int, payload: Payload) -> None:
+    completion = operation.complete_step
+    completion.step_id = body.step_id
+    completion.attempt = attempt
+    completion.output.data = payload.data
+    if payload.metadata:
+        completion.output.metadata.update(payload.metadata)
+
+
+async def _fail(
+    run: Run, body: StepBody, attempt: int, error: ErrorDetail, raised: BaseException | None
+) -> tuple[int, int]:
+    """Record a failed attempt. Returns the next one and the microseconds until then. Raises StepError if there is none."""
+    failed = FailedAttempt(run, body, attempt, error, raised)
+    try:
+        detail = await _send_failure(run, body, attempt, error)
+    except BaseException:
+        failed.unrecorded()
+        raise
+    if detail is not None and detail.WhichOneof("kind") == "retry":
+        failed.retried(detail.retry.remaining_us)
+        return detail.retry.next_attempt, detail.retry.remaining_us
+    if detail is not None and detail.WhichOneof("kind") == "exhausted":
+        error, attempt = read_error(detail.exhausted.error), detail.exhausted.attempts
+    failed.exhausted(error)
+    raise StepError.of(body.step_id, error, attempts=attempt) from None
+
+
+async def _send_failure(run: Run, body: StepBody, attempt: int, error: ErrorDetail) -> pb.OperationAnswer | None:
+    if run.state is not State.RUNNING:
+        await run.may_act()
+    operation, future = run.ask(body.step_id)
+    failure = operation.fail_step
+    failure.step_id = body.step_id
+    failure.attempt = attempt
+    failure.error.CopyFrom(write_error(error))
+    answer: Answer = await run.wait(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
+        raise run.refused(answer.detail.refused)
+    return answer.detail
+
+
+def _final_detail(error: RequestError) -> ErrorDetail:
+    """An output that cannot be recorded: another try would give the same."""
+    detail = describe(error)
+    return msgspec.structs.replace(
+        detail, non_retryable=True, kind=ErrorKind.PERMANENT, subject=error.subject, subject_id=error.subject_id
+    )
+
+
+def _tell_about_size(body: StepBody, size: int) -> None:
+    if _is_news(body, "size"):
+        logger.warning(
+            "the output of step %r is %s bytes; the limit is %s. Large outputs make every replay slow: store it elsewhere and "
+            "return a reference.",
+            body.step_id,
+            f"{size:,}",
+            f"{limits.PAYLOAD_BYTES:,}",
+        )
+
+
+def _is_news(body: StepBody, what: str) -> bool:
+    """Once per function."""
+    key = (getattr(body.fn, "__code__", body.fn), what)
+    if key in _told_about:
+        return False
+    _told_about.add(key)
+    return True
+
+
+def _tell_about_annotation(body: StepBody, value: Any) -> None:
+    if _is_news(body, "annotation"):
+        logger.warning(
+            "step %r returned a %s, but its function does not say so: the workflow gets plain JSON. "
+            "Write the return type (-> %s), or give .run() the function itself instead of a lambda.",
+            body.step_id,
+            type(value).__name__,
+            type(value).__name__,
+        )

@@ -1,0 +1,138 @@
+"""ctx.sleep and ctx.wait_for while they are awaited."""
+
+import asyncio
+from typing import Any
+
+from ....core.error_details import ErrorCode
+from ....core.errors import StepError
+from ....core.records import Payload
+from ....v1 import common_pb2 as common
+from ....v1 import worker_pb2 as pb
+from ....wire.common import read_error
+from ...workflow.codec import read_payload
+from ...workflow.failures import STEP_ATTRIBUTE
+from ...workflow.signals import Signal
+from ..ledger import SIGNAL, SLEEP
+from ..misfits import VALUE, misfit
+from ..run_execution import Run
+from .races import withdraw
+from .steps import place_in, scope_of
+
+NO_DEFAULT: Any = object()
+
+
+async def execute_sleep(run: Run, step_id: str, name: str, *, duration_us: int = 0, until_us: int = 0) -> None:
+    step = run.take(step_id, SLEEP)
+    if step is not None and step.seq:
+        if not run.delivery.reach_alone(step):
+            await run.delivery.reach(step)
+        return
+    if step is None:
+        await may_begin(run, step_id)
+    run.open_steps[step_id] = scope_of(run)
+    try:
+        if step is not None:
+            await run.waits.sleep(step_id, step.wake_at_us - run.server_now_us())
+            return
+        await _ask_and_sleep(run, step_id, name, duration_us, until_us)
+    except asyncio.CancelledError:
+        withdraw(run, step_id)
+        raise
+    finally:
+        run.open_steps.pop(step_id, None)
+
+
+async def _ask_and_sleep(run: Run, step_id: str, name: str, duration_us: int, until_us: int) -> None:
+    operation, future = run.ask(step_id)
+    sleep = operation.sleep
+    sleep.step_id = step_id
+    if name != step_id:
+        sleep.name = name
+    if until_us:
+        sleep.until_us = until_us
+    else:
+        sleep.duration_us = duration_us
+    place_in(sleep, scope_of(run))
+    detail = (await run.wait(future)).detail
+    kind = None if detail is None else detail.WhichOneof("kind")
+    if detail is not None and kind == "refused":
+        raise run.refused(detail.refused)
+    if detail is not None and kind == "timer" and detail.timer.remaining_us > 0:
+        await run.waits.sleep(step_id, detail.timer.remaining_us)
+
+
+async def may_begin(run: Run, step_id: str) -> None:
+    """Returns when something that this run has not recorded yet may begin."""
+    run.count_step()
+    if not run.unhindered:
+        await run.may_act(step_id)
+
+
+async def execute_wait_for(run: Run, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any) -> Any:
+    """The signal's value. Without one in time: `default`, or TimeoutError."""
+    step = run.take(step_id, SIGNAL)
+    if step is not None and step.seq:
+        if not run.delivery.reach_alone(step):
+            await run.delivery.reach(step)
+        return _value(run, step, signal, default)
+    if step is None:
+        await may_begin(run, step_id)
+    run.open_steps[step_id] = scope_of(run)
+    try:
+        if step is not None:
+            rest_us = step.wake_at_us - run.server_now_us() if step.wake_at_us else None
+            return _value(run, await run.waits.signal(step_id, step.begun_seq, rest_us), signal, default)
+        return await _ask_and_wait(run, step_id, signal, timeout_us, default)
+    except asyncio.CancelledError:
+        withdraw(run, step_id)
+        raise
+    finally:
+        run.open_steps.pop(step_id, None)
+
+
+async def _ask_and_wait(run: Run, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any) -> Any:
+    operation, future = run.ask(step_id)
+    wait = operation.wait_signal
+    wait.step_id = step_id
+    wait.signal_name = signal.name
+    if timeout_us is not None:
+        wait.timeout_us = timeout_us
+    place_in(wait, scope_of(run))
+    answer = await run.wait(future)
+    detail = answer.detail or pb.OperationAnswer()
+    match detail.WhichOneof("kind"):
+        case "refused":
+            raise run.refused(detail.refused)
+        case "signal":
+            return _decoded(run, step_id, answer.seq, detail.signal.payload, signal)
+        case "exhausted":
+            return _without(step_id, detail.exhausted.error, default)
+        case _:
+            rest_us = detail.timer.remaining_us if detail.timer.wake_at_us else None
+            return _value(run, await run.waits.signal(step_id, answer.seq, rest_us), signal, default)
+
+
+def _value(run: Run, step: pb.HistoryStep, signal: Signal[Any], default: Any) -> Any:
+    if step.status == pb.STEP_STATUS_COMPLETED:
+        return _decoded(run, step.step_id, step.seq, step.output, signal)
+    return _without(step.step_id, step.error, default)
+
+
+def _decoded(run: Run, step_id: str, seq: int, payload: common.Payload, signal: Signal[Any]) -> Any:
+    given = Payload(payload.data or b"null", dict(payload.metadata))
+    codec = signal.codec  # a type that has no JSON form is a mistake of the code's, not of the value's
+    try:
+        return read_payload(codec, given, what=VALUE, hook=run.services.hook)
+    except Exception as error:
+        raise misfit(run, signal, step_id, seq, error) from error
+
+
+def _without(step_id: str, letter: common.ErrorDetail, default: Any) -> Any:
+    error = read_error(letter)
+    if error.code is not ErrorCode.TIMEOUT:
+        raise StepError.of(step_id, error, attempts=1)
+    if default is not NO_DEFAULT:
+        return default
+    timeout = TimeoutError(error.message)
+    setattr(timeout, STEP_ATTRIBUTE, step_id)
+    raise timeout

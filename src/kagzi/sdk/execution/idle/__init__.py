@@ -1,0 +1,1 @@
+"""Detects that a run can only wait."""

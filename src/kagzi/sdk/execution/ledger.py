@@ -1,0 +1,141 @@
+"""What is recorded of a run, by step id: replay reads from here instead of executing."""
+
+from collections.abc import Iterable
+from heapq import nsmallest
+
+from ...core.error_details import ErrorDetail, ErrorKind
+from ...core.errors import Diverged, StepError
+from ...v1 import worker_pb2 as pb
+from ...wire.common import read_error
+from ...wire.enums import STEP_KIND_FROM_WIRE
+
+FUNCTION = pb.STEP_KIND_FUNCTION
+SLEEP = pb.STEP_KIND_SLEEP
+SIGNAL = pb.STEP_KIND_SIGNAL
+CHILD = pb.STEP_KIND_CHILD
+RACE = pb.STEP_KIND_RACE
+PATCH = pb.STEP_KIND_PATCH
+ABANDONED = pb.STEP_STATUS_ABANDONED
+WITHDRAWN = "/withdrawn"  # ends the id of the record that closes a wait which nobody waits for any more
+
+
+class Ledger:
+    """The recorded steps that the code has not reached yet, and a fingerprint of all results known.
+
+    The fingerprint tells whether a history is the one this ledger knows: it does not depend on the order in which results came.
+    Steps closed by a race have no result, whatever number they have.
+    """
+
+    __slots__ = ("_open", "fingerprint", "known_seq", "outstanding", "steps_count", "unreached")
+
+    def __init__(self, steps: Iterable[pb.HistoryStep] = ()) -> None:
+        self._open: dict[str, pb.HistoryStep] = {}
+        self.fingerprint = 0
+        self.known_seq = 0
+        self.steps_count = 0
+        self.unreached = 0  # recorded results that were not delivered yet
+        self.outstanding = 0  # recorded calls that code which fits will make, and has not made yet
+        self.add(steps)
+
+    def add(self, steps: Iterable[pb.HistoryStep]) -> None:
+        for step in steps:
+            self._open[step.step_id] = step
+            self.steps_count += 1
+            self.outstanding += _is_binding(step)
+            if step.status == ABANDONED:
+                step.seq = step.seq or 1  # it is settled
+            elif step.seq:
+                self.unreached += step.kind != PATCH
+                self.know(step.step_id, step.seq)
+
+    def know(self, step_id: str, seq: int) -> None:
+        """A result was recorded with this number."""
+        self.fingerprint ^= hash((step_id, seq))
+        self.known_seq = max(self.known_seq, seq)
+
+    def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
+        """What is recorded under this id. Each is taken once. Raises Diverged if it is of another kind."""
+        step = self._open.pop(step_id, None)
+        if step is not None and step.kind != kind:
+            raise Diverged(
+                f"{step_id!r} is a {STEP_KIND_FROM_WIRE[kind]} in the code, but this run recorded it as a "
+                f"{STEP_KIND_FROM_WIRE.get(step.kind, 'step of an unknown kind')}. "
+                f"Give the changed call another name, or deploy the code that began the run.",
+                metadata={"step_id": step_id},
+            )
+        if step is not None:
+            self.outstanding -= _is_binding(step)
+        return step
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the code has asked for everything that is recorded."""
+        return not self._open
+
+    def has_more_in(self, prefix: str) -> bool:
+        """Whether something is recorded in this scope (or inside of it) that the code has not asked for."""
+        return any(step_id.startswith(prefix) for step_id in self._open)
+
+    def first_result(self) -> pb.HistoryStep | None:
+        """The first result that the code has not asked for."""
+        results = (step for step in self._open.values() if step.seq and _is_binding(step))
+        return min(results, key=lambda step: step.seq, default=None)
+
+    def first_outstanding(self, count: int = 3) -> list[pb.HistoryStep]:
+        """The first recorded calls that the code has not made, in the order in which they were begun."""
+        return nsmallest(count, filter(_is_binding, self._open.values()), key=lambda step: step.begun_seq)
+
+    def close(self, prefix: str, decided_seq: int) -> None:
+        """The scope was given up: what is recorded of it will not be asked for. What was begun after that was recorded (0: it is
+        not yet) belongs to its cleaning up, and will."""
+        for step_id in [step_id for step_id in self._open if step_id.startswith(prefix)]:
+            if 0 < decided_seq < self._open[step_id].begun_seq:
+                continue
+            step = self._open.pop(step_id)
+            self.outstanding -= _is_binding(step)
+            if step.seq and step.status != ABANDONED and step.kind != PATCH:
+                self.unreached -= 1
+
+    def fits(self, steps: Iterable[pb.HistoryStep]) -> bool:
+        """Whether a history has just the results that this ledger knows, up to the last of them."""
+        fingerprint = 0
+        for step in steps:
+            if 0 < step.seq <= self.known_seq and step.status != ABANDONED:
+                fingerprint ^= hash((step.step_id, step.seq))
+        return fingerprint == self.fingerprint
+
+
+def _is_binding(step: pb.HistoryStep) -> bool:
+    """Whether code that fits is bound to make this call again. Not the markers, which may be removed from the code; and not what
+    was given up, for which nobody waits any more."""
+    if step.status == ABANDONED or step.kind == PATCH:
+        return False
+    return step.kind != RACE or not step.step_id.endswith(WITHDRAWN)
+
+
+def as_claimed(steps: Iterable[pb.HistoryStep], last_seq: int) -> bool:
+    """Open again what others ended after the claim, whose last number this is. Whether there was such a thing.
+
+    Pages are read one after the other: what came in between may be in a later one while something of a lower number, in an earlier
+    one, is not. The run asks for both, and gets them in order.
+    """
+    came = False
+    for step in steps:
+        if step.seq > last_seq and step.kind in (SIGNAL, CHILD) and step.status != ABANDONED:
+            came = True
+            step.seq = step.at_us = 0
+            step.status = pb.STEP_STATUS_RUNNING
+            step.ClearField("output")
+            step.ClearField("error")
+    return came
+
+
+def error_of(step: pb.HistoryStep) -> StepError | None:
+    """The failure a step is recorded with; None if it completed."""
+    if step.status == pb.STEP_STATUS_COMPLETED:
+        return None
+    if step.HasField("error"):
+        error = read_error(step.error)
+    else:
+        error = ErrorDetail(kind=ErrorKind.CANCELLED, message="the step was abandoned")
+    return StepError.of(step.step_id, error, attempts=step.attempt)

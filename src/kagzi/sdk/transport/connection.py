@@ -1,0 +1,350 @@
+"""The way to a server: one of those the address names at a time, another when that one fails.
+
+Every unary call can be repeated, so every one is: with backoff, for a bounded time.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import grpc
+import grpc.aio
+
+from ... import __version__
+from ...core import limits
+from ...core.errors import DOWN_SERVER, KagziError, PreconditionFailed, Unavailable
+from ...core.outages import database_down
+from ...core.seams import Clock, Dice
+from ...core.times import Timestamp
+from ...v1 import admin_pb2, worker_pb2
+from ...v1.admin_pb2_grpc import AdminServiceStub
+from ...v1.namespace_pb2_grpc import NamespaceServiceStub
+from ...v1.worker_pb2_grpc import WorkerServiceStub
+from ...v1.workflow_pb2_grpc import WorkflowServiceStub
+from ...v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
+from ...wire.common import read_time_if
+from ...wire.status import from_rpc_error
+from .address import Address
+from .credentials import Tls, call_metadata, channel_credentials
+from .embedding import Embedded, open_embedded
+from .outage_notices import OutageNotices
+from .tries import Tries
+from .unreachable import Outage, told_by_server, unreachable
+
+if TYPE_CHECKING:
+    from ...v1.admin_pb2_grpc import AdminServiceAsyncStub
+    from ...v1.namespace_pb2_grpc import NamespaceServiceAsyncStub
+    from ...v1.worker_pb2_grpc import WorkerServiceAsyncStub
+    from ...v1.workflow_pb2_grpc import WorkflowServiceAsyncStub
+    from ...v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceAsyncStub
+
+Asked = TypeVar("Asked")
+Answered = TypeVar("Answered")
+
+PATIENCE_S = 30.0
+"""How long a call is tried, unless the client says otherwise."""
+CONNECT_S = 10.0  # for a host that does not answer at all
+REFUSED_S = 3.0  # for one that says that nobody listens
+_PROBE_S = 2.0  # how long a server may take to say how it is
+API_VERSION = "v1"
+BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi's details
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+_OPTIONS: tuple[tuple[str, Any], ...] = (
+    ("grpc.max_receive_message_length", limits.MESSAGE_READ_BYTES),
+    ("grpc.max_send_message_length", limits.MESSAGE_READ_BYTES),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take
+    ("grpc.keepalive_time_ms", 5_000),  # with the next: a server that fell silent is left before a lease is over
+    ("grpc.keepalive_timeout_ms", 4_000),
+    ("grpc.http2.ping_timeout_ms", 4_000),  # of a ping that measures the line, and keeps others from being sent
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.use_local_subchannel_pool", 1),  # a new channel begins anew, without the backoff of an older one
+)
+
+
+def channel_options(address: Address) -> list[tuple[str, Any]]:
+    """A proxy named by the environment is for other machines only."""
+    return list(_OPTIONS) if address.leaves_machine else [*_OPTIONS, ("grpc.enable_http_proxy", 0)]
+
+
+class Link:
+    """A channel to one server. Closed once it is retired and no call is left on it: closing sooner would cancel them."""
+
+    def __init__(self, target: str, channel: grpc.aio.Channel, metadata: Metadata) -> None:
+        self.target = target
+        self.channel = channel
+        self.metadata = metadata
+        self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(channel)
+        self.workers: WorkerServiceAsyncStub = WorkerServiceStub(channel)
+        self.admin: AdminServiceAsyncStub = AdminServiceStub(channel)
+        self.schedules: WorkflowScheduleServiceAsyncStub = WorkflowScheduleServiceStub(channel)
+        self.namespaces: NamespaceServiceAsyncStub = NamespaceServiceStub(channel)
+        # Requests are encoded by the outbox, once.
+        self.session: grpc.aio.StreamStreamMultiCallable[bytes, worker_pb2.SessionResponse] = channel.stream_stream(
+            "/kagzi.v1.WorkerService/Session",
+            request_serializer=None,
+            response_deserializer=worker_pb2.SessionResponse.FromString,
+        )
+        self._calls = 0
+        self._retired = False
+        self._closing: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Self:
+        self._calls += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._calls -= 1
+        self._close_if_idle()
+
+    @property
+    def closed(self) -> bool:
+        return self._closing is not None and self._closing.done()
+
+    def retire(self) -> None:
+        self._retired = True
+        self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if self._retired and not self._calls and self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self.channel.close())
+
+    async def close(self) -> None:
+        self._retired = True
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self.channel.close())
+        await self._closing
+
+
+class Connection:
+    """Opened once, closed once; used by any number of callers at the same time."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        tls: Tls | None,
+        api_key: str | None,
+        clock: Clock,
+        dice: Dice,
+        call_timeout_s: float = PATIENCE_S,
+    ) -> None:
+        self.address = address
+        self.server = f"the {'process that serves' if address.embedded else 'server at'} {address.text}"
+        self.call_timeout_s = call_timeout_s
+        self.notices = OutageNotices(self._probe, clock.now)
+        self.clock = clock
+        self.dice = dice
+        self.http_url = ""
+        self.max_payload_bytes = limits.PAYLOAD_BYTES
+        self._key_metadata = call_metadata(address, tls, api_key)
+        self._credentials = None if tls is None else channel_credentials(tls)
+        self._embedded: Embedded | None = None
+        self._link: Link | None = None
+        self._retired: list[Link] = []
+        self._turn = 0
+        self._moving = asyncio.Lock()
+        self._was_reached = False
+        self._process = os.getpid()
+
+    @property
+    def link(self) -> Link:
+        """The server in use. Raises PreconditionFailed if the connection is closed, or was opened before a fork."""
+        if self._link is None:
+            raise PreconditionFailed("This client is closed. Connect again.")
+        if self._process != os.getpid():
+            raise PreconditionFailed("This client was connected before a fork. Connect again in the child process.")
+        return self._link
+
+    async def open(self, *, timeout_s: float | None = None) -> None:
+        """Returns when a server has answered. Raises Unavailable within `timeout_s` (if that is not given: within seconds, and
+        sooner where nothing listens), PreconditionFailed if the two do not fit."""
+        if self.address.embedded:
+            self._embedded = await open_embedded(self.address.embedded)
+        try:
+            self._link = self._new_link()
+            asked_at = self.clock.now()
+            info = await self.call(
+                lambda link: link.admin.GetServerInfo,
+                admin_pb2.GetServerInfoRequest(),
+                patience_s=REFUSED_S if timeout_s is None else timeout_s,
+                timeout_s=CONNECT_S if timeout_s is None else timeout_s,
+            )
+            self._learn(info, asked_at)
+        except BaseException:
+            await self.close()
+            raise
+
+    def _learn(self, info: admin_pb2.GetServerInfoResponse, asked_at: Timestamp) -> None:
+        if info.api_version not in ("", API_VERSION):
+            raise PreconditionFailed(
+                f"The server at {self.address.text} speaks {info.api_version}, this SDK speaks {API_VERSION}. "
+                "Install the SDK of the server's version."
+            )
+        if _release(info.min_sdk_version) > _release(__version__):
+            raise PreconditionFailed(
+                f"The server at {self.address.text} wants SDK {info.min_sdk_version} or newer, this is {__version__}. "
+                f"Run: pip install 'kagzi>={info.min_sdk_version}'"
+            )
+        self.http_url = info.http_url.rstrip("/")
+        self.max_payload_bytes = info.max_payload_bytes or limits.PAYLOAD_BYTES
+        server_now = read_time_if(info, "now")
+        if server_now is not None:
+            self.clock.follow(server_now, asked_at, self.clock.now())
+
+    async def call(
+        self,
+        method: "Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Asked, Answered]]",
+        request: Asked,
+        *,
+        timeout_s: float | None = None,
+        try_s: float | None = None,
+        patience_s: float | None = None,
+        refused: "Callable[[Answered], KagziError | None] | None" = None,
+    ) -> Answered:
+        """One unary call, repeated while the server or its database cannot be reached, for `timeout_s` in all (the client's, if not
+        given); each try may take `try_s`, and none begins after `patience_s`. `refused`: what an answer says against a part of what
+        was asked; an Unavailable among it has the whole repeated.
+
+        Raises what the server says as a KagziError; Unavailable, which names what is down, when that time is over.
+        """
+        with self.tries(timeout_s, patience_s=patience_s) as tries:
+            while True:
+                link = self.link
+                try:
+                    with link:
+                        answer = await method(link)(
+                            request, timeout=tries.next_timeout_s(try_s), metadata=link.metadata
+                        )
+                    self._was_reached = True
+                    refusal = None if refused is None else refused(answer)
+                    if not isinstance(refusal, Unavailable):
+                        return answer
+                    problem: KagziError | Outage = told_by_server(self.server, refusal)
+                except grpc.aio.AioRpcError as error:
+                    problem = self.problem_of(error)
+                except asyncio.CancelledError:
+                    self.raise_if_closed()
+                    raise
+                pause_s = tries.pause_s(problem)
+                await self.move(link)
+                await asyncio.sleep(pause_s)
+
+    def tries(self, timeout_s: float | None = None, *, patience_s: float | None = None, stream: bool = False) -> Tries:
+        """For a call or a stream, which is tried for `timeout_s` (the client's time limit, if not given)."""
+        return Tries(
+            self.notices,
+            self.dice,
+            timeout_s=self.call_timeout_s if timeout_s is None else timeout_s,
+            patience_s=patience_s,
+            stream=stream,
+            # A name that resolved before, or a host that spoke TLS, is waited for: it is on its way back.
+            hopeless_after=0 if self._was_reached else max(len(self.address.targets), 1),
+        )
+
+    def raise_if_closed(self) -> None:
+        """Closing a channel looks like a cancellation to whoever waits on it: tell the two apart."""
+        task = asyncio.current_task()
+        if self._link is None and task is not None and not task.cancelling():
+            raise PreconditionFailed("This client was closed while the call was under way.") from None
+
+    def problem_of(self, error: grpc.aio.AioRpcError) -> "KagziError | Outage":
+        """What a failed call means: an Outage if it may be repeated, else the error as users see it.
+
+        Raises CancelledError for what is none: a call that is cancelled just after its answer has come fails with status OK.
+        """
+        task = asyncio.current_task()
+        if error.code() is grpc.StatusCode.OK and task is not None and task.cancelling():
+            raise asyncio.CancelledError from None
+        problem = from_rpc_error(error)
+        if not isinstance(problem, Unavailable):
+            return problem
+        if BARE_STATUS in problem.metadata:  # not the server's own words
+            return unreachable(self.server, error.details() or error.code().name.replace("_", " ").lower())
+        self._was_reached = True
+        return told_by_server(self.server, problem)
+
+    def broken(self, what: str) -> Outage:
+        """Of a stream that ended before its time: `what` is said of the server."""
+        return Outage(f"{self.server} {what}", "", DOWN_SERVER)
+
+    async def _probe(self) -> Outage | None:
+        """Why the server in use cannot serve; None if it can. Nothing is repeated."""
+        link = self._link
+        if link is None:
+            return None
+        try:
+            with link:
+                info = await link.admin.GetServerInfo(
+                    admin_pb2.GetServerInfoRequest(), timeout=_PROBE_S, metadata=link.metadata
+                )
+        except grpc.aio.AioRpcError as error:
+            problem = self.problem_of(error)
+            return problem if isinstance(problem, Outage) else None
+        return told_by_server(self.server, database_down(info.store_problem)) if info.store_problem else None
+
+    async def move(self, failed: Link) -> None:
+        """`failed` did not work: use another server, or find out who serves the file now. Many callers may say it at once."""
+        async with self._moving:
+            if failed is not self._link:
+                return
+            if self._embedded is not None:
+                try:
+                    await self._embedded.renew()
+                except Unavailable:
+                    return
+                changed = self._embedded.target != failed.target
+            else:
+                self._turn += 1
+                changed = len(self.address.targets) > 1  # a lone server is found again by the channel itself
+            if changed and failed is self._link:
+                self._link = self._new_link()
+                self._retired = [link for link in self._retired if not link.closed]
+                self._retired.append(failed)
+                failed.retire()
+
+    def _new_link(self) -> Link:
+        target, metadata = self._whom()
+        options = channel_options(self.address)
+        if self._credentials is None:
+            return Link(target, grpc.aio.insecure_channel(target, options), metadata)
+        return Link(target, grpc.aio.secure_channel(target, self._credentials, options), metadata)
+
+    def _whom(self) -> tuple[str, Metadata]:
+        if self._embedded is not None:
+            return self._embedded.target, tuple(self._embedded.metadata)
+        return self.address.targets[self._turn % len(self.address.targets)], self._key_metadata
+
+    def note_worker(self, namespace: str, worker_id: str) -> None:
+        """A worker of this process is welcome at the server in use. Matters to embedded ones only."""
+        if self._embedded is not None:
+            self._embedded.note_worker(namespace, worker_id)
+
+    def blocking_channel(self) -> tuple[grpc.Channel, Metadata]:
+        """A channel of its own for a thread, to the server in use. The caller closes it."""
+        link = self.link
+        options = channel_options(self.address)
+        if self._credentials is None:
+            return grpc.insecure_channel(link.target, options), link.metadata
+        return grpc.secure_channel(link.target, self._credentials, options), link.metadata
+
+    async def close(self) -> None:
+        self.notices.close()
+        link, self._link = self._link, None
+        embedded, self._embedded = self._embedded, None
+        for each in (*self._retired, *(() if link is None else (link,))):
+            await each.close()
+        self._retired.clear()
+        if embedded is not None:
+            await embedded.close()
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers a version begins with: "1.10.2rc1" is (1, 10, 2)."""
+    release = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in release[0].split(".")) if release else ()

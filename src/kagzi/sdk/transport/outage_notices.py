@@ -1,0 +1,151 @@
+"""Tells people that their calls wait, for what, and until when: once for all callers of a connection, not once for each.
+
+A call that has waited for a second is looked at. If its last try failed, that is told. If it has had no answer at all, the server
+is asked how it is: it may be gone, it may wait for its database, or it may just be busy with the call, which is nobody's concern.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from ...core.times import US_PER_S, Timestamp, to_datetime
+from .unreachable import Outage
+
+logger = logging.getLogger("kagzi.connection")
+
+FIRST_S = 1.0
+"""How long a call waits before that is told."""
+SECOND_S = 10.0
+LATER_S = 30.0
+_PROBE_S = 10.0  # between two questions how the server is
+_PROBE_LATER_S = 30.0  # the same, of those who have waited for long
+_LONG_S = 60.0
+_FRESH_S = 3.0  # tries follow each other faster than that; an older failure may be over
+
+Tell = Callable[[str], None]
+Probe = Callable[[], Awaitable[Outage | None]]
+
+
+class Waiting:
+    """One call, or stream, that somebody waits for."""
+
+    __slots__ = ("failed_at", "outage", "since", "timeout_s")
+
+    def __init__(self, since: float, timeout_s: float | None) -> None:
+        self.since = since
+        self.timeout_s = timeout_s
+        self.outage: Outage | None = None
+        self.failed_at = 0.0
+
+    def failed(self, outage: Outage, now: float) -> None:
+        self.outage = outage
+        self.failed_at = now
+
+    def succeeded(self, now: float) -> None:
+        self.outage = None
+        self.since = now
+
+
+class OutageNotices:
+    """`probe` returns why the server in use cannot serve, or None. `tell` is replaced by those who have a person in front of them."""
+
+    def __init__(self, probe: Probe, now: Callable[[], Timestamp]) -> None:
+        self._probe = probe
+        self._now = now
+        self.tell: Tell = logger.warning
+        self._waiting: dict[Waiting, None] = {}  # the oldest first
+        self._timer: asyncio.TimerHandle | None = None
+        self._probing: asyncio.Task[None] | None = None
+        self._probed: Outage | None = None
+        self._probed_at = 0.0
+        self._down_since: float | None = None
+        self._told = 0
+        self._told_at = 0.0
+
+    def begin(self, timeout_s: float | None) -> Waiting:
+        """Somebody waits, for `timeout_s` at most (None: for as long as it takes), until `end`."""
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(loop.time(), timeout_s)
+        self._waiting[waiting] = None
+        if self._timer is None:
+            self._timer = loop.call_later(FIRST_S, self._look)
+        return waiting
+
+    def end(self, waiting: Waiting, *, answered: bool) -> None:
+        self._waiting.pop(waiting, None)
+        if answered:
+            self.answered()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._probing is not None:
+            self._probing.cancel()
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        now = loop.time()
+        late = [each for each in self._waiting if now - each.since >= FIRST_S]
+        failing = next((each for each in late if each.outage is not None and now - each.failed_at < _FRESH_S), None)
+        if failing is not None and failing.outage is not None:
+            self._is_down(failing.outage, failing, now)
+        elif late:
+            self._ask(late[0], now)
+        if self._waiting:
+            self._timer = loop.call_later(FIRST_S, self._look)
+
+    def _ask(self, late: Waiting, now: float) -> None:
+        """Nobody has said why it takes long."""
+        if self._probing is not None:
+            return
+        if self._probed is not None and now - self._probed_at < _FRESH_S:
+            self._is_down(self._probed, late, now)
+            return
+        pause_s = _PROBE_S if now - late.since < _LONG_S else _PROBE_LATER_S
+        if self._down_since is not None or now - self._probed_at >= pause_s or self._probed_at < late.since:
+            self._probing = asyncio.get_running_loop().create_task(self._find_out(late), name="kagzi-probe")
+
+    async def _find_out(self, late: Waiting) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            outage = await self._probe()
+        finally:
+            self._probing = None
+            self._probed_at = loop.time()
+        self._probed = outage
+        if outage is None:
+            self.answered()
+        elif late in self._waiting:
+            self._is_down(outage, late, loop.time())
+
+    def _is_down(self, outage: Outage, waiting: Waiting, now: float) -> None:
+        if self._down_since is None:
+            self._down_since = waiting.failed_at if waiting.outage is not None else now
+        due_s = (0.0, SECOND_S - FIRST_S, LATER_S)[min(self._told, 2)]
+        if self._told and now - self._told_at < due_s:
+            return
+        self._told += 1
+        self._told_at = now
+        self.tell(f"{outage.brief}; {self._what_next(waiting, now)}")
+
+    def _what_next(self, waiting: Waiting, now: float) -> str:
+        if waiting.timeout_s is None:
+            return "still waiting" if waiting.outage is None else "trying again until it answers"
+        rest_us = int((waiting.since + waiting.timeout_s - now) * US_PER_S)
+        until: datetime = to_datetime(self._now() + max(rest_us, 0)).astimezone()
+        return f"trying again until {until:%H:%M:%S} (timeout {waiting.timeout_s:g} s)"
+
+    def answered(self) -> None:
+        """A server did what it was asked. If others still fail, that proves nothing. Cheap when nothing was wrong."""
+        if self._down_since is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if any(each.outage is not None and now - each.failed_at < _FRESH_S for each in self._waiting):
+            return
+        down_s = now - self._down_since
+        told, self._told, self._down_since, self._probed = self._told, 0, None, None
+        if told:
+            self.tell(f"the server answers again, after {down_s:.0f} s")

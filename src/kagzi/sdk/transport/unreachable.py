@@ -1,0 +1,130 @@
+"""Why a server could not be reached, in words for people.
+
+gRPC tells of addresses, file descriptors and its own states, in texts that are not part of its interface. What is known here is
+said in plain words, with what to do; of anything else the last part of the text is kept, without its decoration.
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from ...core.errors import DOWN, DOWN_CONNECTION, DOWN_DATABASE, DOWN_SERVER, Unavailable
+from ...core.outages import DATABASE
+
+_START = "Start the server, or correct the address."
+_CHECK = "Check that it runs and is not overloaded; its log may say more."
+_PREFIX = re.compile(r"^failed to connect to all addresses; last error: ")
+_WHERE = re.compile(r"^(?:[A-Z_]+: )?(?:ipv4|ipv6|unix|unix-abstract|dns)(?::|%3A)\S*: ", re.IGNORECASE)
+_NAME = re.compile(
+    r"(?:resolving|lookup failed for|resolution failed for) (?:dns:/*)?(?P<name>\S+?)(?::\d+)?(?=[:\s\]]|$)"
+)
+
+
+class Cause(NamedTuple):
+    """`permanent`: trying again changes nothing. `silent`: nobody said anything; that may be our own deadline."""
+
+    text: str
+    remedy: str
+    permanent: bool = False
+    silent: bool = False
+    connected: bool = False  # something listens there
+
+
+class Outage(NamedTuple):
+    """Why a call could not be done now. `brief` is part of a sentence."""
+
+    brief: str
+    remedy: str
+    down: str
+    permanent: bool = False
+    silent: bool = False
+
+    def error(self, tried_s: float = 0.0) -> Unavailable:
+        """As callers get it, with how long it was tried."""
+        tried = f" Tried for {tried_s:.1f} s." if tried_s >= 0.1 else ""
+        text = f"{self.brief[0].upper()}{self.brief[1:]}.{tried} {self.remedy}"
+        return Unavailable(text.strip(), metadata={DOWN: self.down})
+
+
+# What gRPC's text contains, in lower case, and what that means. The first that fits counts.
+_CAUSES: tuple[tuple[str, Cause], ...] = (
+    ("connection refused", Cause("connection refused", _START)),
+    ("no such file or directory", Cause("its socket does not exist", _START)),
+    ("wrong_version_number", Cause("it does not speak TLS", "Write http:// instead of https://.", permanent=True)),
+    (
+        "certificate_verify_failed",
+        Cause("its TLS certificate is not trusted", "Name its authority: tls=Tls(ca=FILE).", permanent=True),
+    ),
+    (
+        "peer name",
+        Cause("its TLS certificate is for another name", "Use the name in its certificate.", permanent=True),
+    ),
+    ("handshake", Cause("the TLS handshake failed", "Check certificates and keys on both sides.", permanent=True)),
+    (
+        "http1.x server",
+        Cause("what listens there does not speak gRPC", "Use the server's gRPC port (--listen).", permanent=True),
+    ),
+    (
+        "failed parsing http/2",
+        Cause("what listens there does not speak gRPC in clear", "If it uses TLS, write https://.", permanent=True),
+    ),
+    ("deadline exceeded", Cause("it does not answer", _CHECK, silent=True, connected=True)),
+    ("timed out", Cause("it does not answer", _CHECK, connected=True)),
+    ("ping timeout", Cause("it does not answer", _CHECK, connected=True)),
+    ("keepalive", Cause("it does not answer", _CHECK, connected=True)),
+    ("socket closed", Cause("the connection was closed", _CHECK, connected=True)),
+    ("connection reset", Cause("the connection was closed", _CHECK, connected=True)),
+    ("cancelling all calls", Cause("the connection was closed", _CHECK, connected=True)),  # a gRPC server that ends
+    ("broken pipe", Cause("the connection was closed", _CHECK, connected=True)),
+    ("goaway", Cause("the connection was closed", _CHECK, connected=True)),
+    ("rst_stream", Cause("the connection was closed", _CHECK, connected=True)),
+    ("stream removed", Cause("the connection was closed", _CHECK, connected=True)),
+    ("network is unreachable", Cause("the network is unreachable", "Check the network.")),
+    ("no route to host", Cause("there is no route to it", "Check the network.")),
+)
+_NO_SUCH_NAME = ("not found", "no data", "name or service not known", "nodename nor servname", "not known")
+
+
+def cause_of(details: str) -> Cause:
+    """What a status without Kagzi's own details means."""
+    text = details.lower()
+    if "resolv" in text or "resolution" in text or "lookup" in text:
+        return _name_cause(details)
+    for part, cause in _CAUSES:
+        if part in text:
+            return cause
+    return Cause(plain(details) or "the connection was closed", _CHECK)
+
+
+def _name_cause(details: str) -> Cause:
+    found = _NAME.search(details)
+    name = f"the name {found['name']}" if found else "its name"
+    if any(part in details.lower() for part in _NO_SUCH_NAME):
+        return Cause(f"{name} does not resolve", "Correct the address.", permanent=True)
+    return Cause(f"{name} cannot be looked up", "Check the network and its name servers.")
+
+
+def plain(details: str) -> str:
+    """gRPC's text without its decoration: addresses as people write them, no states of its own."""
+    return unquote(_WHERE.sub("", _PREFIX.sub("", details))).rstrip(". ")
+
+
+def unreachable(server: str, details: str) -> Outage:
+    """`server`: what it is called in sentences."""
+    cause = cause_of(details)
+    if not cause.connected:
+        down = DOWN_CONNECTION
+        brief = f"cannot reach {server}: {cause.text}"
+    else:
+        down = DOWN_SERVER
+        brief = f"no answer from {server}: {cause.text}"
+    return Outage(brief, cause.remedy, down, permanent=cause.permanent, silent=cause.silent)
+
+
+def told_by_server(server: str, problem: Unavailable) -> Outage:
+    """What a server said of itself, or of its database."""
+    words = problem.message.strip().removesuffix("Try again.").rstrip(". ")
+    if problem.metadata.get(DOWN) == DOWN_DATABASE:
+        brief = f"{server} is running, but {words.replace(DATABASE, 'its database', 1)}"
+        return Outage(brief, "Check the database; the server's log says more.", DOWN_DATABASE)
+    return Outage(f"{server} cannot do that now: {words}", "Try again.", DOWN_SERVER)

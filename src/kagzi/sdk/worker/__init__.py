@@ -1,0 +1,1 @@
+"""Worker: its session, slots, heartbeats, watchdog and diagnostics."""

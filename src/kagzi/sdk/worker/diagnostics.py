@@ -1,0 +1,55 @@
+"""What ails a worker, on its way to whoever can do something about it: the log of the worker, and its events at the server."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ...core.workers import Trouble
+
+logger = logging.getLogger("kagzi.worker")
+
+REPEAT_S = 60.0
+_KEPT = 16
+
+
+class Troubles:
+    """Gathers reports of any thread. `on_report` is called in that thread. Each kind is reported once in a while only."""
+
+    def __init__(self, *, repeat_s: float = REPEAT_S) -> None:
+        self._repeat_s = repeat_s
+        self._lock = threading.Lock()
+        self._last: dict[str, float] = {}
+        self._waiting: list[Trouble] = []
+        self.on_report: Callable[[], None] = _nobody
+
+    def report(self, kind: str, detail: str) -> bool:
+        """False: it was reported a moment ago."""
+        now = time.monotonic()
+        with self._lock:
+            last = self._last.get(kind)
+            if last is not None and now - last < self._repeat_s:
+                return False
+            self._last[kind] = now
+            self._waiting.append(Trouble(kind, detail))
+            del self._waiting[:-_KEPT]
+        logger.warning("%s", detail)
+        self.on_report()
+        return True
+
+    def take(self) -> list[Trouble]:
+        """What has not been sent yet."""
+        if not self._waiting:
+            return []
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+        return taken
+
+    def put_back(self, troubles: list[Trouble]) -> None:
+        """They could not be sent."""
+        with self._lock:
+            self._waiting[:0] = troubles
+
+
+def _nobody() -> None:
+    """Until the worker has a session nobody is told at once."""

@@ -1,0 +1,198 @@
+"""The worker's executor: takes claimed runs, executes them, and keeps parked ones for a while."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from ...core.limits import Settings
+from ...v1 import worker_pb2 as pb
+from ..execution.calls.threads import StepThreads
+from ..execution.ending import run_function, send_failure
+from ..execution.idle.outside_sources import watch_sources
+from ..execution.resuming import Resumption, drop
+from ..execution.run_execution import Run
+from ..execution.scopes import install_task_factory
+from ..execution.suspension import KEPT_RUNS_MAX, KEPT_S, KeptRuns
+from ..workflow.codec import PayloadHook
+from ..workflow.context import Context
+from ..workflow.retry import Retry
+from ..workflow.workflow import Workflow
+from .ports import Answer, Execution, RunPort
+from .registry import Registry
+from .services import Services
+
+logger = logging.getLogger("kagzi.worker")
+
+DEFAULT_THREADS = 100
+
+
+class Executor:
+    """Implements ports.Executor. Belongs to the event loop it is first used on.
+
+    `retry` is the worker's default for steps; `threads` is how many sync bodies run at once; `build_id` says which code this is.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        retry: Retry | None = None,
+        threads: int = DEFAULT_THREADS,
+        hook: PayloadHook | None = None,
+        kept_runs_max: int = KEPT_RUNS_MAX,
+        kept_s: float = KEPT_S,
+        resident_wait_ms: int = Settings().resident_wait_ms,
+        build_id: str = "",
+    ) -> None:
+        self._registry = registry
+        self._kept_runs_max = kept_runs_max
+        self._kept_s = kept_s
+        self.threads = StepThreads(threads)
+        self._services = Services(
+            threads=self.threads,
+            retry=retry,
+            hook=hook,
+            resident_wait_s=resident_wait_ms / 1_000,
+            fail=send_failure,
+            closed=self._closed,
+            parked=self._parked,
+            build_id=build_id,
+        )
+        self._active: set[Run | Refusal | Resumption] = set()
+        self._kept: KeptRuns[Run] | None = None
+        self._idle: list[asyncio.Future[None]] = []
+
+    def accept(self, task: pb.Task, port: RunPort) -> Execution:
+        loop = asyncio.get_running_loop()
+        workflow = self._registry.find(task.workflow_type, task.version)
+        if workflow is None:
+            refusal = Refusal(self, task, port)
+            self._active.add(refusal)
+            refusal.start()
+            return refusal
+        kept = self._kept_on(loop).take(task.run_id)
+        if kept is None or kept.workflow is not workflow:
+            if kept is not None:
+                drop(kept)
+            return self._begin(task, port, workflow, loop)
+        resume = partial(self._resume, kept, task, port)
+        if not task.history.has_more or not kept.parking.is_claimed_next(task):
+            return resume(task.history.steps, loop.time())
+        resumption = Resumption(kept, task, port, resume=resume, closed=self._closed)
+        self._active.add(resumption)
+        resumption.start()
+        return resumption
+
+    def _resume(
+        self, kept: Run, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float
+    ) -> Run:
+        """Let the kept coroutine go on if it is where this history says the run is. Otherwise begin again."""
+        if kept.parking.is_claimed_next(task) and kept.parking.fits(steps):
+            self._active.add(kept)
+            kept.parking.resume(task, port, steps, accepted_at)
+            return kept
+        drop(kept)
+        run = self._begin(task, port, kept.workflow, kept.loop)
+        run.accepted_at = accepted_at
+        return run
+
+    def _begin(
+        self, task: pb.Task, port: RunPort, workflow: Workflow[Any, Any], loop: asyncio.AbstractEventLoop
+    ) -> Run:
+        run = Run(task, port, workflow, self._services, loop)
+        self._active.add(run)
+        run.begin(_main)
+        return run
+
+    def _kept_on(self, loop: asyncio.AbstractEventLoop) -> KeptRuns[Run]:
+        if self._kept is None:
+            install_task_factory(loop)
+            watch_sources(loop)
+            self._kept = KeptRuns(drop, loop=loop, count_max=self._kept_runs_max, age_max_s=self._kept_s)
+        return self._kept
+
+    def release_all(self, reason: str) -> None:
+        if self._kept is not None:
+            self._kept.drop_all()
+        for run in list(self._active):
+            run.release(reason)
+
+    @property
+    def active(self) -> int:
+        return len(self._active)
+
+    @property
+    def kept(self) -> int:
+        """Parked runs whose coroutines wait here."""
+        return 0 if self._kept is None else len(self._kept)
+
+    async def drained(self) -> None:
+        while self._active:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle.append(future)
+            await future
+
+    def close(self) -> None:
+        """Let go of parked runs and idle threads. To be called when nothing is active any more."""
+        if self._kept is not None:
+            self._kept.drop_all()
+        self.threads.close()
+
+    def _parked(self, run: Run, wakes_in_s: float | None) -> None:
+        self._kept_on(run.loop).keep(run.run_id, run, wakes_in_s=wakes_in_s)
+
+    def _closed(self, run: "Run | Refusal | Resumption") -> None:
+        self._active.discard(run)
+        if not self._active:
+            idle, self._idle = self._idle, []
+            for future in idle:
+                if not future.done():
+                    future.set_result(None)
+
+    def refused(self, refusal: "Refusal") -> None:
+        self._closed(refusal)
+
+
+async def _main(run: Run) -> None:
+    await run_function(run, Context(run))
+
+
+class Refusal:
+    """A run of a type that this worker does not have: handed back at once. The server should not have sent it."""
+
+    def __init__(self, executor: Executor, task: pb.Task, port: RunPort) -> None:
+        self._executor = executor
+        self._task = task
+        self._port = port
+
+    def start(self) -> None:
+        reason = f"this worker has no workflow {self._task.workflow_type!r} version {self._task.version!r}"
+        logger.error("run %s was given to the wrong worker: %s", self._task.run_id, reason)
+        self._port.send(self._answered).release.reason = reason
+
+    def abandon(self, reason: str) -> None:
+        self._end()
+
+    def cancel(self, reason: str) -> None:
+        """It is on its way back; whoever takes it next is told."""
+
+    def pause(self, reason: str) -> None:
+        """It is on its way back."""
+
+    def server_failed(self, reason: str) -> None:
+        """It is on its way back."""
+
+    def news(self) -> None:
+        """Whoever takes it next finds it in the history."""
+
+    def release(self, reason: str) -> None:
+        """It is on its way back."""
+
+    def _answered(self, answer: Answer) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._port.close()
+        self._executor.refused(self)

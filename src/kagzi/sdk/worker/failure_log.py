@@ -1,0 +1,165 @@
+"""What is logged of failures: one line for each failed attempt of a step and one for each failed run, and what follows.
+
+A line is written when the server has answered, so that it says what really happens next, and never on replay: what is read from
+the history was logged by whoever executed it. Tracebacks come with the record (`exc_info`), folded.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ...core.error_details import ErrorDetail, ErrorKind
+from ...core.errors import ChildError, RequestError, StepError
+from ...core.printable import brief, with_margin
+from ...core.retry import SERVER_DEFAULT
+from ...core.retry_words import why_not_retried
+from ...core.times import US_PER_S
+from ...v1 import worker_pb2 as pb
+from ..workflow.failures import leaves_of
+from .log_context import fields_of, is_about_run, name_of
+from .tracebacks import folded_exception, folded_traceback
+
+if TYPE_CHECKING:
+    from ..execution.calls.bodies import StepBody
+    from ..execution.run_execution import Run
+
+logger = logging.getLogger("kagzi.worker")
+
+_TEXT_CHARS = 500  # of an error in a line; the traceback below has more
+
+
+class FoldTracebacks(logging.Filter):
+    """Handlers print `exc_text` if it is there, instead of formatting the exception themselves: so every handler shows it folded,
+    and none of its lines can be taken for a line of the log. The exception itself stays in the record, for those who collect them.
+
+    Only what is about a run: of a bug in Kagzi every frame counts."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info and is_about_run(record) else None
+        if error is not None and not record.exc_text:
+            record.exc_text = with_margin(folded_exception(error))
+        return True
+
+
+logger.addFilter(FoldTracebacks())
+
+
+class FailedAttempt:
+    """An attempt of a step that failed, until it is known what follows. One of the methods is called, once."""
+
+    def __init__(
+        self, run: "Run", body: "StepBody", attempt: int, detail: ErrorDetail, error: BaseException | None
+    ) -> None:
+        self._run = run
+        self._body = body
+        self._attempt = attempt
+        self._detail = detail
+        self._error = error
+
+    def retried(self, remaining_us: int) -> None:
+        self._log(logging.WARNING, f"retrying {in_time(remaining_us)}")
+
+    def exhausted(self, recorded: ErrorDetail) -> None:
+        """`recorded`: as what the server keeps it."""
+        self._log(logging.ERROR, self._why_no_more(recorded))
+
+    def unrecorded(self) -> None:
+        """The run was stopped, or taken away, before the server had recorded it."""
+        self._log(logging.WARNING, "not recorded, since the run was interrupted: the step may be tried again")
+
+    def _why_no_more(self, recorded: ErrorDetail) -> str:
+        detail, attempts_max = self._detail, self._attempts_max()
+        name = detail.type.rpartition(".")[2] or "this error"
+        if detail.kind is ErrorKind.LOST:
+            return "not retried: it may run only once"
+        if attempts_max is not None and self._attempt >= attempts_max:
+            return "no attempts left"
+        if recorded.exhausted and self._run.task.deadline_at_us:
+            return "not retried: the run's deadline comes first"
+        retry = self._body.retry
+        policy = SERVER_DEFAULT if retry is None else retry.to_policy()
+        return why_not_retried(policy, recorded) or f"not retried: {name} is not retryable"
+
+    def _attempts_max(self) -> int | None:
+        """None: without end."""
+        retry = self._body.retry
+        return SERVER_DEFAULT.maximum_attempts if retry is None else retry.max_attempts
+
+    def _log(self, level: int, what_next: str) -> None:
+        if not logger.isEnabledFor(level):
+            return
+        attempts_max = self._attempts_max()
+        of = f" of {attempts_max}" if attempts_max is not None and self._attempt <= attempts_max else ""
+        logger.log(
+            level,
+            "%s: step %r failed, attempt %d%s: %s. %s",
+            name_of(self._run),
+            self._body.step_id,
+            self._attempt,
+            of,
+            what_next,
+            brief(self._detail.text, _TEXT_CHARS),
+            exc_info=_with_traceback(self._error),
+            extra=fields_of(self._run, self._body.step_id, self._attempt),
+        )
+
+
+def _with_traceback(error: BaseException | None) -> BaseException | None:
+    """A value that does not fit is refused by Kagzi's own code, which is of no interest to its author."""
+    return None if isinstance(error, RequestError) and not folded_traceback(error.__traceback__) else error
+
+
+def run_failed(run: "Run", error: BaseException, detail: ErrorDetail, closed: pb.RunClosed) -> None:
+    """One line; with a traceback unless all of it is about steps and children, which have lines of their own."""
+    retried = bool(closed.retry_at_us)
+    level = logging.WARNING if retried else logging.ERROR
+    if not logger.isEnabledFor(level):
+        return
+    again = (
+        f", attempt {run.task.attempt}: retrying {in_time(closed.retry_at_us - run.server_now_us())}" if retried else ""
+    )
+    where = f" in step {detail.subject_id!r}" if detail.subject == "step" and detail.subject_id else ""
+    told = all(isinstance(each, (StepError, ChildError)) for each in leaves_of(error))
+    logger.log(
+        level,
+        "%s: the run failed%s%s. %s",
+        name_of(run),
+        where,
+        again,
+        brief(detail.text, _TEXT_CHARS),
+        exc_info=None if told else _with_traceback(error),
+        extra=fields_of(run),
+    )
+
+
+def run_paused(run: "Run", why: str, problem: ErrorDetail) -> None:
+    """`why`: what kind of problem it is."""
+    logger.error(
+        "%s is paused, %s: %s. See: kagzi explain %s",
+        name_of(run),
+        why,
+        problem.message.rstrip("."),
+        run.run_id,
+        extra=fields_of(run),
+    )
+
+
+def run_abandoned(run: "Run", reason: str) -> None:
+    """This worker does no more for the run: somebody else holds it, or it has ended or its deadline has passed."""
+    logger.warning(
+        "%s is abandoned: %s. This worker records nothing more of it",
+        name_of(run),
+        reason.rstrip(".") or "its lease was lost",
+        extra=fields_of(run),
+    )
+
+
+def in_time(microseconds: int) -> str:
+    """`in 2.0 s`, as it is said of a retry."""
+    seconds = microseconds / US_PER_S
+    if seconds < 0.001:
+        return "at once"
+    if seconds < 1:
+        return f"in {seconds * 1_000:.0f} ms"
+    if seconds < 120:
+        return f"in {seconds:.1f} s" if seconds < 9.5 else f"in {seconds:.0f} s"
+    return f"in {seconds / 60:.0f} min"

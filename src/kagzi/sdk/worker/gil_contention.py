@@ -1,0 +1,179 @@
+"""Who keeps the interpreter to himself.
+
+One thread of a Python process runs Python code at a time. A sync step that computes in Python lets the others in every few
+milliseconds only; one that computes in C without letting go of the interpreter does not let them in at all. A step that computes
+in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them apart: while
+whoever asks keeps the interpreter for some milliseconds, a step that needs it stands still; and whoever sleeps for a moment
+wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late: the time spent in
+line for a processor is not counted.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from io import FileIO
+from pathlib import Path
+from typing import NamedTuple
+
+from ..execution.calls.threads import Busy, Spent
+
+_ACCOUNT = Path("/proc/thread-self/schedstat")  # Linux: ns on a processor, ns in line for one, turns
+_STOOD_S = 0.1  # of a long time, at least so much was not spent in line
+_PROBES = 5
+_MOSTLY = 3  # of them
+_OFTEN = 0.5  # of the looks
+_PROBE_S = 0.003  # shorter than what Python lets a thread keep the interpreter for
+_STANDS_STILL = 0.05  # of the time of a probe
+_NAP_S = 0.005  # long enough for the step to go on
+_LATE = 0.6  # of the time that Python lets a thread keep the interpreter for
+_OF_PROCESS = 0.5  # of the processor time of this process
+_OF_PROCESSOR = 0.1  # a machine may have more to do than this
+_LONG_S = 0.5  # nobody in the whole process could do anything for so long
+
+
+def cpu_seconds(thread: int) -> float | None:
+    """What a living thread has used so far. None: this system does not tell, and nothing is found out."""
+    try:
+        return time.clock_gettime(time.pthread_getcpuclockid(thread))
+    except (AttributeError, OSError):
+        return None
+
+
+class _Late(NamedTuple):
+    """How late somebody woke, and how much of that he was not even in line for a processor."""
+
+    late_s: float
+    stood_s: float
+
+    @property
+    def too_long(self) -> bool:
+        return self.late_s >= _LONG_S and self.stood_s >= _STOOD_S
+
+
+class InterpreterWatch:
+    """`look` is called now and then by a thread that does nothing but sleep in between."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._used: dict[Busy, float] = {}  # processor time at the last look
+        self._process_s = time.process_time()
+        self._account = _Account()
+        self._suspect: Busy | None = None
+        self._since = 0.0
+        self._looks = 0
+        self._found = 0
+
+    def look(self, busy: Sequence[Busy], spent: Sequence[Spent], *, elapsed_s: float, late_s: float) -> str | None:
+        """What to tell people, if a step keeps the interpreter to itself. `spent` has ended since the last look; `late_s`: how
+        much later than it wanted to the caller woke, after `elapsed_s`."""
+        earlier = self._used
+        late = _Late(late_s, late_s - self._account.since_last_s())
+        before, self._process_s = self._process_s, time.process_time()
+        least_s = max(_OF_PROCESS * (self._process_s - before), _OF_PROCESSOR * elapsed_s)
+        hog = self._hog(busy, least_s)
+        if late.too_long:
+            gone = [each.body for each in spent if each.cpu_s - earlier.get(each.body, each.body.cpu_s) >= least_s]
+            if gone:
+                return _held_in_c(gone[0].step, late_s)
+            if hog is not None and _stands_still(hog.thread):
+                return _held_in_c(hog.step, late_s)
+        now = time.monotonic()
+        if self._suspect != hog:
+            self._suspect, self._since, self._looks, self._found = hog, max(now - elapsed_s, 0.0), 0, 0
+        if hog is None:
+            return None
+        naps = _naps_beside(hog.thread, self._account)
+        longest = max(naps, default=None)
+        if longest is not None and longest.too_long:
+            return _held_in_c(hog.step, longest.late_s)
+        self._looks += 1
+        self._found += sum(late.stood_s >= _LATE * sys.getswitchinterval() for late in naps) >= _MOSTLY
+        if now - self._since < self._patience_s or self._found < _OFTEN * self._looks:
+            return None
+        return _held_in_python(hog.step, now - hog.since)
+
+    def close(self) -> None:
+        """By the thread that looks, when it looks no more."""
+        self._account.close()
+
+    def _hog(self, busy: Sequence[Busy], least_s: float) -> Busy | None:
+        """The step that used most of what this process used of a processor since the last look."""
+        earlier, self._used = self._used, {}
+        hog, most_s = None, 0.0
+        for each in busy:
+            cpu_s = cpu_seconds(each.thread)
+            if cpu_s is None:
+                return None
+            self._used[each] = cpu_s
+            used_s = cpu_s - earlier.get(each, each.cpu_s)
+            if used_s > most_s:
+                hog, most_s = each, used_s
+        return hog if most_s >= least_s else None
+
+
+def _stands_still(thread: int) -> bool:
+    """Whether it does nothing while this thread does not let go of the interpreter."""
+    before = cpu_seconds(thread)
+    end = time.monotonic() + _PROBE_S
+    while time.monotonic() < end:
+        pass
+    after = cpu_seconds(thread)
+    return before is not None and after is not None and after - before < _STANDS_STILL * _PROBE_S
+
+
+def _naps_beside(thread: int, account: "_Account") -> list[_Late]:
+    """How late one wakes from short naps beside a step that needs the interpreter; nothing, if this one does not."""
+    naps: list[_Late] = []
+    for _ in range(_PROBES):
+        if not _stands_still(thread):
+            return []
+        account.since_last_s()
+        wanted = time.monotonic() + _NAP_S
+        time.sleep(_NAP_S)
+        late_s = time.monotonic() - wanted
+        naps.append(_Late(late_s, late_s - account.since_last_s()))
+        if naps[-1].too_long:
+            break
+    return naps
+
+
+class _Account:
+    """How long the thread that asks has been ready to run, but had no processor. It is always the same thread that asks."""
+
+    def __init__(self) -> None:
+        self._file: FileIO | None = None
+        self._last_s: float | None = None
+
+    def since_last_s(self) -> float:
+        """Since it was last asked; 0 the first time, and where the system does not tell. One call of the system, so that whoever
+        is in line for the interpreter meanwhile does not change the answer."""
+        try:
+            if self._file is None:
+                self._file = FileIO(_ACCOUNT)
+            now_s = int(os.pread(self._file.fileno(), 100, 0).split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return 0.0
+        last_s, self._last_s = self._last_s, now_s
+        return 0.0 if last_s is None else now_s - last_s
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _held_in_python(step: str, seconds: float) -> str:
+    return (
+        f"Step {step} has been computing in Python for {seconds:.1f} s and keeps the interpreter busy, so everything else in "
+        "this worker is slow. Its runs are safe: heartbeats go on. Compute in another process: loop.run_in_executor with a "
+        "ProcessPoolExecutor in an async step, or a worker of its own for this workflow."
+    )
+
+
+def _held_in_c(step: str, seconds: float) -> str:
+    return (
+        f"Nothing else in this worker could run for {seconds:.1f} s: step {step} kept the interpreter to itself, probably in "
+        "C code. Heartbeats cannot go on meanwhile, so that runs are lost if it takes longer than a lease. Compute in another "
+        "process (ProcessPoolExecutor), or in smaller pieces."
+    )

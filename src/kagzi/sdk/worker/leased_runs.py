@@ -1,0 +1,250 @@
+"""The runs a worker holds, and what the server says about them."""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+
+from ...core.errors import REASON
+from ...v1 import common_pb2
+from ...v1 import worker_pb2 as pb
+from ...v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
+from .lease_clock import LeaseClock
+from .outbox import Outbox, OutPort, Sent
+from .ports import Answer, Executor, OnAnswer
+
+logger = logging.getLogger("kagzi.worker")
+
+_WARNINGS = 1_000
+
+FetchHistory = Callable[[str, common_pb2.Lease, int, int], Awaitable[Sequence[pb.HistoryStep]]]
+
+# The run is no longer this worker's affair: held by another one, deleted, or past its deadline.
+_GONE = frozenset({common_pb2.ERROR_CODE_LEASE_LOST, common_pb2.ERROR_CODE_NOT_FOUND, common_pb2.ERROR_CODE_TIMEOUT})
+# What will be refused again however often it is tried: the run itself has to fail.
+_HOPELESS = frozenset({common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED, common_pb2.ERROR_CODE_INVALID_ARGUMENT})
+_AFTER_EVERYTHING = 1 << 63
+
+
+class SendAgain(Exception):
+    """The server could not record an operation now: it is to be sent again, as after a reconnect."""
+
+
+class Port(OutPort):
+    """One held run's way to the server: the RunPort of `ports.py`."""
+
+    def __init__(self, held: "HeldRuns", task: pb.Task) -> None:
+        lease = task.lease
+        proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
+        super().__init__(held.outbox, task.run_id, (lease.counter, lease.nonce), proof)
+        self._accepted_at = held.clock.now()
+        self._asked_at = -math.inf
+        self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
+        self._held = held
+
+    def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
+        counter, nonce = self.lease
+        lease = common_pb2.Lease(counter=counter, nonce=nonce)
+        return self._held.fetch_history(self.run_id, lease, after, known_seq)
+
+    def lease_is_over(self) -> bool:
+        return self._held.clock.is_over(self._accepted_at, self._asked_at)
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        return partial(self._lease_kept, self._held.clock.now())
+
+    def _lease_kept(self, asked_at: float) -> None:
+        self._asked_at = asked_at
+
+    def close(self) -> None:
+        self._held.forget(self)
+
+
+class HeldRuns:
+    """Hands claimed runs to the executor and answers to the runs, and forgets what is lost."""
+
+    def __init__(self, outbox: Outbox, executor: Executor, fetch_history: FetchHistory) -> None:
+        self.outbox = outbox
+        self.clock = LeaseClock()
+        self.fetch_history = fetch_history
+        self.completed = 0
+        self.failed = 0
+        self._executor = executor
+        self._ports: dict[str, Port] = {}
+        self._warned: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._ports)
+
+    def proofs(self) -> list[bytes]:
+        """HeldRun letters of all of them. May be called from another thread."""
+        return [port.proof for port in list(self._ports.values())]
+
+    # --- runs ----------------------------------------------------------------------------------------------------------
+
+    def accept(self, task: pb.Task) -> bytes:
+        """Take a claimed run. Answers the proof to acknowledge it with."""
+        held = self._ports.get(task.run_id)
+        if held is not None:
+            if held.lease == (task.lease.counter, task.lease.nonce):
+                return held.proof
+            self.abandon(held, "the run was claimed again")
+        port = self._ports[task.run_id] = Port(self, task)
+        port.execution = self._executor.accept(task, port)
+        return port.proof
+
+    def abandon(self, port: OutPort, reason: str) -> None:
+        self.outbox.drop(port)
+        self._part_with(port, reason)
+
+    def _part_with(self, port: OutPort, reason: str) -> None:
+        if not port.is_open:
+            return
+        self._close(port)
+        logger.debug("run %s is no longer held by this worker: %s", port.run_id, reason)
+        if port.execution is not None:
+            port.execution.abandon(reason)
+
+    def forget(self, port: OutPort) -> None:
+        """The runner is done with it."""
+        if port.is_open:
+            self._close(port)
+
+    def _close(self, port: OutPort) -> None:
+        port.is_open = False
+        if self._ports.get(port.run_id) is port:
+            del self._ports[port.run_id]
+
+    def lose(self, lost: Iterable[pb.HeldRun]) -> None:
+        for each in lost:
+            port = self._find(each.run_id, each.lease)
+            if port is not None:
+                self.abandon(port, "its lease was lost")
+
+    def notice(self, notice: pb.RunNotice) -> None:
+        if notice.kind == pb.RUN_NOTICE_KIND_WARNING:
+            self._warn(notice)
+            return
+        port = self._find(notice.run_id, notice.lease)
+        if port is None or port.execution is None:
+            return
+        match notice.kind:
+            case pb.RUN_NOTICE_KIND_LEASE_LOST:
+                self.abandon(port, notice.reason or "its lease was lost")
+            case pb.RUN_NOTICE_KIND_CANCEL_REQUESTED:
+                port.execution.cancel(notice.reason)
+            case pb.RUN_NOTICE_KIND_PAUSE_REQUESTED:
+                port.execution.pause(notice.reason)
+            case pb.RUN_NOTICE_KIND_RESULT:
+                port.execution.news()
+            case _:
+                logger.debug("run %s: a notice of kind %d says nothing to this SDK", notice.run_id, notice.kind)
+
+    def _warn(self, notice: pb.RunNotice) -> None:
+        """Once in the same words: a run may start many children of one name."""
+        if notice.reason in self._warned:
+            return
+        if len(self._warned) >= _WARNINGS:
+            self._warned.clear()
+        self._warned.add(notice.reason)
+        logger.warning("run %s: %s", notice.run_id, notice.reason)
+
+    def _find(self, run_id: str, lease: common_pb2.Lease) -> Port | None:
+        port = self._ports.get(run_id)
+        return port if port is not None and port.lease == (lease.counter, lease.nonce) else None
+
+    # --- answers -------------------------------------------------------------------------------------------------------
+
+    def answers(self, response: pb.SessionResponse) -> None:
+        """Report the answers in the order of their commits. Raises SendAgain."""
+        if response.answers and response.acknowledged:
+            self._mixed_answers(response)
+            return
+        for commit in response.acknowledged:
+            at_us = commit.at_us
+            for number, seq in zip(commit.ids, commit.seqs, strict=True):
+                self._acknowledge(number, seq, at_us)
+        for answer in response.answers:
+            self._answer(answer)
+
+    def refuse(self, answers: Iterable[pb.OperationAnswer]) -> None:
+        """Operations that are refused here, since no server would take them."""
+        for answer in answers:
+            self._answer(answer)
+
+    def _mixed_answers(self, response: pb.SessionResponse) -> None:
+        """The two lists interleave by seq; that keeps each run's order. A refusal has no seq and comes last."""
+        ordered: list[tuple[int, int, int, pb.OperationAnswer | None]] = [
+            (seq, number, commit.at_us, None)
+            for commit in response.acknowledged
+            for number, seq in zip(commit.ids, commit.seqs, strict=True)
+        ]
+        ordered.extend((answer.seq or _AFTER_EVERYTHING, answer.id, 0, answer) for answer in response.answers)
+        ordered.sort(key=lambda each: each[:2])
+        for seq, number, at_us, answer in ordered:
+            if answer is None:
+                self._acknowledge(number, seq, at_us)
+            else:
+                self._answer(answer)
+
+    def _acknowledge(self, number: int, seq: int, at_us: int) -> None:
+        sent = self.outbox.answered(number)
+        if sent is not None and sent.on_answer is not None and sent.port.is_open:
+            self._tell(sent.port, sent.on_answer, Answer(seq, at_us, None))
+
+    def _answer(self, answer: pb.OperationAnswer) -> None:
+        kind = answer.WhichOneof("kind")
+        if kind == "refused" and answer.refused.code == common_pb2.ERROR_CODE_UNAVAILABLE:
+            raise SendAgain(answer.refused.message)
+        sent = self.outbox.answered(answer.id)
+        if sent is None or not sent.port.is_open:
+            return
+        if kind == "refused" and self._part_if_refused(sent, answer.refused):
+            return
+        if kind == "closed":
+            self.completed += answer.closed.status == WORKFLOW_STATUS_COMPLETED
+            self.failed += answer.closed.status == WORKFLOW_STATUS_FAILED
+        if sent.on_answer is not None:
+            self._tell(sent.port, sent.on_answer, Answer(answer.seq, answer.at_us, answer))
+
+    def _part_if_refused(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
+        """Whether the refusal ends this worker's hold on the run. Otherwise the runner is told of it."""
+        if error.code in _GONE:
+            self.abandon(sent.port, error.message)
+            return True
+        if sent.on_answer is not None:
+            if error.code == common_pb2.ERROR_CODE_PRECONDITION_FAILED and _is_late_for_cancel(sent.port):
+                error.code = common_pb2.ERROR_CODE_CANCELLED  # the end of a step whose beginning was refused
+            return False
+        if error.code == common_pb2.ERROR_CODE_CANCELLED:
+            self._tell_of_cancel(sent.port, error.metadata.get(REASON, ""))
+            return True
+        self.outbox.drop(sent.port)
+        if error.code == common_pb2.ERROR_CODE_INTERNAL and sent.port.execution is not None:
+            sent.port.execution.server_failed(error.message)
+            return True
+        if error.code in _HOPELESS:
+            sent.port.send(_ignore).fail_run.error.MergeFrom(error)
+        self._part_with(sent.port, error.message)
+        return True
+
+    def _tell_of_cancel(self, port: OutPort, reason: str) -> None:
+        """A step was announced before this worker heard that the run is to be cancelled: it hears it by the refusal."""
+        if isinstance(port, Port):
+            port.late_for_cancel = True
+        if port.execution is not None:
+            port.execution.cancel(reason)
+
+    def _tell(self, port: OutPort, on_answer: OnAnswer, answer: Answer) -> None:
+        try:
+            on_answer(answer)
+        except Exception:
+            logger.exception("run %s: its answer could not be taken in; the run is abandoned", port.run_id)
+            self.abandon(port, "an answer could not be taken in")
+
+
+def _is_late_for_cancel(port: OutPort) -> bool:
+    return isinstance(port, Port) and port.late_for_cancel
+
+
+def _ignore(_: Answer) -> None: ...

@@ -1,0 +1,136 @@
+"""A worker at work: its connection, session, executor and watchdog, from hello to goodbye."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from ...v1 import worker_pb2 as pb
+from ..client.unserved import UNSERVED
+from ..transport.connection import Connection
+from .diagnostics import Troubles
+from .ports import Executor
+from .session import Session
+from .watchdog import Watchdog
+
+logger = logging.getLogger("kagzi.worker")
+
+RELEASE_S = 5.0  # how long the server may take to acknowledge what is handed back
+_HANDING_BACK = 0.25  # of the grace, at most
+_HANDING_BACK_S = 1.0
+
+
+class Serving:
+    """Start it once, stop it once. `ended` is done when it can no longer serve."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        register: pb.RegisterRequest,
+        executor: Executor,
+        *,
+        on_drain: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._register = register
+        self._executor = executor
+        self._troubles = Troubles()
+        self._session = Session(
+            connection,
+            register,
+            executor,
+            on_welcome=self._on_welcome,
+            on_drain=on_drain,
+            troubles=self._troubles,
+        )
+        self._watchdog: Watchdog | None = None
+
+    async def start(self) -> None:
+        """Returns when a server has welcomed the worker. Raises Unavailable and what the server says against it."""
+        UNSERVED.served(served.workflow_type for served in self._register.served)
+        await self._connection.open()
+        try:
+            await self._session.start()
+        except BaseException:
+            await self._end()
+            raise
+        self._session.ended.add_done_callback(_tell_why)
+        logger.info(
+            "worker %s serves %s at %s",
+            self._register.worker_id,
+            ", ".join(sorted({served.workflow_type for served in self._register.served})),
+            self._connection.address.text,
+        )
+
+    @property
+    def ended(self) -> "asyncio.Task[None]":
+        return self._session.ended
+
+    def _on_welcome(self, welcome: pb.SessionWelcome) -> None:
+        self._connection.note_worker(self._register.namespace_id, self._register.worker_id)
+        if self._watchdog is None:
+            loop = asyncio.get_running_loop()
+            self._troubles.on_report = partial(_call_in, loop, self._session.tell_troubles)
+            self._watchdog = Watchdog(
+                self._register.worker_id,
+                self._register.namespace_id,
+                proofs=self._session.held.proofs,
+                on_renewed=self._session.held.clock.renewed,
+                open_channel=self._connection.blocking_channel,
+                lease_ms=welcome.lease_ms,
+                heartbeat_ms=welcome.heartbeat_ms,
+                troubles=self._troubles,
+                threads=self._executor.threads,
+            )
+            self._watchdog.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more work, finish what is held, hand the rest back before the grace time is over, say goodbye."""
+        try:
+            if not self._session.ended.done():
+                logger.info("worker %s stops; runs to finish: %d", self._register.worker_id, self._executor.active)
+                self._session.drain()
+                await self._finish_or_release(grace_s)
+                await self._session.leave()
+        finally:
+            await self._end()
+
+    async def _finish_or_release(self, grace_s: float) -> None:
+        handing_back_s = min(grace_s * _HANDING_BACK, _HANDING_BACK_S)
+        if await self._drained(grace_s - handing_back_s):
+            return
+        logger.warning("%d runs did not finish in time: they are handed back", self._executor.active)
+        self._session.refuse_tasks()
+        self._executor.release_all("the worker stops")
+        if not await self._drained(RELEASE_S):
+            logger.warning("%d runs could not be handed back: their leases will run out", self._executor.active)
+
+    async def _drained(self, timeout_s: float) -> bool:
+        """Whether no run is left. A session that cannot go on is not waited for."""
+        drained = asyncio.ensure_future(self._executor.drained())
+        try:
+            await asyncio.wait((drained, self._session.ended), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            return drained.done()
+        finally:
+            drained.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await drained
+
+    async def _end(self) -> None:
+        UNSERVED.served_no_longer(served.workflow_type for served in self._register.served)
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        await self._session.close()
+        self._executor.close()
+        await self._connection.close()
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+        loop.call_soon_threadsafe(call)
+
+
+def _tell_why(ended: "asyncio.Task[None]") -> None:
+    if not ended.cancelled() and (problem := ended.exception()) is not None:
+        logger.error("the worker can no longer serve: %s", problem)

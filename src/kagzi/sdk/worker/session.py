@@ -1,0 +1,385 @@
+"""A worker's stream to a server: kept open for as long as the worker lives, over whichever server can be reached.
+
+After a break the worker says hello again with everything it holds, and sends again what was not answered. One write is under way
+at a time; whatever the runs produce meanwhile is the next message.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+
+import grpc.aio
+
+from ...core import limits
+from ...core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
+from ...v1 import common_pb2
+from ...v1 import worker_pb2 as pb
+from ...wire.workers import write_troubles
+from ..transport.backoff import Backoff
+from ..transport.connection import BARE_STATUS, Connection, Link
+from ..transport.outage_notices import Waiting
+from ..transport.unreachable import Outage
+from .diagnostics import Troubles
+from .history import fetch_history
+from .leased_runs import HeldRuns, SendAgain
+from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Message, Outbox, field
+from .ports import Executor
+
+logger = logging.getLogger("kagzi.worker")
+
+HOLD_S = 0.005
+WELCOME_S = 10.0
+LASTING_S = 30.0  # a stream that lived so long was no failed attempt
+PARTING_S = 2.0  # how long a server that stops may take to answer what it has
+
+_TRIAL_S = 5.0  # how long a message that is sent again by itself is waited for
+_TOO_LARGE_LONGEST_S = 60.0
+
+_Call = grpc.aio.StreamStreamCall[bytes, pb.SessionResponse]
+
+
+class Session:
+    """Start it, then watch `ended`: it ends by itself only when a server refuses the worker for good."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        register: pb.RegisterRequest,
+        executor: Executor,
+        *,
+        on_welcome: Callable[[pb.SessionWelcome], None],
+        on_drain: Callable[[], None],
+        troubles: Troubles | None = None,
+    ) -> None:
+        self._connection = connection
+        self._register = register
+        self._on_welcome = on_welcome
+        self._on_drain = on_drain
+        self._troubles = troubles or Troubles()
+        self._trouble_due = False
+        self._wake = asyncio.Event()
+        self._outbox = Outbox(self._wake.set, self._start_hold)
+        self.held = HeldRuns(self._outbox, executor, self._fetch_history)
+        self._received: list[bytes] = []
+        self._hello_at = 0.0
+        self._heartbeat_due = False
+        self._heartbeat_s = 0.0
+        self._heartbeat_timer: asyncio.TimerHandle | None = None
+        self._hold_timer: asyncio.TimerHandle | None = None
+        self._draining = False
+        self._drain_due = False
+        self._closed_to_tasks = False
+        self._goodbye_due = False
+        self._said_goodbye = False
+        self._server_stops = False
+        self._is_open = False
+        self._progress = False
+        self._last_problem: KagziError | None = None
+        self._outage: Waiting | None = None
+        self._one_by_one = False
+        self._on_trial: Message | None = None
+        self._welcomed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    # --- life ----------------------------------------------------------------------------------------------------------
+
+    async def start(self, *, timeout_s: float = WELCOME_S) -> None:
+        """Returns when a server has welcomed the worker. Raises what it says against it, or Unavailable in `timeout_s`."""
+        self._task = asyncio.create_task(self._live(), name="kagzi-session")
+        welcomed = asyncio.ensure_future(self._welcomed.wait())
+        try:
+            await asyncio.wait((self._task, welcomed), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if self._task.done():
+                self._task.result()
+            elif not self._welcomed.is_set():
+                raise self._last_problem or Unavailable(
+                    f"{_capital(self._connection.server)} did not welcome the worker within {timeout_s:g} s."
+                )
+        except BaseException:
+            await self.close()
+            raise
+        finally:
+            welcomed.cancel()
+
+    @property
+    def ended(self) -> "asyncio.Task[None]":
+        """Done when the session is over; raises why, if a server refused the worker."""
+        if self._task is None:
+            raise AssertionError("the session was not started")
+        return self._task
+
+    def drain(self) -> None:
+        """Ask for no more work. What is held goes on."""
+        self._draining = self._drain_due = True
+        self._wake.set()
+
+    def tell_troubles(self) -> None:
+        self._trouble_due = True
+        self._wake.set()
+
+    def refuse_tasks(self) -> None:
+        """Tasks that still arrive are not acknowledged: they go back when the stream closes."""
+        self._closed_to_tasks = True
+
+    async def leave(self) -> None:
+        """Everything was handed back: say goodbye, and wait a little for the server to have heard it."""
+        self._goodbye_due = True
+        self._wake.set()
+        if self._task is not None:
+            await asyncio.wait((self._task,), timeout=PARTING_S)
+        await self.close()
+
+    async def close(self) -> None:
+        for timer in (self._heartbeat_timer, self._hold_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,), timeout=PARTING_S)
+        if self._outage is not None:
+            self._connection.notices.end(self._outage, answered=False)
+            self._outage = None
+
+    async def _live(self) -> None:
+        time = asyncio.get_running_loop().time
+        backoff = Backoff(self._connection.dice)
+        patient = Backoff(self._connection.dice, longest_s=_TOO_LARGE_LONGEST_S)
+        while True:
+            link = self._connection.link
+            self._progress = self._is_open = False
+            opened_at = time()
+            self._on_trial = None
+            outcome = await self._one_stream(link)
+            if self._said_goodbye or self._goodbye_due:
+                return
+            problem = self._note_outage(outcome)
+            if not isinstance(problem, (Unavailable, InternalError, ResourceExhausted)):
+                raise problem
+            if isinstance(problem, ResourceExhausted) and not self._welcomed.is_set():
+                raise problem
+            too_large = _is_too_large(problem)
+            if too_large:
+                self._answer_too_large(problem)
+            elif self._progress or time() - opened_at > LASTING_S:
+                backoff.reset()
+                patient.reset()
+            if self._is_open:
+                level = (
+                    logging.INFO if isinstance(outcome, Outage) else logging.WARNING
+                )  # an outage is told if it lasts
+                logger.log(level, "the session was broken off: %s", problem)
+            self._last_problem = problem
+            await self._connection.move(link)
+            await asyncio.sleep((patient if too_large else backoff).next_s())
+
+    async def _one_stream(self, link: Link) -> "KagziError | Outage":
+        """From hello to the end of the stream. Answers why it ended."""
+        try:
+            with link:
+                await self._converse(link)
+        except grpc.aio.AioRpcError as error:
+            return self._connection.problem_of(error)
+        except SendAgain as refusal:
+            return self._connection.broken(f"could not record an operation: {refusal}")
+        except TimeoutError:
+            return self._connection.broken(f"did not answer a worker's hello within {WELCOME_S:g} s")
+        return self._connection.broken("closed the session")
+
+    def _note_outage(self, outcome: "KagziError | Outage") -> KagziError:
+        """Whoever reads the log is told if it lasts. Answers the error that it is."""
+        if not isinstance(outcome, Outage):
+            return outcome
+        if self._outage is None:
+            self._outage = self._connection.notices.begin(None)
+        self._outage.failed(outcome, asyncio.get_running_loop().time())
+        return outcome.error()
+
+    # --- one stream ----------------------------------------------------------------------------------------------------
+
+    async def _converse(self, link: Link) -> None:
+        call = link.session(metadata=link.metadata)
+        try:
+            async with asyncio.timeout(WELCOME_S):
+                await call.write(self._hello())
+                first = await call.read()
+            if not isinstance(first, pb.SessionResponse):
+                return
+            self._take_in(first)
+            await self._both_ways(call)
+        finally:
+            call.cancel()
+
+    async def _both_ways(self, call: _Call) -> None:
+        reader = asyncio.create_task(self._read(call), name="kagzi-session-read")
+        writer = asyncio.create_task(self._write(call), name="kagzi-session-write")
+        try:
+            await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
+            if not reader.done():  # the writer ended: it has nothing more to say, or the stream broke under it
+                await asyncio.wait((reader,), timeout=PARTING_S)
+            for task in (reader, writer):
+                if task.done():
+                    task.result()
+        finally:
+            for task in (reader, writer):
+                task.cancel()
+            await asyncio.wait((reader, writer))
+            for task in (reader, writer):
+                if not task.cancelled():
+                    task.exception()  # looked at above, unless this one was cut short
+
+    def _hello(self) -> bytes:
+        self._received.clear()
+        self._server_stops = False
+        self._drain_due = self._draining
+        self._hello_at = self.held.clock.now()
+        held = [pb.HeldRun.FromString(proof) for proof in self.held.proofs()]
+        return pb.SessionRequest(hello=pb.SessionHello(register=self._register, held=held)).SerializeToString()
+
+    async def _write(self, call: _Call) -> None:
+        for message in self._outbox.unanswered():
+            await call.write(message.data)
+            if self._one_by_one:
+                await self._tried(message)
+        self._one_by_one = False
+        self._wake.set()
+        while not (self._said_goodbye or self._server_stops):
+            await self._wake.wait()
+            self._wake.clear()
+            messages = self._outbox.take()
+            self.held.refuse(self._outbox.take_too_large())
+            beside = self._beside()
+            if beside and messages and len(messages[0]) + len(beside) <= limits.MESSAGE_SOFT_BYTES:
+                messages[0] += beside
+            elif beside:
+                messages.insert(0, beside)
+            for data in messages:
+                await call.write(data)
+        await call.done_writing()
+
+    async def _tried(self, message: Message) -> None:
+        """Returns when it is answered. If the stream breaks instead, because of an answer that is too large, it is this one's."""
+        self._on_trial = message
+        message.settled = asyncio.Event()
+        try:
+            async with asyncio.timeout(_TRIAL_S):
+                await message.settled.wait()
+        except TimeoutError:
+            pass
+        self._on_trial = None
+
+    def _answer_too_large(self, problem: KagziError) -> None:
+        """The server sent what this SDK does not read, and would send it again, on and on. Whose answer it is shows when messages
+        are sent again one by one; that run is let go, and the others go on."""
+        message = self._on_trial
+        ports = [] if message is None else self._outbox.ports_of(message)
+        if not ports:
+            logger.error(
+                "the server sent more than this worker reads at once: %s. Looking for the run it was for.", problem
+            )
+            self._one_by_one = True
+            return
+        for port in ports:
+            logger.error(
+                "run %s is let go by this worker: an answer to it is larger than the %d bytes that are read at once (%s). Use a "
+                "server of this version or newer, which cuts its answers.",
+                port.run_id,
+                limits.MESSAGE_READ_BYTES,
+                problem,
+            )
+            self.held.abandon(port, "an answer was too large to be read")
+
+    def _beside(self) -> bytes:
+        """What travels beside operations and is not sent again: receipts, heartbeats, news about the worker."""
+        parts = [field(RECEIVED_TAG, proof) for proof in self._received]
+        self._received.clear()
+        if self._heartbeat_due:
+            self.held.clock.renewed(self.held.clock.now())
+            parts.extend(field(HEARTBEAT_TAG, proof) for proof in self.held.proofs())
+        if self._heartbeat_due or self._drain_due or self._goodbye_due or self._trouble_due:
+            update = pb.SessionUpdate(
+                drain=self._draining,
+                completed_delta=self.held.completed,
+                failed_delta=self.held.failed,
+                goodbye=self._goodbye_due,
+                troubles=write_troubles(self._troubles.take()),
+            )
+            parts.append(pb.SessionRequest(update=update).SerializeToString())
+            self.held.completed = self.held.failed = 0
+            self._said_goodbye = self._goodbye_due
+            self._heartbeat_due = self._drain_due = self._trouble_due = False
+        return b"".join(parts)
+
+    async def _read(self, call: _Call) -> None:
+        while True:
+            response = await call.read()
+            if not isinstance(response, pb.SessionResponse):
+                return
+            self._take_in(response)
+
+    def _take_in(self, response: pb.SessionResponse) -> None:
+        if response.acknowledged or response.answers:
+            self._progress = True
+            self.held.answers(response)
+        if response.tasks and not self._closed_to_tasks:
+            self._received.extend(self.held.accept(task) for task in response.tasks)
+            self._wake.set()
+        for notice in response.notices:
+            self.held.notice(notice)
+        if response.HasField("welcome"):
+            self._take_welcome(response.welcome)
+        if response.HasField("notice"):
+            if response.notice.should_drain:
+                self.drain()
+                self._on_drain()
+            if response.notice.server_stopping:
+                self._server_stops = True
+                self._wake.set()
+
+    def _take_welcome(self, welcome: pb.SessionWelcome) -> None:
+        self._is_open = True
+        if self._outage is not None:
+            self._connection.notices.end(self._outage, answered=True)
+            self._outage = None
+        self.held.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
+        self.held.clock.renewed(self._hello_at)
+        self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000
+        self.held.lose(welcome.lost)
+        self._on_welcome(welcome)
+        if self._welcomed.is_set():
+            logger.info("the session is open again; runs held: %d", len(self.held))
+        else:
+            self._welcomed.set()
+            self._beat()
+
+    # --- timers --------------------------------------------------------------------------------------------------------
+
+    def _start_hold(self) -> None:
+        """One timer for all: whoever is held when it fires leaves, however short that was."""
+        if self._hold_timer is None:
+            self._hold_timer = asyncio.get_running_loop().call_later(HOLD_S, self._end_hold)
+
+    def _end_hold(self) -> None:
+        self._hold_timer = None
+        self._outbox.release_held()
+
+    def _beat(self) -> None:
+        self._heartbeat_due = True
+        self._wake.set()
+        self._heartbeat_timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
+
+    async def _fetch_history(
+        self, run_id: str, lease: common_pb2.Lease, after: int, known_seq: int
+    ) -> "list[pb.HistoryStep]":
+        namespace = self._register.namespace_id
+        return list(await fetch_history(self._connection, namespace, run_id, lease, after, known_seq=known_seq))
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+def _is_too_large(problem: KagziError) -> bool:
+    """Whether a message that came was refused here, by gRPC itself."""
+    is_bare = isinstance(problem, ResourceExhausted) and BARE_STATUS in problem.metadata
+    return is_bare and "larger than max" in problem.message

@@ -1,0 +1,201 @@
+"""Heartbeats that survive a blocked event loop, and a look at what else keeps a worker from working.
+
+User code may block the loop (a long computation, a blocking driver in an `async def`). A thread sees it, keeps the leases of the
+runs with calls on a channel of its own, and says which code is to blame. Not for ever: a process that hangs must lose its runs.
+The same thread sees sync steps that wait for a thread, and steps that keep the interpreter to themselves.
+If the server lives in the same blocked loop (embedded), nobody can take the runs over while it is blocked, and the thread's
+calls just time out.
+"""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+import grpc
+
+from ...v1 import worker_pb2 as pb
+from ...v1.worker_pb2_grpc import WorkerServiceStub
+from ...wire.workers import write_troubles
+from ..execution.calls.threads import Crowd, StepThreads
+from ..transport.connection import Metadata
+from ..transport.unreachable import cause_of
+from .blocked_by import blocked_by
+from .diagnostics import Troubles
+from .gil_contention import InterpreterWatch
+
+logger = logging.getLogger("kagzi.worker")
+
+LIMIT_S = 600.0
+_TICKS_PER_LEASE = 12
+_STACK_LINES = 12
+_STEPS_NAMED = 5
+
+OpenChannel = Callable[[], tuple[grpc.Channel, Metadata]]
+
+
+class Watchdog:
+    """Made and started on the loop it watches."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        namespace: str,
+        *,
+        proofs: Callable[[], list[bytes]],
+        on_renewed: Callable[[float], None],
+        open_channel: OpenChannel,
+        lease_ms: int,
+        heartbeat_ms: int,
+        troubles: Troubles | None = None,
+        threads: StepThreads | None = None,
+        limit_s: float = LIMIT_S,
+    ) -> None:
+        self._worker_id = worker_id
+        self._namespace = namespace
+        self._proofs = proofs
+        self._on_renewed = on_renewed
+        self._open_channel = open_channel
+        self._lease_s = lease_ms / 1_000
+        self._patience_s = self._lease_s / 3
+        self._heartbeat_s = min(heartbeat_ms / 1_000, self._patience_s)
+        self._tick_s = min(self._lease_s / _TICKS_PER_LEASE, 1.0)
+        self._limit_s = limit_s
+        self._troubles = troubles or Troubles()
+        self._threads = threads
+        self._interpreter = InterpreterWatch(self._patience_s)
+        self._loop_thread = threading.get_ident()
+        self._alive_at = time.monotonic()
+        self._stop = threading.Event()
+        self._channel: grpc.Channel | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread = threading.Thread(target=self._watch, name="kagzi-watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._tick()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        channel = self._channel
+        if channel is not None:
+            channel.close()  # ends a call that is under way
+        self._thread.join(timeout=1.0)
+
+    def _tick(self) -> None:
+        self._alive_at = time.monotonic()
+        self._timer = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
+
+    # --- in the thread -------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        try:
+            self._look_until_stopped()
+        finally:
+            self._interpreter.close()
+
+    def _look_until_stopped(self) -> None:
+        looked_at = time.monotonic()
+        while not self._stop.wait(self._tick_s):
+            elapsed_s = time.monotonic() - looked_at
+            late_s = max(elapsed_s - self._tick_s, 0.0)
+            if self._threads is not None:
+                self._look_at_steps(self._threads, elapsed_s, late_s)
+            if time.monotonic() - self._alive_at > self._patience_s:
+                self._keep_leases(self._alive_at, late_s)
+            looked_at = time.monotonic()
+
+    def _look_at_steps(self, threads: StepThreads, elapsed_s: float, late_s: float) -> None:
+        held = self._interpreter.look(threads.busy(), threads.spent(), elapsed_s=elapsed_s, late_s=late_s)
+        if held is not None:
+            self._troubles.report("gil_held", held)
+        crowd = threads.crowd()
+        if crowd is not None and time.monotonic() - crowd.oldest_at > self._patience_s:
+            self._troubles.report("threads_full", _crowded(crowd, threads.size, time.monotonic()))
+
+    def _keep_leases(self, blocked_since: float, late_s: float) -> None:
+        """Until the loop is alive again, the limit is reached or the worker stops. While this thread was late nobody could run,
+        and the loop is not to blame."""
+        blamed = False
+        try:
+            while self._alive_at == blocked_since and not self._stop.is_set():
+                if not blamed and time.monotonic() - blocked_since > self._patience_s + late_s:
+                    blamed = True
+                    self._blame(time.monotonic() - blocked_since)
+                if time.monotonic() - blocked_since > self._limit_s:
+                    self._give_up(blocked_since)
+                    return
+                self._heartbeat()
+                self._wait(blocked_since, self._heartbeat_s)
+        finally:
+            self._close_channel()
+        if blamed and not self._stop.is_set():
+            logger.warning("the event loop is alive again after %.1f s", time.monotonic() - blocked_since)
+
+    def _wait(self, blocked_since: float, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._alive_at == blocked_since and time.monotonic() < until and not self._stop.wait(self._tick_s):
+            pass
+
+    def _heartbeat(self) -> None:
+        held = [pb.HeldRun.FromString(proof) for proof in self._proofs()]
+        sent_at = time.monotonic()
+        troubles = self._troubles.take()
+        request = pb.HeartbeatRequest(
+            worker_id=self._worker_id,
+            namespace_id=self._namespace,
+            active_count=len(held),
+            held=held,
+            troubles=write_troubles(troubles),
+        )
+        try:
+            if self._channel is None:
+                self._channel, self._metadata = self._open_channel()
+            WorkerServiceStub(self._channel).Heartbeat(request, timeout=self._patience_s, metadata=self._metadata)
+            self._on_renewed(sent_at)
+        except (grpc.RpcError, ValueError) as error:  # ValueError: the channel was closed by stop()
+            self._troubles.put_back(troubles)
+            if not self._stop.is_set():
+                reason = cause_of(error.details() or "").text if isinstance(error, grpc.Call) else error
+                logger.warning("no heartbeat from beside the blocked event loop: %s", reason)
+            self._close_channel()
+
+    def _close_channel(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
+
+    def _blame(self, seconds: float) -> None:
+        # The documented way to another thread's stack.
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        stack = "".join(traceback.format_stack(frame)[-_STACK_LINES:]) if frame is not None else "(unknown)"
+        self._troubles.report(
+            "loop_blocked",
+            f"The event loop has been blocked for {seconds:.1f} s, so no run of this worker makes progress. Their leases are "
+            f"kept for up to {self._limit_s:.0f} s. {blocked_by(frame)} It is blocked here:\n{stack}",
+        )
+
+    def _give_up(self, blocked_since: float) -> None:
+        logger.error(
+            "The event loop has been blocked for over %.0f s. The leases of its runs are not kept any longer: other workers "
+            "take them over.",
+            self._limit_s,
+        )
+        while self._alive_at == blocked_since and not self._stop.wait(self._tick_s):
+            pass
+
+
+def _crowded(crowd: Crowd, size: int, now: float) -> str:
+    longest = sorted(crowd.busy, key=lambda each: each.since)[:_STEPS_NAMED]
+    holders = ", ".join(f"{each.step} (for {now - each.since:.1f} s)" for each in longest)
+    more = f" and {len(crowd.busy) - len(longest)} more" if len(crowd.busy) > len(longest) else ""
+    return (
+        f"{crowd.waiting} sync {'step waits' if crowd.waiting == 1 else 'steps wait'} for a thread, the first one for "
+        f"{now - crowd.oldest_at:.1f} s: all {size} threads are taken. They are held by {holders}{more}. Give the worker more "
+        "threads, Worker(threads=...), take fewer runs at a time, or make these steps async."
+    )

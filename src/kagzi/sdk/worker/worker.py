@@ -1,0 +1,384 @@
+"""Worker: executes workflows."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, nullcontext
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from ... import __version__
+from ...core import limits
+from ...core.duration import Duration, parse_duration
+from ...core.errors import InvalidArgument, PreconditionFailed
+from ...core.records import NO_LABELS, WorkerRecord
+from ...system import SystemIds
+from ...wire.workers import write_register
+from ..client.operations.schedule_options import DeclaredSchedule, checked_schedules
+from ..client.operations.schedules import apply_schedules
+from ..client.start import checked_labels
+from ..transport.connecting import checked_namespace, open_connection
+from ..transport.credentials import Tls
+from ..workflow.retry import Retry, retry_of_extra_tries
+from ..workflow.workflow import Workflow
+from .executor import Executor
+from .registry import AnyWorkflow, Registry
+from .serving import Serving
+from .stop_signals import Block, on_stop_signal
+
+BUILD_VARIABLE = "KAGZI_BUILD_ID"
+VERSION_LABEL = "version"
+
+
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said about a worker, checked. `build_id` None: a hash of its source code, made when it starts."""
+
+    address: str | None
+    workflows: tuple[AnyWorkflow, ...]
+    namespace: str | None
+    max_concurrent: int
+    retry: Retry | None
+    labels: Mapping[str, str]
+    hostname: str
+    build_id: str | None
+    shutdown_grace_s: float
+    threads: int | None
+    api_key: str | None
+    tls: bool | Tls | None
+    schedules: tuple[DeclaredSchedule, ...] = ()
+
+
+class Worker:
+    """Executes workflows: `async with worker:`, `await worker.run()` or, as a program, `worker.serve()`.
+
+    Args:
+        address: As in `Kagzi.connect`. Default: $KAGZI_ADDRESS, then localhost:50051.
+        workflows: The workflows it executes, or pairs (name, function).
+        namespace: Where it works. Default: $KAGZI_NAMESPACE, then "default".
+        max_concurrent: How many runs it holds at once, 1 to 10,000.
+        retries: Attempts after the first, as the default for steps. Give either this or `retry`.
+        retry: The default for steps whose workflow has none.
+        labels: Shown with the worker.
+        hostname: Shown with the worker. Default: that of the machine.
+        build_id: Which build of the code it runs: a run that was paused because the code did not fit is offered to
+            other builds. Default: $KAGZI_BUILD_ID, then a hash of the source code.
+        shutdown_grace: How long it may take to finish its runs when it stops; the rest is handed back.
+        threads: How many sync steps run at once. Default: `max_concurrent`.
+        api_key: As in `Kagzi.connect`.
+        tls: As in `Kagzi.connect`.
+        schedules: Schedules, declared with `kagzi.schedule`, that it sets up when it starts.
+
+    The methods named like arguments return a new worker. Raises InvalidArgument for options that cannot work.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        workflows: Iterable[AnyWorkflow] = (),
+        namespace: str | None = None,
+        max_concurrent: int = 100,
+        retries: int | None = None,
+        retry: Retry | None = None,
+        labels: Mapping[str, str] | None = None,
+        hostname: str | None = None,
+        build_id: str | None = None,
+        shutdown_grace: Duration = "30s",
+        threads: int | None = None,
+        api_key: str | None = None,
+        tls: bool | Tls | None = None,
+        schedules: Iterable[DeclaredSchedule] = (),
+    ) -> None:
+        if retries is not None and retry is not None:
+            raise InvalidArgument("retries and retry are both given. Give one of them.", field="retries")
+        self._set(
+            WorkerOptions(
+                address=address,
+                workflows=tuple(workflows),
+                namespace=namespace,
+                max_concurrent=_checked_number(max_concurrent, "max_concurrent"),
+                retry=_checked_retry(retry) if retries is None else retry_of_extra_tries(retries),
+                labels=checked_labels(labels) or NO_LABELS,
+                hostname=hostname or socket.gethostname(),
+                build_id=build_id if build_id is not None else os.environ.get(BUILD_VARIABLE) or None,
+                shutdown_grace_s=parse_duration(shutdown_grace, what="shutdown_grace").total_seconds(),
+                threads=None if threads is None else _checked_number(threads, "threads"),
+                api_key=api_key,
+                tls=tls,
+                schedules=checked_schedules(schedules),
+            )
+        )
+
+    def _set(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._registry = Registry(options.workflows)
+        self._serving: Serving | None = None
+        self._stop_asked = asyncio.Event()
+        self._grace_s = options.shutdown_grace_s
+        self._running = False
+        self._takes_signals = False
+        self._block: Block | None = None
+        self._block_signals = ExitStack()
+
+    def __repr__(self) -> str:
+        names = ", ".join(sorted({served.workflow_type for served in self._registry.served}))
+        return f"<Worker of {names or 'nothing yet'}>"
+
+    @property
+    def address(self) -> str | None:
+        """The address it was given; None: $KAGZI_ADDRESS, then localhost:50051."""
+        return self._options.address
+
+    @property
+    def options(self) -> WorkerOptions:
+        """Everything that was said about it."""
+        return self._options
+
+    @property
+    def registered(self) -> tuple[Workflow[Any, Any], ...]:
+        """The workflows it executes."""
+        return tuple(self._registry)
+
+    # --- the fluent spelling -------------------------------------------------------------------------------------------
+
+    def _with(self, **changes: Any) -> Self:
+        changed = type(self).__new__(type(self))
+        changed._set(msgspec.structs.replace(self._options, **changes))  # noqa: SLF001  another of this class
+        return changed
+
+    def at(self, address: str, *, credentials: bool = True) -> Self:
+        """The same worker for the server at another `address`; without its `api_key` and `tls` if `credentials` is False, because
+        they are for another server."""
+        return self._with(address=address, **({} if credentials else {"api_key": None, "tls": None}))
+
+    def namespace(self, namespace: str) -> Self:
+        """The same worker in this `namespace`."""
+        return self._with(namespace=namespace)
+
+    def max_concurrent(self, n: int) -> Self:
+        """The same worker with room for `n` runs at once, 1 to 10,000."""
+        return self._with(max_concurrent=_checked_number(n, "max_concurrent"))
+
+    def threads(self, n: int) -> Self:
+        """The same worker with `n` threads for sync steps."""
+        return self._with(threads=_checked_number(n, "threads"))
+
+    def retries(self, n: int) -> Self:
+        """The same worker with `n` attempts after the first as the default for steps."""
+        return self._with(retry=retry_of_extra_tries(n))
+
+    def retry(self, retry: Retry) -> Self:
+        """The same worker with this `retry` as the default for steps."""
+        return self._with(retry=_checked_retry(retry))
+
+    def label(self, key: str, value: str) -> Self:
+        """The same worker with another label: `key` and `value`."""
+        return self._with(labels=checked_labels({**self._options.labels, key: value}))
+
+    def hostname(self, hostname: str) -> Self:
+        """The same worker with another `hostname` to show. Default: that of this machine."""
+        return self._with(hostname=_checked_text(hostname, "hostname"))
+
+    def version(self, version: str) -> Self:
+        """The same worker with the `version` of your program to show: its label `version`. For versions of workflows see
+        `@workflow(version=2)`."""
+        return self.label(VERSION_LABEL, _checked_text(version, "version"))
+
+    def build_id(self, build_id: str) -> Self:
+        """The same worker with another `build_id`. A run whose history does not fit the code of one build is offered to the next."""
+        return self._with(build_id=_checked_text(build_id, "build_id"))
+
+    def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
+        """The same worker for these `workflows`."""
+        return self._with(workflows=tuple(workflows))
+
+    def schedules(self, schedules: Iterable[DeclaredSchedule]) -> Self:
+        """The same worker, which sets up these `schedules` when it starts."""
+        return self._with(schedules=checked_schedules(schedules))
+
+    def build(self) -> Self:
+        """The worker, ready to run. Raises InvalidArgument if it has no workflows."""
+        self._check_workflows()
+        return self
+
+    def _check_workflows(self) -> None:
+        if not len(self._registry):
+            raise InvalidArgument(
+                "This worker has no workflows. Give some: Worker(workflows=[...]).", field="workflows"
+            )
+
+    # --- at work -------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Returns when a server has welcomed the worker. Raises Unavailable within seconds if none can be reached.
+
+        In a program that does not handle SIGTERM and Ctrl-C itself they end the block: it is cancelled, the worker drains, and the program
+        ends with exit code 0.
+        """
+        block = Block()
+        with ExitStack() as entered:
+            entered.enter_context(block.listening(lambda: not self._takes_signals))
+            try:
+                await self._enter()
+            except asyncio.CancelledError:
+                block.leave_program()
+                raise
+            self._block, self._block_signals = block, entered.pop_all()
+        return self
+
+    async def _enter(self) -> None:
+        if self._serving is not None:
+            raise PreconditionFailed(
+                "This worker is at work already. Make another one: Worker(...) or worker.label(...)."
+            )
+        self._check_workflows()
+        options = self._options
+        record = self._record()
+        connection = open_connection(options.address, api_key=options.api_key, tls=options.tls)
+        serving = Serving(
+            connection,
+            write_register(record),
+            Executor(
+                self._registry,
+                retry=options.retry,
+                threads=options.threads or options.max_concurrent,
+                build_id=record.build_id,
+            ),
+            on_drain=self.stop,
+        )
+        await serving.start()
+        try:
+            await apply_schedules(connection, checked_namespace(options.namespace), options.schedules)
+        except BaseException:
+            await serving.stop(self._grace_s)
+            raise
+        self._serving = serving
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Drains. Raises what ended the session, if a server refused to go on with it; SystemExit if a signal ended the block."""
+        block, self._block = self._block, None
+        if block is not None:
+            block.is_over = True
+        with self._block_signals:
+            await self._leave(error)
+        if block is not None and isinstance(error, asyncio.CancelledError):
+            block.leave_program()
+
+    async def _leave(self, error: BaseException | None) -> None:
+        serving, self._serving = self._serving, None
+        if serving is None:
+            return
+        ended = serving.ended
+        failed_before = ended.done()
+        try:
+            await serving.stop(self._grace_s)
+        finally:
+            self._forget_stop()
+        if error is None and failed_before and not ended.cancelled():
+            ended.result()
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Serve until SIGINT, SIGTERM, `stop()`, a server that asks the worker to drain, or cancellation. Then finish what is held within
+        `shutdown_grace`, hand the rest back and return. A second signal ends the process at once.
+
+        Also inside `async with worker:`. The signals are taken in the main thread only, and given back at the end. Set `handle_signals` to
+        False in an application that has its own use for them.
+        """
+        if self._running:
+            raise PreconditionFailed("This worker runs already. Make another one: Worker(...) or worker.label(...).")
+        self._running, self._takes_signals = True, handle_signals
+        try:
+            with on_stop_signal(self.stop) if handle_signals else nullcontext():
+                await self._run_until_stopped()
+        finally:
+            self._running = self._takes_signals = False
+
+    def serve(self) -> None:
+        """Serve as a program of its own: `run()` in an event loop that ends with it."""
+        with asyncio.Runner(loop_factory=_fast_loop) as runner:
+            runner.run(self.run())
+
+    def stop(self, within: Duration | None = None) -> None:
+        """Have `run()` drain and return, as a signal does. `within` shortens `shutdown_grace`. Call it in the worker's event loop."""
+        if within is not None:
+            self._grace_s = min(self._grace_s, parse_duration(within, what="within").total_seconds())
+        self._stop_asked.set()
+
+    async def _run_until_stopped(self) -> None:
+        stopping = asyncio.ensure_future(self._stop_asked.wait())
+        try:
+            if self._serving is None:
+                await self._enter_unless(stopping)
+            if self._serving is not None:
+                await asyncio.wait((stopping, self._serving.ended), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            await self._leave(None)
+            self._forget_stop()
+
+    async def _enter_unless(self, stopping: "asyncio.Future[Any]") -> None:
+        entering = asyncio.ensure_future(self._enter())
+        try:
+            await asyncio.wait((entering, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if entering.done():
+                entering.result()
+        finally:
+            entering.cancel()
+            await asyncio.wait((entering,))
+
+    def _forget_stop(self) -> None:
+        """So that it may run again, in another event loop perhaps."""
+        self._stop_asked = asyncio.Event()
+        self._grace_s = self._options.shutdown_grace_s
+
+    def _build_id(self) -> str:
+        if self._options.build_id is not None:
+            return self._options.build_id
+        from .build_id import default_build_id  # noqa: PLC0415  programs that only import Worker do not pay for it
+
+        return default_build_id(workflow.fn for workflow in self._registry)
+
+    def _record(self) -> WorkerRecord:
+        options = self._options
+        return WorkerRecord(
+            worker_id=SystemIds().token(),
+            namespace=checked_namespace(options.namespace),
+            served=self._registry.served,
+            max_concurrent=options.max_concurrent,
+            hostname=options.hostname,
+            pid=os.getpid(),
+            sdk_version=__version__,
+            build_id=self._build_id(),
+            labels=options.labels,
+        )
+
+
+def _checked_number(n: object, what: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= limits.WORKER_MAX_CONCURRENT:
+        raise InvalidArgument(f"{what}={n!r} must be a whole number, 1..{limits.WORKER_MAX_CONCURRENT}.", field=what)
+    return n
+
+
+def _checked_text(text: object, what: str) -> str:
+    if not isinstance(text, str) or not text.strip() or len(text.encode("utf-8", "replace")) > limits.NAME_BYTES:
+        raise InvalidArgument(f"{what}={text!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field=what)
+    return text
+
+
+def _checked_retry(retry: object) -> Retry | None:
+    if retry is None or isinstance(retry, Retry):
+        return retry
+    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+
+
+def _fast_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop  # noqa: PLC0415  not everywhere, and only for programs that are workers
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

@@ -1,0 +1,1 @@
+"""What users write workflows with: decorators, Context, steps, Retry, Signal, codec."""

@@ -1,0 +1,239 @@
+"""The calls of a Context that make branches: parallel, map, race."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Literal, TypeVar, cast, overload
+
+from ...core.duration import Duration
+from ...core.errors import InvalidArgument
+from ..execution.calls.branches import as_coroutine
+from ..execution.calls.parallel import execute_map, execute_parallel
+from ..execution.calls.races import execute_race
+from ..execution.run_execution import Run
+from ..execution.scopes import AnyCoroutine
+from .retry import Retry
+from .signals import Won
+from .signatures import check_name
+from .step import Step, here, merged, step_options
+
+T = TypeVar("T")
+R = TypeVar("R")
+T1 = TypeVar("T1")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+T4 = TypeVar("T4")
+T5 = TypeVar("T5")
+
+OnError = Literal["fail-fast", "collect"]
+
+
+class ContextBranches:
+    """Part of Context. Each branch has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`, `enrich[7]`."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @overload
+    def parallel(
+        self, a: Awaitable[T1], b: Awaitable[T2], /, *, on_error: Literal["fail-fast"] = "fail-fast"
+    ) -> Coroutine[Any, Any, tuple[T1, T2]]: ...
+    @overload
+    def parallel(
+        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /, *, on_error: Literal["fail-fast"] = "fail-fast"
+    ) -> Coroutine[Any, Any, tuple[T1, T2, T3]]: ...
+    @overload
+    def parallel(
+        self,
+        a: Awaitable[T1],
+        b: Awaitable[T2],
+        c: Awaitable[T3],
+        d: Awaitable[T4],
+        /,
+        *,
+        on_error: Literal["fail-fast"] = "fail-fast",
+    ) -> Coroutine[Any, Any, tuple[T1, T2, T3, T4]]: ...
+    @overload
+    def parallel(
+        self,
+        a: Awaitable[T1],
+        b: Awaitable[T2],
+        c: Awaitable[T3],
+        d: Awaitable[T4],
+        e: Awaitable[T5],
+        /,
+        *,
+        on_error: Literal["fail-fast"] = "fail-fast",
+    ) -> Coroutine[Any, Any, tuple[T1, T2, T3, T4, T5]]: ...
+    @overload
+    def parallel(
+        self, aws: Iterable[Awaitable[T]], /, *, on_error: Literal["fail-fast"] = "fail-fast"
+    ) -> Coroutine[Any, Any, list[T]]: ...
+    @overload
+    def parallel(
+        self, a: Awaitable[T1], b: Awaitable[T2], /, *, on_error: Literal["collect"]
+    ) -> Coroutine[Any, Any, tuple[T1 | Exception, T2 | Exception]]: ...
+    @overload
+    def parallel(
+        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /, *, on_error: Literal["collect"]
+    ) -> Coroutine[Any, Any, tuple[T1 | Exception, T2 | Exception, T3 | Exception]]: ...
+    @overload
+    def parallel(
+        self,
+        a: Awaitable[Any],
+        b: Awaitable[Any],
+        c: Awaitable[Any],
+        d: Awaitable[Any],
+        /,
+        *more: Awaitable[Any],
+        on_error: Literal["collect"],
+    ) -> Coroutine[Any, Any, tuple[Any, ...]]: ...
+    @overload
+    def parallel(
+        self, aws: Iterable[Awaitable[T]], /, *, on_error: Literal["collect"]
+    ) -> Coroutine[Any, Any, list[T | Exception]]: ...
+    @overload
+    def parallel(
+        self,
+        a: Awaitable[Any],
+        b: Awaitable[Any],
+        c: Awaitable[Any],
+        d: Awaitable[Any],
+        e: Awaitable[Any],
+        f: Awaitable[Any],
+        /,
+        *more: Awaitable[Any],
+        on_error: Literal["fail-fast"] = "fail-fast",
+    ) -> Coroutine[Any, Any, tuple[Any, ...]]: ...
+    def parallel(self, *aws: Any, on_error: OnError = "fail-fast") -> Coroutine[Any, Any, Any]:
+        """Do several things at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`, or a list from an iterable.
+
+        Args:
+            aws: Coroutines, or one iterable of them.
+            on_error: `"fail-fast"` (the default): the first error cancels the others and is raised when they have
+                ended. `"collect"`: errors are returned in the places of results.
+
+        What has completed is not done again when the run is retried.
+        """
+        if on_error not in ("fail-fast", "collect"):
+            raise InvalidArgument(f'on_error={on_error!r} must be "fail-fast" or "collect".', field="on_error")
+        scope = here(self._run, "ctx.parallel()")
+        is_list = len(aws) == 1 and not inspect.isawaitable(aws[0])
+        given = _awaitables(cast("Iterable[Any]", aws[0]) if is_list else aws, "ctx.parallel()")
+        group = scope.allot("parallel")
+        return _listed(execute_parallel(self._run, group, given, collect=on_error == "collect"), is_list=is_list)
+
+    @overload
+    def map(
+        self,
+        name: str,
+        items: Iterable[T],
+        fn: Callable[[T], Coroutine[Any, Any, R]],
+        *,
+        key: Callable[[T], object] | None = None,
+        limit: int | None = None,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+    ) -> Coroutine[Any, Any, list[R]]: ...
+    @overload
+    def map(
+        self,
+        name: str,
+        items: Iterable[T],
+        fn: Callable[[T], R],
+        *,
+        key: Callable[[T], object] | None = None,
+        limit: int | None = None,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+    ) -> Coroutine[Any, Any, list[R]]: ...
+    def map(
+        self,
+        name: str,
+        items: Iterable[Any],
+        fn: Callable[..., Any],
+        *,
+        key: Callable[[Any], object] | None = None,
+        limit: int | None = None,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+    ) -> Coroutine[Any, Any, list[Any]]:
+        """One step for each item. Returns their results in the order of the items.
+
+        Args:
+            name: What the steps are called: `name[0]`, `name[1]` ..., or `name[key]`.
+            items: The items.
+            fn: The function, sync or async, called with one item.
+            key: Names the step of an item, for collections whose order may change. Keys must differ.
+            limit: How many run at once. Default: all.
+            retry: As in `step`.
+            timeout: As in `step`.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidArgument(f"limit={limit!r} must be at least 1. Leave it out for none.", field="limit")
+        scope = here(self._run, f"ctx.map({name!r})")
+        options = step_options(name, retry, timeout)
+        if isinstance(fn, Step):
+            own = cast("Step[..., Any]", fn)
+            options, fn = merged(options, own.step_options), own.fn
+        group = scope.allot(check_name(name, what="name"))
+        given = list(items)
+        keys = [str(index) if key is None else str(key(item)) for index, item in enumerate(given)]
+        if len(set(keys)) < len(keys):
+            twice = next(each for each in keys if keys.count(each) > 1)
+            raise InvalidArgument(
+                f"{group}[{twice}]: the key is used for more than one item. Keys must be different.", field="key"
+            )
+        ids = [f"{group}[{each}]" for each in keys]
+        return execute_map(self._run, group, ids, given, fn, options, limit or max(len(given), 1))
+
+    @overload
+    def race(self, a: Awaitable[T1], b: Awaitable[T2], /) -> Coroutine[Any, Any, T1 | T2]: ...
+    @overload
+    def race(self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /) -> Coroutine[Any, Any, T1 | T2 | T3]: ...
+    @overload
+    def race(
+        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], d: Awaitable[T4], /
+    ) -> Coroutine[Any, Any, T1 | T2 | T3 | T4]: ...
+    @overload
+    def race(self, **aws: Awaitable[T]) -> Coroutine[Any, Any, Won[T]]: ...
+    def race(self, *aws: Any, **named: Any) -> Coroutine[Any, Any, Any]:
+        """The result of what finishes first; the others are cancelled. An error that comes first is raised; a sleep
+        returns None.
+
+        Args:
+            aws: Coroutines.
+            named: Coroutines by name, instead of `aws`: then the result is `Won(name, value)`.
+
+        Who won is recorded before this returns.
+        """
+        if bool(aws) == bool(named):
+            raise InvalidArgument(
+                "ctx.race() takes either awaitables or names: race(a, b) or race(x=a, y=b).", field="aws"
+            )
+        scope = here(self._run, "ctx.race()")
+        names = [check_name(name, what="name") for name in named] or [str(index) for index in range(len(aws))]
+        given = _awaitables(list(named.values()) if named else aws, "ctx.race()")
+        race = execute_race(self._run, scope.allot("race"), dict(zip(names, given, strict=True)))
+        return _won(race) if named else _value(race)
+
+
+def _awaitables(given: Iterable[Any], what: str) -> Sequence[AnyCoroutine]:
+    coroutines: list[AnyCoroutine] = []
+    for each in given:
+        if not inspect.isawaitable(each):
+            raise InvalidArgument(f"{what}: {each!r} cannot be awaited. Give it coroutines.", field="aws")
+        coroutines.append(each if inspect.iscoroutine(each) else as_coroutine(each))
+    return coroutines
+
+
+async def _listed(coroutine: Coroutine[Any, Any, list[Any]], *, is_list: bool) -> Any:
+    values = await coroutine
+    return values if is_list else tuple(values)
+
+
+async def _won(race: Coroutine[Any, Any, tuple[str, Any]]) -> Won[Any]:
+    return Won(*await race)
+
+
+async def _value(race: Coroutine[Any, Any, tuple[str, Any]]) -> Any:
+    return (await race)[1]

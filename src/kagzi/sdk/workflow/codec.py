@@ -1,0 +1,209 @@
+"""User values as JSON, by annotation. `codec_for(type)` knows how values of that type are written and read.
+
+dataclass, msgspec.Struct, TypedDict, attrs, pydantic models, datetime, date, time, timedelta (ISO 8601), UUID, Decimal, Enum,
+bytes (base64), tuple, set, None, unions, Any and object. Without an annotation, or as Any or object, a value comes back as plain
+JSON. NaN and infinity have no JSON form and are refused. Pydantic is never imported here: it is used when the program has imported it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import msgspec
+
+from ...core import limits
+from ...core.errors import InvalidArgument, ResourceExhausted, limit_reached
+from ...core.records import Payload
+from . import models
+from .payload_paths import non_finite_path, unencodable_path
+
+T = TypeVar("T")
+
+_CODEC_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+_NULL = b"null"
+_EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # what is written comes back the same
+_NUMBER_ADVICE = "JSON has no NaN and no infinity. Use None, or a string"
+
+
+class PayloadHook(Protocol):
+    """Changes payloads on their way out and back, for example to encrypt them. Both are called on the event loop."""
+
+    def encode_payload(self, payload: Payload) -> Payload: ...
+
+    def decode_payload(self, payload: Payload) -> Payload: ...
+
+
+class Codec(Generic[T]):
+    """How values of one annotated type are written and read. Made by `codec_for`; keep it, it is the expensive part."""
+
+    __slots__ = ("_exact", "_read", "annotation")
+
+    def __init__(self, annotation: Any, read: Callable[[bytes], Any]) -> None:
+        self.annotation = annotation
+        self._read = read
+        self._exact = (
+            type(None) if annotation is None else next((each for each in _EXACT if each is annotation), object)
+        )
+
+    def encode(self, value: Any, *, what: str) -> bytes:
+        """`what` names the value in errors ("output of step 'charge'"). Raises InvalidArgument, ResourceExhausted."""
+        try:
+            data = _encode(value)
+        except _CODEC_ERRORS as error:
+            raise _unencodable(value, what, error) from error
+        if len(data) > limits.PAYLOAD_BYTES:
+            raise _too_large(len(data), what)
+        if data == _NULL:
+            if value is not None:
+                _refuse_non_finite(value, what)
+        elif value.__class__ is not str and _NULL in data:  # a text may say null, and be long to search
+            _refuse_non_finite(value, what)
+        return data
+
+    def decode(self, data: bytes, *, what: str) -> T:
+        """Raises InvalidArgument that names the field and what was expected there."""
+        try:
+            return cast("T", self._read(data))
+        except _CODEC_ERRORS as error:
+            raise _undecodable(what, error) from error
+
+    def read_back(self, value: Any, data: bytes, *, what: str) -> T:
+        """The value as a reader of `data`, which was written from it, will get it. Raises InvalidArgument, for whoever made the
+        value, if the reader will refuse it."""
+        if type(value) is self._exact:
+            return cast("T", value)
+        try:
+            return cast("T", self._read(data))
+        except _CODEC_ERRORS as error:
+            raise _not_as_declared(what, self.annotation, error) from error
+
+
+ANY: Codec[Any] = Codec(Any, msgspec.json.Decoder().decode)
+NONE: Codec[None] = Codec(None, msgspec.json.Decoder(None).decode)
+
+_codecs: dict[Any, Codec[Any]] = {Any: ANY, object: ANY, None: NONE, type(None): NONE}
+
+
+def codec_for(annotation: Any) -> Codec[Any]:
+    """The codec of a type; the same one each time. Raises InvalidArgument for a type that has no JSON form."""
+    try:
+        known = _codecs.get(annotation)
+    except TypeError:  # an unhashable annotation, such as Annotated[int, []]
+        return _build(annotation)
+    if known is None:
+        known = _codecs[annotation] = _build(annotation)
+    return known
+
+
+def write_payload(codec: Codec[Any], value: Any, *, what: str, hook: PayloadHook | None) -> Payload:
+    """Raises InvalidArgument for a value that has no JSON form, or that nobody could read as its annotation says;
+    ResourceExhausted for one that is too large."""
+    payload = Payload(codec.encode(value, what=what))
+    if codec is not ANY:
+        codec.read_back(value, payload.data, what=what)
+    if hook is None:
+        return payload
+    payload = hook.encode_payload(payload)
+    if len(payload.data) > limits.PAYLOAD_BYTES:
+        raise _too_large(len(payload.data), what)
+    return payload
+
+
+def read_payload(codec: Codec[T], payload: Payload, *, what: str, hook: PayloadHook | None) -> T:
+    return codec.decode((hook.decode_payload(payload) if hook is not None else payload).data, what=what)
+
+
+# --- building -----------------------------------------------------------------------------------------------------------
+
+
+def _build(annotation: Any) -> Codec[Any]:
+    if models.is_pydantic(annotation):
+        return Codec(annotation, models.pydantic_reader(annotation))
+    try:
+        return Codec(annotation, msgspec.json.Decoder(annotation, dec_hook=_from_plain).decode)
+    except (TypeError, NameError) as error:
+        # msgspec has no unions of several models; pydantic does.
+        if not models.mentions_pydantic(annotation):
+            raise _unreadable(annotation, error) from error
+    try:
+        return Codec(annotation, models.adapter_reader(annotation))
+    except (TypeError, NameError, RuntimeError) as error:  # what pydantic says of types that it does not know
+        raise _unreadable(annotation, error) from error
+
+
+def _from_plain(wanted: type, plain: Any) -> Any:
+    if wanted is object:
+        return plain
+    if models.is_pydantic(wanted):
+        return models.validate(wanted, plain)
+    raise TypeError(f"values of type {type_name(wanted)} cannot be read from JSON")
+
+
+def _to_plain(value: Any) -> Any:
+    if models.is_pydantic(type(value)):
+        return models.dump(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # msgspec takes texts of the class str only
+    raise TypeError(
+        f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model"
+    )
+
+
+_encode = msgspec.json.Encoder(enc_hook=_to_plain).encode
+
+
+def to_plain(value: Any) -> Any:
+    """The value as dicts, lists, strings and numbers."""
+    return msgspec.to_builtins(value, enc_hook=_to_plain)
+
+
+def type_name(annotation: Any) -> str:
+    """As people write it."""
+    if isinstance(annotation, type):
+        return annotation.__qualname__
+    return str(annotation)
+
+
+# --- errors -------------------------------------------------------------------------------------------------------------
+
+
+def _unreadable(annotation: Any, error: Exception) -> InvalidArgument:
+    reason = str(error).partition("\n")[0].rstrip(".")
+    return InvalidArgument(
+        f"{type_name(annotation)} cannot be read from JSON: {reason}. Use dataclasses, msgspec.Struct (tagged, in unions), "
+        f"TypedDict, attrs or pydantic models.",
+        field="annotation",
+    )
+
+
+def _too_large(size: int, what: str) -> ResourceExhausted:
+    return ResourceExhausted(
+        f"{what} is {size:,} bytes as JSON; the limit is {limits.PAYLOAD_BYTES:,}. "
+        f"Store it elsewhere and pass a reference.",
+        metadata={**limit_reached("payload_bytes", limits.PAYLOAD_BYTES), "size": str(size)},
+    )
+
+
+def _unencodable(value: Any, what: str, error: Exception) -> InvalidArgument:
+    path = unencodable_path(value, _encode)
+    return InvalidArgument(f"{what} cannot be written as JSON: {error} (at {path})", field=path)
+
+
+def _undecodable(what: str, error: Exception) -> InvalidArgument:
+    path, reason = models.describe(error)
+    return InvalidArgument(f"{what} does not fit: {reason} (at {path})", field=path)
+
+
+def _not_as_declared(what: str, annotation: Any, error: Exception) -> InvalidArgument:
+    path, reason = models.describe(error)
+    return InvalidArgument(
+        f"{what} does not fit {type_name(annotation)}, as which it is declared: {reason} (at {path}). "
+        f"Correct the value or the annotation.",
+        field=path,
+    )
+
+
+def _refuse_non_finite(value: Any, what: str) -> None:
+    """msgspec writes NaN and infinity as null: a silent change of the value."""
+    path = non_finite_path(to_plain(value))
+    if path is not None:
+        raise InvalidArgument(f"{what} contains NaN or infinity (at {path}). {_NUMBER_ADVICE}.", field=path)

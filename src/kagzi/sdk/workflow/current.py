@@ -1,0 +1,65 @@
+"""Where the running code is: in a workflow, in the body of a step, or elsewhere."""
+
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import msgspec
+
+from ...core.errors import PreconditionFailed
+
+
+class Heart(Protocol):
+    """Where the heartbeats of a run's steps go."""
+
+    def beat_from_anywhere(self, step_id: str, attempt: int, details: Any) -> None: ...
+
+    def last(self, step_id: str) -> Any: ...
+
+
+class Alive(Protocol):
+    """A run, as far as the bodies of its steps see it."""
+
+    @property
+    def beats(self) -> Heart: ...
+
+
+class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
+    """The attempt that the running code is part of: `current_step()`."""
+
+    run_id: str  #: the run
+    step_id: str  #: the step: unique in its run
+    attempt: int  #: 1 for the first
+    run: Alive | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same over retries, crashes and replays: give it to payment providers and the like."""
+        return f"{self.run_id}/{self.step_id}"
+
+    def heartbeat(self, details: Any = None) -> None:
+        """Say that a long step is alive, and how far it is. May be called in a thread.
+
+        Args:
+            details: Anything with a JSON form: shown with the step, and handed to the next attempt. The last value
+                wins; at most one is written per 500 ms.
+        """
+        if self.run is not None:
+            self.run.beats.beat_from_anywhere(self.step_id, self.attempt, details)
+
+    @property
+    def heartbeat_details(self) -> Any:
+        """The details of the last heartbeat, of an earlier attempt or of this one; None if there was none."""
+        return None if self.run is None else self.run.beats.last(self.step_id)
+
+
+place: ContextVar[object] = ContextVar("kagzi_place", default=None)
+"""A Scope in workflow code, a StepInfo in the body of a step, None elsewhere. One variable, so that entering a body leaves
+the workflow: tasks made in a body are not the workflow's."""
+
+
+def current_step() -> StepInfo:
+    """The step whose body is running. Raises PreconditionFailed anywhere else."""
+    info = place.get()
+    if isinstance(info, StepInfo):
+        return info
+    raise PreconditionFailed("current_step() has an answer only in the body of a step, not in a workflow or elsewhere.")

@@ -1,0 +1,135 @@
+"""Exceptions of user code as error details: what is stored, sent and shown."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ...core import limits
+from ...core.error_details import OWN_CODE, ErrorCode, ErrorDetail
+from ...core.errors import ChildError, FailureError, KagziError, NonRetryable, StepError, qualified_name
+from ...core.times import US_PER_MS, us_from_timedelta
+from ..worker.tracebacks import folded_traceback
+from .error_kinds import kind_of, own_code
+
+STEP_ATTRIBUTE = "kagzi_step_id"  # of an error that is a step's result: which step
+_BASES_LEFT_OUT = frozenset({"object", "BaseException", "Exception"})
+
+
+def describe(error: BaseException) -> ErrorDetail:
+    """The error as it is recorded. Whether it is retried is up to the server: it knows the policy, and the kind decides what the
+    policy leaves open."""
+    return _describe(error, limits.ERROR_CAUSES, set())
+
+
+def _describe(error: BaseException, causes: int, seen: set[int]) -> ErrorDetail:
+    seen.add(id(error))
+    cause = _cause_of(error)
+    if causes == 0 or cause is None or id(cause) in seen:
+        # What a recorded failure is about is its cause: whoever raises another error from a StepError shows the step's own.
+        cause_detail = _cut(error.error, causes) if isinstance(error, FailureError) else None
+    else:
+        cause_detail = _describe(cause, causes - 1, seen)
+    own = error if isinstance(error, KagziError) else None
+    return ErrorDetail(
+        code=own.code if own else ErrorCode.USER,
+        kind=kind_of(error),
+        message=_text(_message(error), limits.ERROR_MESSAGE_BYTES),
+        type=qualified_name(type(error)),
+        bases=tuple(_base_names(type(error))),
+        traceback=_text(folded_traceback(error.__traceback__), limits.ERROR_TRACEBACK_BYTES, keep_end=True),
+        non_retryable=isinstance(error, NonRetryable),
+        retry_after_ms=_retry_after_ms(own),
+        metadata=dict(own.metadata) if own else _metadata(error),
+        cause=cause_detail,
+    )
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    """What led to it. The first error in a group, if nothing else did: the frames of the group itself tell little."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        return cause
+    first = next(leaves_of(error))
+    return None if first is error else first
+
+
+def _cut(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
+    """With so many errors in the chain, itself included."""
+    if causes == 0:
+        return None
+    cause = None if detail.cause is None else _cut(detail.cause, causes - 1)
+    return detail if cause is detail.cause else msgspec.structs.replace(detail, cause=cause)
+
+
+def describe_step_error(error: StepError, *, step_id: str) -> ErrorDetail:
+    """The detail of a run that fails because a step did: the step's error, and which step it was. No retry of the run helps."""
+    return msgspec.structs.replace(error.error, subject="step", subject_id=step_id, non_retryable=True)
+
+
+def describe_end(error: BaseException) -> ErrorDetail:
+    """The error that left a workflow function. A failed step stays failed in every further try: then the run is not retried."""
+    if isinstance(error, StepError):
+        return describe_step_error(error, step_id=error.step)
+    step_id = getattr(error, STEP_ATTRIBUTE, "")
+    if step_id:  # a child that failed, a signal that did not come: recorded results as well
+        own = describe(error)
+        cause = error.error if isinstance(error, ChildError) else own.cause
+        return msgspec.structs.replace(own, subject="step", subject_id=step_id, non_retryable=True, cause=cause)
+    leaves = list(leaves_of(error))
+    steps = [leaf for leaf in leaves if isinstance(leaf, StepError)]
+    detail = describe(error)
+    if not steps or leaves == [error]:
+        return detail
+    first = describe_step_error(steps[0], step_id=steps[0].step)
+    final = all(isinstance(leaf, (StepError, ChildError, NonRetryable)) for leaf in leaves)
+    texts = "; ".join(describe(leaf).text for leaf in leaves[:5])
+    return msgspec.structs.replace(
+        detail,
+        message=_text(f"{detail.message}: {texts}", limits.ERROR_MESSAGE_BYTES),
+        kind=first.kind,
+        subject=first.subject,
+        subject_id=first.subject_id,
+        non_retryable=final,
+        cause=first,
+    )
+
+
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group, and of groups in it; any other error is its own only leaf."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  a group of anything
+            yield from leaves_of(inner)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
+    else:
+        yield error
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001  __str__ is user code; its failure must not hide the error
+        return f"<{type(error).__name__}.__str__ raised {type(broken).__name__}>"
+
+
+def _metadata(error: BaseException) -> dict[str, str]:
+    code = own_code(error)
+    return {OWN_CODE: code} if code else {}
+
+
+def _base_names(cls: type[BaseException]) -> Iterator[str]:
+    for base in cls.__mro__[1:]:
+        if issubclass(base, BaseException) and (name := qualified_name(base)) not in _BASES_LEFT_OUT:
+            yield name
+
+
+def _retry_after_ms(error: KagziError | None) -> int:
+    if error is None or error.retry_after is None:
+        return 0
+    return -(-us_from_timedelta(error.retry_after) // US_PER_MS)
+
+
+def _text(text: str, limit_bytes: int, *, keep_end: bool = False) -> str:
+    """Text that every store takes: no NUL, no lone surrogates, not too long."""
+    data = text.replace("\0", "\\0").encode("utf-8", "backslashreplace")
+    if len(data) > limit_bytes:
+        data = data[-limit_bytes:] if keep_end else data[:limit_bytes]
+    return data.decode("utf-8", "ignore")

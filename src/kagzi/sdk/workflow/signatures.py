@@ -1,0 +1,127 @@
+"""What a function says about itself: its name, what it takes, what it returns."""
+
+import inspect
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
+
+from ...core.errors import InvalidArgument
+from ...core.limits import NAME_BYTES
+from ...core.refusals import is_reserved
+from .codec import Codec, codec_for
+
+_RESERVED = re.compile(r"[/#\[\]\x00-\x1f\x7f]")
+_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\s]+")
+_UNKNOWN = object()
+
+
+_FACTS_MAX = 10_000  # functions made in a loop with ever new annotations must not fill the memory
+
+
+def check_name(name: object, *, what: str) -> str:
+    """A name that can be part of a step id, or InvalidArgument."""
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidArgument(f"{what}={name!r} must be a text that is not empty.", field=what)
+    if len(name.encode("utf-8", "replace")) > NAME_BYTES:
+        raise InvalidArgument(f"{what} is longer than {NAME_BYTES} bytes: {name[:40]!r}...", field=what)
+    if is_reserved(name):
+        raise InvalidArgument(f"{what}={name!r} must not begin with $: such names are Kagzi's own.", field=what)
+    if _RESERVED.search(name) or not _is_utf8(name):
+        raise InvalidArgument(
+            f"{what}={name!r} must not contain / # [ ] or control characters: they separate the parts of a step's id.",
+            field=what,
+        )
+    return name
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def default_name(fn: Callable[..., Any], *, what: str) -> str:
+    """`process_order` and `ProcessOrder` are `process-order`."""
+    name = getattr(unwrap(fn), "__name__", "")
+    if not name or name == "<lambda>":
+        raise InvalidArgument(f'{what}: {fn!r} has no name. Write @{what}("name").', field="name")
+    return _WORD_ENDS.sub("-", name.strip("_")).lower()
+
+
+def unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind partials, bound methods and callable objects."""
+    while isinstance(fn, partial):
+        bound: partial[Any] = cast("Any", fn)
+        fn = bound.func
+    if inspect.ismethod(fn):
+        return fn.__func__
+    if not hasattr(fn, "__code__") and not isinstance(fn, type):
+        call = getattr(type(fn), "__call__", None)  # noqa: B004  the method is wanted, not whether there is one
+        if hasattr(call, "__code__"):
+            return cast("Callable[..., Any]", call)
+    return fn
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(unwrap(fn))
+
+
+def type_hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations with strings resolved where they can be; those that cannot are left out."""
+    target = unwrap(fn)
+    try:
+        return get_type_hints(target, include_extras=True)
+    except (NameError, TypeError, AttributeError):
+        return {name: hint for name, hint in _raw_annotations(target).items() if not isinstance(hint, str)}
+
+
+def _raw_annotations(fn: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return dict(getattr(fn, "__annotations__", None) or {})
+    except NameError:  # evaluated on access in newer Pythons
+        return {}
+
+
+class FunctionFacts(NamedTuple):
+    """What running a function as a step needs to know about it."""
+
+    is_async: bool
+    codec: Codec[Any]
+
+
+def facts_of(fn: Callable[..., Any]) -> FunctionFacts:
+    """Quick: asked for every step."""
+    target: Any = fn if hasattr(fn, "__code__") else unwrap(fn)
+    try:
+        annotation = target.__annotations__.get("return", _UNKNOWN)
+        key = (target.__code__, annotation)
+        known = _facts.get(key)
+    except (AttributeError, NameError, TypeError):  # a class, a builtin; names not yet known; an unhashable annotation
+        return _look_at(fn, target)
+    if known is None:
+        if len(_facts) >= _FACTS_MAX:
+            _facts.clear()
+        known = _facts[key] = _look_at(fn, target)
+    return known
+
+
+def _look_at(fn: Callable[..., Any], target: Any) -> FunctionFacts:
+    if isinstance(target, type):
+        return FunctionFacts(False, codec_for(target))
+    return FunctionFacts(is_async(fn), codec_for(awaited_type(type_hints(fn).get("return", Any))))
+
+
+_facts: dict[tuple[Any, Any], FunctionFacts] = {}
+
+
+def awaited_type(annotation: Any) -> Any:
+    """`Coroutine[Any, Any, R]` and `Awaitable[R]` are about R."""
+    origin = get_origin(annotation)
+    if origin is Coroutine or origin is Awaitable:
+        return get_args(annotation)[-1]
+    if origin is AsyncGenerator or annotation is Awaitable or annotation is Coroutine:
+        return Any
+    return annotation

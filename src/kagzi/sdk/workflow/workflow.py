@@ -1,0 +1,210 @@
+"""@workflow: a durable function."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, cast, overload
+
+from ...core.duration import Duration, parse_duration
+from ...core.errors import InvalidArgument
+from ...core.limits import NAME_BYTES
+from ...core.names import canonical_type
+from ...core.records import Payload
+from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
+from .retry import Retry
+from .signatures import check_name, default_name, is_async, type_hints
+
+if TYPE_CHECKING:
+    from .context import Context
+
+I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
+O = TypeVar("O")  # noqa: E741  input and output, as in the documentation
+I_contra = TypeVar("I_contra", contravariant=True)
+O_co = TypeVar("O_co", covariant=True)
+
+
+class Workflow(Generic[I_contra, O_co]):
+    """A durable function, made by `@workflow`. Call `.fn` to unit-test it as a plain coroutine.
+
+    Args:
+        fn: An `async def` that takes a Context and at most one input.
+        name: What the workflow is called. Default: the function's name, in kebab-case.
+        version: A number or a text.
+        retry: The default for its steps.
+        timeout: How long a run may take from its creation on.
+
+    `input_is_optional` is True if the input has a default. Raises InvalidArgument for a function or options that cannot
+    work.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Awaitable[O_co]],
+        *,
+        name: str | None = None,
+        version: int | str = 1,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        self.fn = fn  #: the plain function
+        given = default_name(fn, what="workflow") if name is None else name
+        self.name = canonical_type(check_name(given, what="workflow name"))  #: with `-` for `_`
+        self.version = _version_text(version, self.name)  #: as text
+        self.retry = _checked_retry(retry)  #: the default for its steps
+        self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
+        parameter = _input_parameter(fn, self.name)
+        self.has_input = parameter is not None  #: whether the function takes an input
+        self.input_is_optional = parameter is not None and parameter.default is not inspect.Parameter.empty
+        self._input_name = parameter.name if parameter is not None else ""
+        # What runs have found out about the function in this process; see runner.
+        self.runs_ahead = True
+        self.warned_of_foreign_wait = False
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name!r} version {self.version}>"
+
+    if not TYPE_CHECKING:  # a checker is to see that it cannot be called
+
+        def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+            name = getattr(self.fn, "__name__", self.name)
+            raise TypeError(
+                f"workflow {self.name!r} is not called like a function. Start it with client.start({name}, ...), run it as a child "
+                f"with ctx.child({name}, ...), or call {name}.fn(...) in a unit test."
+            )
+
+    @cached_property
+    def input_type(self) -> Any:
+        """The annotation of the input; None for a workflow without one; Any if it has none."""
+        return type_hints(self.fn).get(self._input_name, Any) if self.has_input else None
+
+    @cached_property
+    def output_type(self) -> Any:
+        """The annotation of the result; Any if there is none."""
+        return type_hints(self.fn).get("return", Any)
+
+    @cached_property
+    def input_codec(self) -> Codec[Any]:
+        """How the input is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
+        return codec_for(self.input_type) if self.has_input else NONE
+
+    @cached_property
+    def output_codec(self) -> Codec[Any]:
+        """How the result is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
+        return codec_for(self.output_type)
+
+    def write_input(self, value: Any, *, hook: PayloadHook | None = None) -> Payload:
+        """The input `value` as it is sent, through the codec `hook`. None for an input with a default means the default. Raises
+        InvalidArgument, ResourceExhausted."""
+        codec = ANY if value is None and self.input_is_optional else self.input_codec
+        return write_payload(codec, value, what=f"input of workflow {self.name!r}", hook=hook)
+
+    def check(self) -> None:
+        """Raise InvalidArgument if input or result have no JSON form. Called when a worker registers the workflow."""
+        for what, codec in (("input", "input_codec"), ("output", "output_codec")):
+            try:
+                getattr(self, codec)
+            except InvalidArgument as error:
+                raise InvalidArgument(f"workflow {self.name!r}: {what}: {error}", field=what) from error
+
+
+class WorkflowDecorator(Protocol):
+    """What @workflow(...) with options returns."""
+
+    @overload
+    def __call__(self, fn: "Callable[[Context, I], Coroutine[Any, Any, O]]", /) -> Workflow[I, O]: ...
+    @overload
+    def __call__(self, fn: "Callable[[Context], Coroutine[Any, Any, O]]", /) -> Workflow[None, O]: ...
+
+
+@overload
+def workflow(fn: "Callable[[Context, I], Coroutine[Any, Any, O]]", /) -> Workflow[I, O]: ...
+@overload
+def workflow(fn: "Callable[[Context], Coroutine[Any, Any, O]]", /) -> Workflow[None, O]: ...
+@overload
+def workflow(
+    name: str | None = None,
+    /,
+    *,
+    version: int | str = 1,
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+) -> WorkflowDecorator: ...
+def workflow(
+    fn: Callable[..., Any] | str | None = None,
+    /,
+    *,
+    version: int | str = 1,
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+) -> Any:
+    """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
+
+    Args:
+        fn: The function, or the name of the workflow. Default: the function's name in kebab-case: `sync_customer` is
+            `sync-customer`. In names of workflows `_` and `-` are the same, wherever they are written.
+        version: A number or a text. New runs get the highest version that is registered and not deprecated, unless a
+            default is set.
+        retry: The default for its steps.
+        timeout: How long a run may take from its creation on; then it fails with kind TIMEOUT. Default: no limit.
+    """
+    name = fn if isinstance(fn, str) else None
+
+    def decorate(function: Callable[..., Any]) -> Workflow[Any, Any]:
+        return Workflow(function, name=name, version=version, retry=retry, timeout=timeout)
+
+    return decorate(fn) if callable(fn) else decorate
+
+
+def _version_text(version: object, name: str) -> str:
+    text = str(version) if isinstance(version, (int, str)) and not isinstance(version, bool) else ""
+    if not text.strip() or len(text.encode("utf-8", "replace")) > NAME_BYTES:
+        raise InvalidArgument(
+            f"workflow {name!r}: version={version!r} must be a number or a text of 1 to {NAME_BYTES} bytes.",
+            field="version",
+        )
+    return text
+
+
+def _checked_retry(retry: object) -> Retry | None:
+    if retry is None or isinstance(retry, Retry):
+        return retry
+    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+
+
+def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | None:
+    """The parameter after the context, or None. Refuses what is not `async def f(ctx)` or `async def f(ctx, input)`."""
+    if not is_async(fn):
+        raise InvalidArgument(f"workflow {name!r} must be an `async def` function, not {fn!r}.", field="fn")
+    positional: list[inspect.Parameter] = []
+    for parameter in inspect.signature(fn).parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            positional.append(parameter)
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            raise InvalidArgument(
+                f"workflow {name!r}: nobody can give {parameter.name!r}. Put it into the input.", field="fn"
+            )
+    needed = [parameter for parameter in positional if parameter.default is parameter.empty]
+    if not positional or len(needed) > 2:
+        raise InvalidArgument(
+            f"workflow {name!r} must take (ctx) or (ctx, input), not {inspect.signature(fn)}. "
+            f"Put several values into one dataclass or model.",
+            field="fn",
+        )
+    return positional[1] if len(positional) > 1 else None
+
+
+def as_workflow(given: object) -> Workflow[Any, Any]:
+    """A Workflow, from itself or from a pair (name, function)."""
+    if isinstance(given, Workflow):
+        known: Workflow[Any, Any] = cast("Any", given)
+        return known
+    if isinstance(given, tuple):
+        pair: tuple[Any, ...] = cast("Any", given)
+        if len(pair) == 2 and isinstance(pair[0], str) and callable(pair[1]):
+            fn: Callable[..., Awaitable[Any]] = cast("Any", pair[1])
+            return Workflow[Any, Any](fn, name=pair[0])
+    raise InvalidArgument(
+        f"{given!r} is no workflow. Decorate the function with @workflow, or give a pair (name, function).",
+        field="workflows",
+    )

@@ -1,0 +1,111 @@
+"""How many bytes of answers a server holds at once: being read from the store, being written, or not taken by their readers yet.
+
+Calls that may answer with much reserve room before they read, and hold what they used until their answer has gone out. Whoever
+finds no room waits, in the order of coming, for a bounded time. No namespace gets all of it: readers that take nothing keep their
+own namespace waiting, and not the others.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from ...core import limits
+from ...core.errors import ResourceExhausted, limit_reached
+
+WAIT_S = 20.0
+
+
+class Room:
+    """What one call holds."""
+
+    def __init__(self, answers: "Answers", namespace: str, size: int) -> None:
+        self._answers = answers
+        self._namespace = namespace
+        self._size = size
+
+    def use(self, size: int) -> None:
+        """This many bytes and no more: the answer is known now."""
+        self._answers.change(self._namespace, size - self._size)
+        self._size = size
+
+    def leave(self) -> None:
+        self.use(0)
+
+
+class Answers:
+    """`total` bytes of all namespaces together, `share` of one. `kept` beside them: small things that wait to be sent."""
+
+    def __init__(self, total: int, share: int, kept: int = 0) -> None:
+        self._total = total
+        self._share = share
+        self.keepable = kept
+        self._used: Counter[str] = Counter()
+        self._waiting: dict[asyncio.Future[None], tuple[str, int]] = {}
+
+    @property
+    def used(self) -> int:
+        return self._used.total()
+
+    @asynccontextmanager
+    async def reserve(self, namespace: str, size: int = limits.ANSWER_RESERVED_BYTES) -> AsyncGenerator[Room]:
+        """Raises ResourceExhausted if there is no room for long."""
+        size = min(size, self._share)
+        if self._waiting or not self._fits(namespace, size):
+            await self._wait(namespace, size)
+        else:
+            self._used[namespace] += size
+        room = Room(self, namespace, size)
+        try:
+            yield room
+        finally:
+            room.leave()
+
+    def change(self, namespace: str, by: int) -> None:
+        self._used[namespace] += by
+        if not self._used[namespace]:
+            del self._used[namespace]
+        if by < 0:
+            self._let_in()
+
+    def keep(self, size: int) -> bool:
+        """Whether so much can be kept until it is sent; if so, `let_go` of it then."""
+        if size > self.keepable:
+            return False
+        self.keepable -= size
+        return True
+
+    def let_go(self, size: int) -> None:
+        self.keepable += size
+
+    def _fits(self, namespace: str, size: int) -> bool:
+        return self.used + size <= self._total and self._used[namespace] + size <= self._share
+
+    async def _wait(self, namespace: str, size: int) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[turn] = (namespace, size)
+        self._let_in()
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await turn
+        except BaseException as error:
+            if self._waiting.pop(turn, None) is None:  # it was let in at the very moment
+                self.change(namespace, -size)
+            if not isinstance(error, TimeoutError):
+                raise
+            raise ResourceExhausted(
+                f"this server holds answers of {self._used[namespace]} bytes for namespace {namespace!r} and {self.used} in all, "
+                f"which their readers have not taken; the limits are {self._share} and {self._total}. "
+                "Read answers as they come, ask for smaller pages, or try again.",
+                metadata=limit_reached("answers_bytes", self._total),
+            ) from None
+
+    def _let_in(self) -> None:
+        """In the order of coming, except that a namespace which has its share lets others pass."""
+        for turn, (namespace, size) in list(self._waiting.items()):
+            if self.used + size > self._total:
+                return
+            if self._used[namespace] + size <= self._share:
+                del self._waiting[turn]
+                self._used[namespace] += size
+                turn.set_result(None)

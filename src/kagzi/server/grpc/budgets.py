@@ -1,0 +1,100 @@
+"""How much of a server each namespace may have at once: calls, long polls, streams. Each kind has its own budget, so that streams and
+long polls do not starve the rest; and each namespace has its share of it."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Protocol, cast
+
+from google.protobuf.message import Message
+
+from ...core import limits
+from ...core.budgets import NamespaceBudget
+from ...core.errors import KagziError, ResourceExhausted, limit_reached
+from ...wire.common import read_namespace
+
+
+class Budget(NamespaceBudget):
+    @contextmanager
+    def use(self, namespace: str) -> Generator[None]:
+        """One of them, for a while. Raises ResourceExhausted."""
+        self.take(namespace)
+        try:
+            yield
+        finally:
+            self.give_back(namespace)
+
+
+class Budgets:
+    def __init__(self) -> None:
+        self.calls = Budget("calls", limits.CALLS, limits.CALLS_SHARE)
+        self.polls = Budget("long polls", limits.LONG_POLLS, limits.LONG_POLLS_SHARE)
+        self.streams = Budget("streams", limits.STREAMS, limits.STREAMS_SHARE)
+
+
+def namespace_of(request: Message) -> str:
+    """Whose budget it takes from. Requests that name no namespace, such as what operators ask of a server, have one together."""
+    letter = cast("Any", request)
+    if "namespace_id" in request.DESCRIPTOR.fields_by_name:
+        return read_namespace(letter.namespace_id)
+    if "hello" in request.DESCRIPTOR.fields_by_name:  # of a session
+        return read_namespace(letter.hello.register.namespace_id)
+    return ""
+
+
+class Stream(Protocol):
+    async def read(self) -> object: ...
+
+
+class FirstMessages:
+    """Streams that have not said yet whose they are. When there are too many, the one that has been silent longest is refused: it
+    cannot keep out those who speak."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._silent: dict[asyncio.Timeout, None] = {}  # the oldest first
+        self._refusal: KagziError = ResourceExhausted(
+            f"this server waits for the first message of {limit} streams at once, and this one has been silent longest. "
+            "Send it when the stream is opened.",
+            metadata=limit_reached("silent_streams", limit),
+        )
+
+    async def read(self, stream: Stream) -> object:
+        """The first message. Raises ResourceExhausted if it does not come while too many others wait for theirs."""
+        if len(self._silent) >= self._limit:
+            oldest = next(iter(self._silent))
+            self._refuse(oldest)
+        try:
+            async with asyncio.timeout(None) as turn:
+                self._silent[turn] = None
+                try:
+                    return await stream.read()
+                finally:
+                    self._silent.pop(turn, None)
+        except TimeoutError:
+            raise self._refusal from None
+
+    def close(self, refusal: KagziError) -> None:
+        """Nobody waits any longer."""
+        self._refusal = refusal
+        for turn in list(self._silent):
+            self._refuse(turn)
+
+    def _refuse(self, turn: asyncio.Timeout) -> None:
+        del self._silent[turn]
+        turn.reschedule(asyncio.get_running_loop().time())
+
+
+class Opened:
+    """A stream whose first message was read already: it is given to who asks first."""
+
+    def __init__(self, context: Any, first: object) -> None:
+        self._context = context
+        self._first: object | None = first
+
+    async def read(self) -> object:
+        first, self._first = self._first, None
+        return await self._context.read() if first is None else first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)

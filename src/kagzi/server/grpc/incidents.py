@@ -1,0 +1,28 @@
+"""What clients are told of errors whose text is not for them, and the log lines that go with it."""
+
+import logging
+
+from ...core.errors import INCIDENT, KagziError
+from ...core.seams import Ids
+from ...wire.status import is_incident, is_outage, told_of
+
+LOGGER = logging.getLogger(__name__)
+
+
+class Incidents:
+    """The one way from an exception to what a client is told: whoever is told a number finds it in the log."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def told(self, where: str, error: Exception) -> KagziError:
+        """`where`: what was asked for, for the log. Kagzi's own refusals are told as they are."""
+        if is_incident(error):
+            number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
+            if not number:  # otherwise it was logged where it happened
+                number = self._ids.token()
+                LOGGER.error("incident %s in %s", number, where, exc_info=error)
+            return told_of(error, incident=number)
+        if is_outage(error):
+            LOGGER.warning("%s could not be answered: %s", where, error)
+        return told_of(error)

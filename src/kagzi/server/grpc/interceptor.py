@@ -1,0 +1,229 @@
+"""What every call passes on its way in and out: one place that admits calls and turns whatever they raise into a status.
+
+Nothing a service or the engine raises reaches a client as it is: Kagzi's own errors are told with their details, anything else
+becomes an incident, whose number is told and whose traceback is logged.
+"""
+
+import asyncio
+import hmac
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from ...core import limits
+from ...core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable, limit_reached
+from ...core.outages import database_down
+from ...core.seams import Ids
+from ...wire.common import read_namespace
+from ...wire.status import to_status
+from .answer_budget import Answers
+from .budgets import Budget, Budgets, FirstMessages, Opened, namespace_of
+from .incidents import Incidents
+
+PROOF_HEADER = "kagzi-secret"
+_NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
+RETRY_HINT = "Try again."
+MARGIN_S = 2.0
+"""Kept of a caller's deadline, at most, to tell it what is wrong."""
+POLL_MARGIN_S = 0.25
+"""The same of a call that waits: less than what it keeps itself, to answer that there is nothing (`patience.MARGIN_MS`)."""
+_MARGIN = 0.1  # of a short deadline
+_STOPPING = f"the server is stopping. {RETRY_HINT}"
+
+Request = TypeVar("Request", bound=Message)
+Admit: TypeAlias = Callable[[str], Awaitable[None]]
+"""Raises NotFound for a namespace that is being deleted."""
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class UnaryMethod(Protocol):
+    def __call__(self, request: Any, context: Context, /) -> Awaitable[Message]: ...
+
+
+class StreamMethod(Protocol):
+    """Reads requests from and writes answers to the context itself, as bytes."""
+
+    def __call__(self, context: Context, /) -> Awaitable[None]: ...
+
+
+class Gate:
+    """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
+
+    def __init__(
+        self,
+        *,
+        ids: Ids,
+        secret: str = "",
+        admit: Admit | None = None,
+        store_problem: Callable[[], str] = str,
+    ) -> None:
+        self._store_problem = store_problem
+        self._incidents = Incidents(ids)
+        self._secret = secret
+        self._admit_namespace = admit
+        self._open = True
+        self.budgets = Budgets()
+        self._first_messages = FirstMessages(limits.SILENT_STREAMS)
+        self.answers = Answers(limits.ANSWERS_BYTES, limits.ANSWERS_NAMESPACE_BYTES, limits.ANSWERS_KEPT_BYTES)
+        self.exports = Answers(limits.EXPORTS_BYTES, limits.EXPORTS_NAMESPACE_BYTES)
+
+    def close(self) -> None:
+        self._open = False
+        self._first_messages.close(ServerUnavailable(_STOPPING))
+
+    def unary(
+        self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the rest."""
+
+        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        polls = budget is self.budgets.polls
+
+        async def handle(data: bytes, context: Context) -> bytes:
+            try:
+                self._admit(context)
+                request = read_message(data, request_type)
+                with budget.use(namespace_of(request)):
+                    async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
+                        if admit is not None:
+                            await admit(read_namespace(cast("Any", request).namespace_id))
+                        answer = await method(request, context)
+                return answer.SerializeToString()
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:
+                await self._refuse(name, error, context)
+                raise AssertionError("unreachable: abort raises") from error
+
+        return grpc.unary_unary_rpc_method_handler(_as_handler(handle))
+
+    def read(
+        self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with one request and one answer, which may be large: it holds room among the answers until it has
+        gone out. (That is known of streams only. For the caller there is no difference.) What a long poll needs is known when
+        its wait is over."""
+
+        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        polls = budget is self.budgets.polls
+
+        async def answer(context: Context) -> None:
+            async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
+                await find(context)
+
+        async def find(context: Context) -> None:
+            request = read_message(await context.read(), request_type)
+            namespace = read_namespace(getattr(request, "namespace_id", ""))
+            if admit is not None:
+                await admit(namespace)
+            if polls:
+                polled = await method(request, context)
+                async with self.answers.reserve(namespace, polled.ByteSize()):
+                    await context.write(polled.SerializeToString())
+                return
+            async with self.answers.reserve(namespace) as room:
+                found = await method(request, context)
+                room.use(found.ByteSize())
+                await context.write(found.SerializeToString())
+
+        return self.stream(name, answer, request_type, budget)
+
+    def stream(
+        self, name: str, method: StreamMethod, request_type: type[Message], budget: Budget
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """The handler of a call with many requests, or many answers. Its first message says whose it is: until then it is one of
+        the silent ones, which are few, and from then on one of its namespace."""
+
+        async def handle(_: object, context: Context) -> None:
+            try:
+                self._admit(context)
+                first = await self._first_messages.read(context)
+                with budget.use(_namespace_in(first, request_type)):
+                    await method(cast("Context", Opened(context, first)))
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:  # noqa: BLE001  as above
+                if not _is_gone(error):
+                    await self._refuse(name, error, context)
+
+        return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
+
+    @asynccontextmanager
+    async def _in_time(self, context: Context, margin_s: float) -> AsyncGenerator[None]:
+        """Ends what takes too long a little before the caller's deadline, so that the caller is told why. Raises ServerUnavailable."""
+        remaining_s = cast(
+            "float | None", context.time_remaining()
+        )  # the stubs of grpc do not know that there may be none
+        # gRPC reads it from the machine's clock. Nothing left when a call begins means that somebody has set that.
+        limit_s = remaining_s - min(margin_s, remaining_s * _MARGIN) if remaining_s else None
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if limit_s is None or not limit.expired():
+                raise
+            raise self._too_late(limit_s) from None
+
+    def _too_late(self, limit_s: float) -> ServerUnavailable:
+        words = self._store_problem()
+        if words:
+            return database_down(words)
+        return ServerUnavailable(
+            f"this could not be done within {limit_s:.1f} s. The server or its database is overloaded. {RETRY_HINT}"
+        )
+
+    def _admit(self, context: Context) -> None:
+        if not self._open:
+            raise ServerUnavailable(_STOPPING)
+        if self._secret:
+            given = dict(context.invocation_metadata() or ()).get(PROOF_HEADER, "")
+            if not hmac.compare_digest(str(given).encode(), self._secret.encode()):
+                raise PermissionDenied(
+                    "this database is served to those who can read its files. The secret is missing."
+                )
+
+    async def _refuse(self, name: str, error: Exception, context: Context) -> None:
+        status = to_status(self._incidents.told(name, error))
+        await context.abort(status.code, status.details, status.metadata)
+
+
+def read_message(data: object, request_type: type[Request]) -> Request:
+    """What `context.read` gave, or a call's bytes. Raises ResourceExhausted for a message over the limit, InvalidArgument for
+    one that is none, or missing."""
+    if not isinstance(data, bytes):
+        raise InvalidArgument(f"the call ended before its first message, a {request_type.DESCRIPTOR.full_name}.")
+    if len(data) > limits.MESSAGE_HARD_BYTES:
+        raise ResourceExhausted(
+            f"the message has {len(data)} bytes; the limit is {limits.MESSAGE_HARD_BYTES}. Send less at once.",
+            metadata=limit_reached("message_bytes", limits.MESSAGE_HARD_BYTES),
+        )
+    try:
+        return request_type.FromString(data)
+    except DecodeError:
+        raise InvalidArgument(f"the message is no {request_type.DESCRIPTOR.full_name}.") from None
+
+
+def _namespace_in(data: object, request_type: type[Message]) -> str:
+    """Whose a stream is. One that ended before it began, or begins with no message, is refused by who serves it."""
+    if not isinstance(data, bytes):
+        return ""
+    return namespace_of(read_message(data, request_type))
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether the caller went away while it was written to. gRPC has no public name for it."""
+    return type(error).__name__ == "ExecuteBatchError"
+
+
+def _is_within_a_namespace(path: str, request_type: type[Message]) -> bool:
+    """The service of namespaces itself tells of those that are on their way out."""
+    return "namespace_id" in request_type.DESCRIPTOR.fields_by_name and not path.startswith(_NAMESPACE_SERVICE)
+
+
+def _as_handler(handle: Callable[..., Awaitable[bytes | None]]) -> Any:
+    # The stubs of grpc describe handlers of threads only.
+    return handle

@@ -1,0 +1,20 @@
+"""Pages of lists: what was asked for, and where it goes on."""
+
+from typing import Any
+
+from ...engine import Page, PageAsk
+from ...v1 import common_pb2 as pb
+
+
+def read_page(letter: pb.PageRequest) -> PageAsk:
+    return PageAsk(size=letter.page_size, token=letter.page_token, count=letter.include_total_count)
+
+
+def write_page(page: Page[Any]) -> pb.PageInfo:
+    return pb.PageInfo(
+        next_page_token=page.next_token,
+        has_more=page.has_more,
+        total_count=page.total or 0,
+        prev_page_token=page.prev_token,
+        total_is_capped=page.total_is_capped,
+    )

@@ -1,0 +1,80 @@
+"""AdminService: what people who run Kagzi look at."""
+
+from ....core.errors import InvalidArgument
+from ....core.seams import Clock
+from ....engine import Engine
+from ....v1 import admin_pb2 as pb
+from ....wire.common import read_namespace, read_time_if, read_type, write_time
+from ....wire.stats import write_bucket
+from ....wire.steps import write_step
+from ...health import Health
+from ...info import ServerInfo
+from ..interceptor import Context
+from ..paging import read_page, write_page
+from .queues import QueueAdmin
+from .worker_admin import WorkerAdmin
+
+
+class AdminService(WorkerAdmin, QueueAdmin):
+    def __init__(self, engine: Engine, *, clock: Clock, health: Health, info: ServerInfo) -> None:
+        super().__init__(engine)
+        self._engine = engine
+        self._clock = clock
+        self._health = health
+        self._info = info
+
+    async def GetStep(self, request: pb.GetStepRequest, context: Context) -> pb.GetStepResponse:
+        _require_run_id(request.run_id)
+        step = await self._engine.steps.get(read_namespace(request.namespace_id), request.run_id, request.step_id)
+        return pb.GetStepResponse(step=write_step(step))
+
+    async def ListSteps(self, request: pb.ListStepsRequest, context: Context) -> pb.ListStepsResponse:
+        _require_run_id(request.run_id)
+        page = await self._engine.steps.list(
+            read_namespace(request.namespace_id),
+            request.run_id,
+            name=request.step_name or None,
+            page=read_page(request.page),
+            payloads=request.include_payloads,
+        )
+        return pb.ListStepsResponse(steps=[write_step(step) for step in page.rows], page=write_page(page))
+
+    async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.GetStatsResponse:
+        figures = await self._engine.stats.get(
+            read_namespace(request.namespace_id),
+            since=read_time_if(request, "since"),
+            until=read_time_if(request, "until"),
+            workflow_type=read_type(request.workflow_type),
+        )
+        return pb.GetStatsResponse(
+            buckets=[write_bucket(bucket) for bucket in figures.buckets],
+            open_by_status={status.value: count for status, count in figures.open_by_status.items()},
+            open_is_capped=figures.open_is_capped,
+        )
+
+    async def HealthCheck(self, request: pb.HealthCheckRequest, context: Context) -> pb.HealthCheckResponse:
+        problem = self._health.problem(request.service)
+        serving = pb.HealthCheckResponse.SERVING if problem is None else pb.HealthCheckResponse.NOT_SERVING
+        return pb.HealthCheckResponse(
+            status=serving, message=problem or "serving", timestamp=write_time(self._clock.now())
+        )
+
+    async def GetServerInfo(self, request: pb.GetServerInfoRequest, context: Context) -> pb.GetServerInfoResponse:
+        info = self._info
+        return pb.GetServerInfoResponse(
+            version=info.version,
+            api_version=info.api_version,
+            supported_features=info.features,
+            min_sdk_version=info.min_sdk_version,
+            http_url=info.http_url,
+            store=info.store,
+            server_id=info.server_id,
+            max_payload_bytes=info.max_payload_bytes,
+            now=write_time(self._clock.now()),
+            store_problem=self._engine.store_problem(),
+        )
+
+
+def _require_run_id(run_id: str) -> None:
+    if not run_id:
+        raise InvalidArgument("run_id is empty. Steps are named within a run.", field="run_id")

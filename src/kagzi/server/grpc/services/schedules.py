@@ -1,0 +1,159 @@
+"""WorkflowScheduleService: runs started by the clock."""
+
+import msgspec
+
+from ....core.errors import InvalidArgument
+from ....core.schedules import ScheduleRecord, ScheduleSpec
+from ....engine import RUNS_WAIT, Named, Schedules, ServedTypes
+from ....v1 import workflow_schedule_pb2 as pb
+from ....wire.common import read_duration_us, read_namespace, read_time_if, read_type, write_time
+from ....wire.schedules import read_asked, read_required_time, updated, write_fire, write_schedule
+from ..interceptor import Context
+from ..paging import read_page, write_page
+
+
+class WorkflowScheduleService:
+    def __init__(self, schedules: Schedules, served: ServedTypes) -> None:
+        self._schedules = schedules
+        self._served = served
+
+    async def CreateWorkflowSchedule(
+        self, request: pb.CreateWorkflowScheduleRequest, context: Context
+    ) -> pb.CreateWorkflowScheduleResponse:
+        asked = read_asked(request)
+        record = await self._schedules.create(
+            asked.namespace,
+            asked.schedule_id,
+            asked.spec,
+            enabled=asked.enabled is not False,
+            request_id=asked.request_id,
+        )
+        return pb.CreateWorkflowScheduleResponse(
+            schedule=write_schedule(record), warning=await self._warning(asked.namespace, record)
+        )
+
+    async def UpsertWorkflowSchedule(
+        self, request: pb.UpsertWorkflowScheduleRequest, context: Context
+    ) -> pb.UpsertWorkflowScheduleResponse:
+        if not request.HasField("schedule"):
+            raise InvalidArgument("schedule is missing. Say what it should be.", field="schedule")
+        asked = read_asked(request.schedule, namespace_id=request.namespace_id)
+        record, created = await self._schedules.upsert(
+            asked.namespace, asked.schedule_id, asked.spec, enabled=asked.enabled, request_id=asked.request_id
+        )
+        return pb.UpsertWorkflowScheduleResponse(
+            schedule=write_schedule(record), created=created, warning=await self._warning(asked.namespace, record)
+        )
+
+    async def _warning(self, namespace: str, record: ScheduleRecord) -> str:
+        """What to say if nobody serves what it starts."""
+        spec = record.spec
+        return await self._served.warning(Named(namespace, spec.workflow_type, spec.version), RUNS_WAIT)
+
+    async def GetWorkflowSchedule(
+        self, request: pb.GetWorkflowScheduleRequest, context: Context
+    ) -> pb.GetWorkflowScheduleResponse:
+        record = await self._schedules.get(read_namespace(request.namespace_id), request.schedule_id)
+        return pb.GetWorkflowScheduleResponse(schedule=write_schedule(record))
+
+    async def ListWorkflowSchedules(
+        self, request: pb.ListWorkflowSchedulesRequest, context: Context
+    ) -> pb.ListWorkflowSchedulesResponse:
+        page = await self._schedules.list(
+            read_namespace(request.namespace_id), read_type(request.task_queue) or None, read_page(request.page)
+        )
+        return pb.ListWorkflowSchedulesResponse(
+            schedules=[write_schedule(record, payloads=request.include_payloads) for record in page.rows],
+            page=write_page(page),
+        )
+
+    async def UpdateWorkflowSchedule(
+        self, request: pb.UpdateWorkflowScheduleRequest, context: Context
+    ) -> pb.UpdateWorkflowScheduleResponse:
+        def alter(was: ScheduleRecord) -> ScheduleRecord:
+            record = msgspec.structs.replace(was, spec=updated(request, was.spec))
+            if not request.HasField("enabled") or request.enabled == was.enabled:
+                return record
+            return msgspec.structs.replace(record, enabled=request.enabled, paused_reason="")
+
+        namespace = read_namespace(request.namespace_id)
+        record = await self._schedules.change(
+            namespace,
+            request.schedule_id,
+            alter,
+            next_fire_at=read_time_if(request, "next_fire_at"),
+        )
+        warning = await self._warning(namespace, record)
+        return pb.UpdateWorkflowScheduleResponse(schedule=write_schedule(record), warning=warning)
+
+    async def DeleteWorkflowSchedule(
+        self, request: pb.DeleteWorkflowScheduleRequest, context: Context
+    ) -> pb.DeleteWorkflowScheduleResponse:
+        deleted = await self._schedules.delete(read_namespace(request.namespace_id), request.schedule_id)
+        return pb.DeleteWorkflowScheduleResponse(deleted=deleted)
+
+    async def PauseWorkflowSchedule(
+        self, request: pb.PauseWorkflowScheduleRequest, context: Context
+    ) -> pb.PauseWorkflowScheduleResponse:
+        record = await self._schedules.pause(read_namespace(request.namespace_id), request.schedule_id, request.reason)
+        return pb.PauseWorkflowScheduleResponse(schedule=write_schedule(record))
+
+    async def ResumeWorkflowSchedule(
+        self, request: pb.ResumeWorkflowScheduleRequest, context: Context
+    ) -> pb.ResumeWorkflowScheduleResponse:
+        record = await self._schedules.resume(read_namespace(request.namespace_id), request.schedule_id)
+        return pb.ResumeWorkflowScheduleResponse(schedule=write_schedule(record))
+
+    async def TriggerWorkflowSchedule(
+        self, request: pb.TriggerWorkflowScheduleRequest, context: Context
+    ) -> pb.TriggerWorkflowScheduleResponse:
+        run_id, workflow_id = await self._schedules.trigger(
+            read_namespace(request.namespace_id), request.schedule_id, request.request_id
+        )
+        return pb.TriggerWorkflowScheduleResponse(run_id=run_id, workflow_id=workflow_id)
+
+    async def BackfillWorkflowSchedule(
+        self, request: pb.BackfillWorkflowScheduleRequest, context: Context
+    ) -> pb.BackfillWorkflowScheduleResponse:
+        """`request_id` needs no memory: a time that has become a run becomes no other."""
+        fires = await self._schedules.backfill(
+            read_namespace(request.namespace_id),
+            request.schedule_id,
+            read_required_time(request, "from"),
+            read_required_time(request, "to"),
+        )
+        return pb.BackfillWorkflowScheduleResponse(fires=[write_fire(fire) for fire in fires])
+
+    async def PreviewWorkflowSchedule(
+        self, request: pb.PreviewWorkflowScheduleRequest, context: Context
+    ) -> pb.PreviewWorkflowScheduleResponse:
+        times = await self._schedules.preview(
+            read_namespace(request.namespace_id),
+            request.schedule_id,
+            _unsaved(request),
+            count=request.count,
+            after=read_time_if(request, "after"),
+        )
+        return pb.PreviewWorkflowScheduleResponse(fires=[write_time(at) for at in times])
+
+    async def ListWorkflowScheduleRuns(
+        self, request: pb.ListWorkflowScheduleRunsRequest, context: Context
+    ) -> pb.ListWorkflowScheduleRunsResponse:
+        page = await self._schedules.fires(
+            read_namespace(request.namespace_id), request.schedule_id, read_page(request.page)
+        )
+        return pb.ListWorkflowScheduleRunsResponse(
+            fires=[write_fire(fire) for fire in page.rows], page=write_page(page)
+        )
+
+
+def _unsaved(request: pb.PreviewWorkflowScheduleRequest) -> ScheduleSpec | None:
+    """An expression to look at, if there is one."""
+    if not (request.cron_expr or request.timezone or request.HasField("interval")):
+        return None
+    return ScheduleSpec(
+        workflow_type="-",
+        cron_expr=request.cron_expr,
+        timezone=request.timezone,
+        interval_us=read_duration_us(request.interval) if request.HasField("interval") else None,
+    )

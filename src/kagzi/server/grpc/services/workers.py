@@ -1,0 +1,272 @@
+"""WorkerService: what workers do, one call each or all on one stream. Both build the same commands and meet in the engine."""
+
+from google.protobuf.empty_pb2 import Empty
+
+from ....core import limits
+from ....core.commands import BeginStep, CompleteRun, CompleteStep, FailRun, FailStep, Park, ReleaseRun
+from ....core.errors import InvalidArgument
+from ....core.limits import Settings
+from ....core.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
+from ....core.seams import Clock
+from ....engine import Engine
+from ....v1 import worker_pb2 as pb
+from ....wire.common import (
+    read_duration_ms,
+    read_held,
+    read_namespace,
+    read_payload,
+    read_retry,
+    read_type,
+    write_error,
+    write_held,
+    write_payload_if,
+    write_time,
+    write_time_if,
+)
+from ....wire.enums import RUN_STATUS_TO_WIRE, STEP_KIND_FROM_WIRE
+from ....wire.letters import read_error_of, read_lease_of, read_output, read_run_key
+from ....wire.steps import write_step
+from ....wire.tasks import write_history_page, write_history_step, write_task
+from ....wire.workers import read_register, read_troubles, refuse_foreign_queue
+from ..answer_budget import Answers
+from ..deadlines import Patience
+from ..interceptor import Context, read_message
+from ..require import expect
+from ..session import SessionStream
+from ..unread import Unread
+from .sleeping import sleep
+from .waiting import start_child, wait_signal
+
+_MS_PER_S = 1_000
+
+
+class WorkerService:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        clock: Clock,
+        settings: Settings,
+        patience: Patience,
+        answers: Answers,
+        version: str,
+    ) -> None:
+        self._engine = engine
+        self._tasks = engine.tasks
+        self._workers = engine.workers
+        self._clock = clock
+        self._settings = settings
+        self._patience = patience
+        self._answers = answers
+        self._version = version
+        self._unread = Unread(settings.unread_total_bytes)
+
+    # --- lifecycle -----------------------------------------------------------------------------------------------------
+
+    async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterResponse:
+        worker = await self._workers.register(read_register(request))
+        return pb.RegisterResponse(
+            worker_id=worker.worker_id,
+            heartbeat_interval_secs=-(-self._settings.heartbeat_ms // _MS_PER_S),
+            heartbeat_interval_ms=self._settings.heartbeat_ms,
+            lease_ms=self._settings.lease_ms,
+        )
+
+    async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:
+        namespace = read_namespace(request.namespace_id)
+        answer = await self._workers.heartbeat(
+            namespace,
+            request.worker_id,
+            active_count=request.active_count,
+            completed_delta=request.completed_delta,
+            failed_delta=request.failed_delta,
+            held=[read_held(held, namespace) for held in request.held],
+            troubles=read_troubles(request),
+        )
+        return pb.HeartbeatResponse(
+            accepted=answer.accepted,
+            should_drain=answer.should_drain,
+            lost=[write_held(held) for held in answer.lost],
+            cancel_requested=[run.run_id for run in answer.cancel_requested],
+        )
+
+    async def Deregister(self, request: pb.DeregisterRequest, context: Context) -> Empty:
+        await self._workers.deregister(read_namespace(request.namespace_id), request.worker_id, drain=request.drain)
+        return Empty()
+
+    # --- execution, one call each --------------------------------------------------------------------------------------
+
+    async def PollTask(self, request: pb.PollTaskRequest, context: Context) -> pb.PollTaskResponse:
+        namespace, workflow_types = read_namespace(request.namespace_id), [*map(read_type, request.workflow_types)]
+        if request.task_queue:  # a queue is a type by another name: of the types, this one only
+            queue = read_type(request.task_queue)
+            refuse_foreign_queue(queue, workflow_types or [queue])
+            workflow_types = [queue]
+        claimed = await self._patience.poll(
+            lambda wait_ms: self._tasks.poll(
+                namespace, request.worker_id, workflow_types, max_tasks=request.max_tasks or 1, wait_ms=wait_ms
+            ),
+            wait_ms=_read_wait_ms(request),
+            remaining_s=context.time_remaining(),
+        )
+        return write_poll([write_task(run) for run in claimed])
+
+    async def BeginStep(self, request: pb.BeginStepRequest, context: Context) -> pb.BeginStepResponse:
+        _refuse_other_kinds(request)
+        step_id = request.step_id or request.step_name
+        outcome = await self._tasks.submit(
+            BeginStep(
+                run=read_run_key(request),
+                lease=read_lease_of(request),
+                step_id=step_id,
+                name=request.step_name or step_id,
+                attempt=request.attempt,
+                retry=read_retry(request.retry_policy) if request.HasField("retry_policy") else None,
+                timeout_ms=request.timeout_ms,
+                input=read_payload(request.input) if request.HasField("input") else None,
+                parent_step_id=request.parent_step_id,
+                parallel_group_id=request.parallel_group_id,
+            )
+        )
+        if isinstance(outcome, Begun):
+            return pb.BeginStepResponse(step_id=step_id, should_execute=True, attempt=outcome.attempt)
+        return _write_known(expect(outcome, Known))
+
+    async def CompleteStep(self, request: pb.CompleteStepRequest, context: Context) -> pb.CompleteStepResponse:
+        run = read_run_key(request)
+        command = CompleteStep(
+            run=run,
+            lease=read_lease_of(request),
+            step_id=request.step_id,
+            attempt=request.attempt,
+            output=read_output(request),
+        )
+        recorded = expect(await self._tasks.submit(command), Recorded)
+        step = await self._engine.steps.get(run.namespace, run.run_id, request.step_id)
+        return pb.CompleteStepResponse(step=write_step(step), seq=recorded.seq)
+
+    async def FailStep(self, request: pb.FailStepRequest, context: Context) -> pb.FailStepResponse:
+        command = FailStep(
+            run=read_run_key(request),
+            lease=read_lease_of(request),
+            step_id=request.step_id,
+            attempt=request.attempt,
+            error=read_error_of(request),
+        )
+        outcome = await self._tasks.submit(command)
+        if isinstance(outcome, RetryScheduled):
+            return pb.FailStepResponse(
+                scheduled_retry=True,
+                retry_at=write_time(outcome.retry_at),
+                next_attempt=outcome.next_attempt,
+                seq=outcome.seq,
+            )
+        return pb.FailStepResponse(seq=expect(outcome, StepFailed).seq)
+
+    async def CompleteWorkflow(
+        self, request: pb.CompleteWorkflowRequest, context: Context
+    ) -> pb.CompleteWorkflowResponse:
+        command = CompleteRun(run=read_run_key(request), lease=read_lease_of(request), output=read_output(request))
+        closed = expect(await self._tasks.submit(command), RunClosed)
+        return pb.CompleteWorkflowResponse(status=RUN_STATUS_TO_WIRE[closed.status])
+
+    async def FailWorkflow(self, request: pb.FailWorkflowRequest, context: Context) -> pb.FailWorkflowResponse:
+        command = FailRun(run=read_run_key(request), lease=read_lease_of(request), error=read_error_of(request))
+        closed = expect(await self._tasks.submit(command), RunClosed)
+        return pb.FailWorkflowResponse(
+            status=RUN_STATUS_TO_WIRE[closed.status], retry_at=write_time_if(closed.retry_at)
+        )
+
+    async def Sleep(self, request: pb.SleepRequest, context: Context) -> pb.SleepResponse:
+        return await sleep(self._tasks, request)
+
+    async def Park(self, request: pb.ParkRequest, context: Context) -> pb.ParkResponse:
+        command = Park(
+            run=read_run_key(request),
+            lease=read_lease_of(request),
+            waits=tuple(request.waits),
+            known_seq=request.known_seq,
+        )
+        outcome = await self._tasks.submit(command)
+        if isinstance(outcome, Parked):
+            return pb.ParkResponse(parked=True)
+        page = expect(outcome, NotParked)
+        return pb.ParkResponse(results=[write_history_step(step) for step in page.results], more=page.more)
+
+    async def Release(self, request: pb.ReleaseRequest, context: Context) -> pb.ReleaseResponse:
+        command = ReleaseRun(run=read_run_key(request), lease=read_lease_of(request), reason=request.reason)
+        closed = expect(await self._tasks.submit(command), RunClosed)
+        return pb.ReleaseResponse(status=RUN_STATUS_TO_WIRE[closed.status])
+
+    async def WaitSignal(self, request: pb.WaitSignalRequest, context: Context) -> pb.WaitSignalResponse:
+        return await wait_signal(self._tasks, request)
+
+    async def StartChild(self, request: pb.StartChildRequest, context: Context) -> pb.StartChildResponse:
+        return await start_child(self._tasks, request, self._clock.now())
+
+    # --- streams -------------------------------------------------------------------------------------------------------
+
+    async def Session(self, context: Context) -> None:
+        stream = SessionStream(
+            self._engine.sessions,
+            context,
+            clock=self._clock,
+            settings=self._settings,
+            version=self._version,
+            unread=self._unread,
+        )
+        try:
+            await stream.serve()
+        finally:
+            stream.close()
+
+    async def GetHistory(self, context: Context) -> None:
+        request = read_message(await context.read(), pb.GetHistoryRequest)
+        run, lease, after = read_run_key(request), read_lease_of(request), request.after
+        while True:
+            async with self._answers.reserve(run.namespace) as room:
+                page = await self._tasks.history(run, lease, after, request.known_seq)
+                letter = write_history_page(page) or pb.HistoryPage()
+                room.use(letter.ByteSize())
+                await context.write(letter.SerializeToString())
+            if not page.has_more:
+                return
+            after = page.next_after
+
+
+def _read_wait_ms(request: pb.PollTaskRequest) -> int:
+    return read_duration_ms(request.wait) if request.HasField("wait") else limits.POLL_DEFAULT_WAIT_MS
+
+
+def write_poll(tasks: list[pb.Task]) -> pb.PollTaskResponse:
+    """The first contract's fields hold the first task."""
+    if not tasks:
+        return pb.PollTaskResponse()
+    first = tasks[0]
+    response = pb.PollTaskResponse(
+        run_id=first.run_id, workflow_type=first.workflow_type, lease=first.lease, tasks=tasks
+    )
+    if first.HasField("input"):
+        response.input.CopyFrom(first.input)
+    return response
+
+
+def _refuse_other_kinds(request: pb.BeginStepRequest) -> None:
+    if request.kind in (pb.STEP_KIND_UNSPECIFIED, pb.STEP_KIND_FUNCTION):
+        return
+    kind = STEP_KIND_FROM_WIRE.get(request.kind)
+    remedy = "Call Sleep." if request.kind == pb.STEP_KIND_SLEEP else "BeginStep begins steps of kind FUNCTION."
+    raise InvalidArgument(f"kind={kind or request.kind} is not begun by BeginStep. {remedy}", field="kind")
+
+
+def _write_known(known: Known) -> pb.BeginStepResponse:
+    """The step has a result, or waits for its retry."""
+    step = known.step
+    return pb.BeginStepResponse(
+        step_id=step.step_id,
+        should_execute=False,
+        cached_output=write_payload_if(step.output),
+        attempt=step.attempt,
+        error=None if step.error is None or step.retry_at is not None else write_error(step.error),
+        retry_at=write_time_if(step.retry_at),
+    )

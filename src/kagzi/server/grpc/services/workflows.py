@@ -1,0 +1,248 @@
+"""WorkflowService: what clients do with runs. Read the letter, ask the engine, write the answer."""
+
+from collections.abc import Callable, Sequence
+
+from ....core import limits
+from ....core.commands import StartRequest
+from ....core.errors import InvalidArgument, KagziError
+from ....core.outcomes import Existing, Started
+from ....core.records import RunEnd, RunKey
+from ....engine import RUN_WAITS, Engine, Named
+from ....v1 import workflow_pb2 as pb
+from ....wire.common import read_duration_ms, read_namespace, read_payload, write_error
+from ....wire.enums import RUN_STATUS_TO_WIRE
+from ....wire.runs import (
+    read_filter,
+    read_replacement,
+    read_signal,
+    read_start,
+    read_where,
+    write_outcome,
+    write_run,
+    write_started,
+)
+from ....wire.status import detail_of
+from ..answer_budget import Answers
+from ..deadlines import Patience
+from ..incidents import Incidents
+from ..interceptor import Context
+from ..paging import read_page, write_page
+from ..wait_stream import WaitStream
+from ..watch_stream import WatchStream
+from .bulk import BulkService
+from .transfers import TransferService
+
+
+class WorkflowService(BulkService, TransferService):
+    """`url_of` gives the address of a run's page."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        url_of: Callable[[RunKey], str],
+        patience: Patience,
+        incidents: Incidents,
+        answers: Answers,
+        exports: Answers,
+    ) -> None:
+        self._runs = engine.runs
+        self._control = engine.control
+        self._bulk = engine.bulk
+        self._transfers = engine.transfers
+        self._explanations = engine.explanations
+        self._watching = engine.watching
+        self._served = engine.served
+        self._admit = engine.namespaces.admit
+        self._url_of = url_of
+        self._patience = patience
+        self._incidents = incidents
+        self._answers = answers
+        self._exports = exports
+
+    async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Context) -> pb.StartWorkflowResponse:
+        start = read_start(request)
+        answer = self._started(await self._runs.start(start), start.namespace)
+        await self._warn([(start, answer)])
+        return answer
+
+    async def StartBatch(self, request: pb.StartBatchRequest, context: Context) -> pb.StartBatchResponse:
+        namespace = read_namespace(request.namespace_id)
+        read = [_read_or_refuse(start, namespace) for start in request.starts]
+        outcomes = iter(await self._runs.start_many([item for item in read if not isinstance(item, KagziError)]))
+        items = [self._item(item if isinstance(item, KagziError) else next(outcomes), namespace) for item in read]
+        await self._warn(
+            [
+                (start, item.started)
+                for start, item in zip(read, items, strict=True)
+                if not isinstance(start, KagziError) and item.HasField("started")
+            ]
+        )
+        return pb.StartBatchResponse(items=items)
+
+    async def GetWorkflow(self, request: pb.GetWorkflowRequest, context: Context) -> pb.GetWorkflowResponse:
+        record = await self._runs.get(
+            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+        )
+        return pb.GetWorkflowResponse(workflow=write_run(record, url=self._url_of(record.run)))
+
+    async def ListWorkflows(self, request: pb.ListWorkflowsRequest, context: Context) -> pb.ListWorkflowsResponse:
+        page = await self._runs.list(
+            read_namespace(request.namespace_id), read_filter(request), read_page(request.page)
+        )
+        runs = [write_run(record, url=self._url_of(record.run)) for record in page.rows]
+        return pb.ListWorkflowsResponse(workflows=runs, page=write_page(page))
+
+    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest, context: Context) -> pb.CancelWorkflowResponse:
+        """`request_id` needs no memory: asking twice for the same end is asking once."""
+        status = await self._control.cancel(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            reason=request.reason,
+        )
+        return pb.CancelWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def TerminateWorkflow(
+        self, request: pb.TerminateWorkflowRequest, context: Context
+    ) -> pb.TerminateWorkflowResponse:
+        """`request_id`: as with a cancellation."""
+        status = await self._control.terminate(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            reason=request.reason,
+        )
+        return pb.TerminateWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def PauseWorkflow(self, request: pb.PauseWorkflowRequest, context: Context) -> pb.PauseWorkflowResponse:
+        status = await self._control.pause(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            reason=request.reason,
+        )
+        return pb.PauseWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def ResumeWorkflow(self, request: pb.ResumeWorkflowRequest, context: Context) -> pb.ResumeWorkflowResponse:
+        status = await self._control.resume(
+            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+        )
+        return pb.ResumeWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def RetryWorkflow(self, request: pb.RetryWorkflowRequest, context: Context) -> pb.RetryWorkflowResponse:
+        status = await self._control.retry(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            from_step=request.from_step,
+            request_id=request.request_id,
+        )
+        return pb.RetryWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def ForkWorkflow(self, request: pb.ForkWorkflowRequest, context: Context) -> pb.ForkWorkflowResponse:
+        namespace = read_namespace(request.namespace_id)
+        forked = await self._control.fork(
+            namespace,
+            request.run_id,
+            from_step=request.from_step,
+            outputs={step_id: read_payload(output) for step_id, output in request.outputs.items()},
+            version=request.version,
+            workflow_id=request.workflow_id,
+            request_id=request.request_id,
+        )
+        url = self._url_of(RunKey(namespace, forked.run_id))
+        return pb.ForkWorkflowResponse(run_id=forked.run_id, workflow_id=forked.workflow_id, url=url)
+
+    async def SignalWorkflow(self, request: pb.SignalWorkflowRequest, context: Context) -> pb.SignalWorkflowResponse:
+        signalled = await self._control.signal(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            signal=read_signal(request),
+        )
+        return pb.SignalWorkflowResponse(delivered=signalled.delivered, run_id=signalled.run.run_id)
+
+    async def ReplaceSignal(self, request: pb.ReplaceSignalRequest, context: Context) -> pb.ReplaceSignalResponse:
+        replaced = await self._control.replace_signal(
+            read_namespace(request.namespace_id),
+            run_id=request.run_id,
+            workflow_id=request.workflow_id,
+            change=read_replacement(request),
+        )
+        return pb.ReplaceSignalResponse(
+            run_id=replaced.run.run_id, status=RUN_STATUS_TO_WIRE[replaced.status], resumed=replaced.resumed
+        )
+
+    async def SignalWithStart(self, request: pb.SignalWithStartRequest, context: Context) -> pb.SignalWithStartResponse:
+        start = read_start(request.start, batch_namespace=request.namespace_id)
+        outcome = await self._runs.signal_with_start(start, read_signal(request))
+        answer = self._started(outcome, start.namespace)
+        await self._warn([(start, answer)])
+        return pb.SignalWithStartResponse(started=answer)
+
+    async def CountWorkflows(self, request: pb.CountWorkflowsRequest, context: Context) -> pb.CountWorkflowsResponse:
+        count, capped = await self._runs.count(read_namespace(request.namespace_id), read_where(request.filter))
+        return pb.CountWorkflowsResponse(count=count, capped=capped)
+
+    async def ExplainWorkflow(self, request: pb.ExplainWorkflowRequest, context: Context) -> pb.ExplainWorkflowResponse:
+        explanation = await self._explanations.explain(
+            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+        )
+        return pb.ExplainWorkflowResponse(
+            sentence=explanation.sentence,
+            reason=explanation.reason,
+            facts=explanation.facts,
+            remedy=explanation.remedy,
+        )
+
+    async def Wait(self, request: pb.WaitRequest, context: Context) -> pb.WaitResponse:
+        asked_ms = _read_wait_ms(request)
+        namespace = read_namespace(request.namespace_id)
+        end = await self._patience.poll(
+            lambda wait_ms: self._runs.wait(
+                namespace, run_id=request.run_id, workflow_id=request.workflow_id, timeout_ms=wait_ms
+            ),
+            wait_ms=asked_ms,
+            remaining_s=context.time_remaining(),
+        )
+        if isinstance(end, RunEnd):
+            return pb.WaitResponse(ended=True, outcome=write_outcome(end), status=RUN_STATUS_TO_WIRE[end.status])
+        return pb.WaitResponse(ended=False, status=RUN_STATUS_TO_WIRE[end])
+
+    async def Watch(self, context: Context) -> None:
+        await WatchStream(self._watching, context, self._patience, self._admit).serve()
+
+    async def WaitStream(self, context: Context) -> None:
+        await WaitStream(self._runs, context, self._patience, self._admit, self._answers).serve()
+
+    async def _warn(self, started: Sequence[tuple[StartRequest, pb.StartWorkflowResponse]]) -> None:
+        """Names that nobody serves are said in the answer. What a worker has got already costs nothing here."""
+        waiting = [
+            (start, answer)
+            for start, answer in started
+            if not answer.already_exists and answer.status != pb.WORKFLOW_STATUS_RUNNING
+        ]
+        if waiting:
+            named = [Named(start.namespace, start.workflow_type, start.version) for start, _ in waiting]
+            for (_, answer), warning in zip(waiting, await self._served.warnings(named, RUN_WAITS), strict=True):
+                answer.warning = warning
+
+    def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
+        return write_started(outcome, url=self._url_of(RunKey(namespace, outcome.run_id)))
+
+    def _item(self, outcome: Started | Existing | KagziError, namespace: str) -> pb.StartBatchResponse.Item:
+        if isinstance(outcome, KagziError):
+            return pb.StartBatchResponse.Item(error=write_error(detail_of(self._incidents.told("StartBatch", outcome))))
+        return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
+
+
+def _read_or_refuse(start: pb.StartWorkflowRequest, namespace: str) -> StartRequest | InvalidArgument:
+    try:
+        return read_start(start, batch_namespace=namespace)
+    except InvalidArgument as error:
+        return error
+
+
+def _read_wait_ms(request: pb.WaitRequest) -> int:
+    return read_duration_ms(request.timeout) if request.HasField("timeout") else limits.POLL_WAIT_MS

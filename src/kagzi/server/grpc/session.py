@@ -1,0 +1,307 @@
+"""The session: one worker's stream. Many operations to a message, answers gathered and written by a single writer."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import grpc
+
+from ...core import limits
+from ...core.commands import Command
+from ...core.errors import InvalidArgument, PreconditionFailed
+from ...core.limits import Settings
+from ...core.outcomes import Outcome, Refused
+from ...core.records import ClaimedRun, RunKey
+from ...core.seams import Clock
+from ...core.sizes import outcome_bytes, task_bytes
+from ...core.times import Timestamp
+from ...engine import Notice, Session, Sessions
+from ...v1 import worker_pb2 as pb
+from ...wire.common import read_held, read_lease, write_held, write_lease
+from ...wire.operations import read_operation, write_answers
+from ...wire.tasks import write_task
+from ...wire.workers import read_register, read_troubles
+from .interceptor import Context, read_message
+from .outbound_queue import Mailbox
+from .run_both import first_of
+from .unread import Unread, UnreadStream
+
+_NOTICE_KINDS = {
+    "lease_lost": pb.RUN_NOTICE_KIND_LEASE_LOST,
+    "cancel_requested": pb.RUN_NOTICE_KIND_CANCEL_REQUESTED,
+    "pause_requested": pb.RUN_NOTICE_KIND_PAUSE_REQUESTED,
+    "result": pb.RUN_NOTICE_KIND_RESULT,
+    "warning": pb.RUN_NOTICE_KIND_WARNING,
+}
+_LINGER_S = 10.0  # how long a worker that has said its last word may wait for answers
+_NOTICE_BYTES = 128  # of a notice, besides its reason
+
+_Answers = Sequence[tuple[int, Outcome]]
+_Part = tuple[int, Callable[[pb.SessionResponse], None]]
+"""How many bytes at most something adds to a message, and what adds it."""
+
+
+class Outlet:
+    """What the engine has to say to one worker. Gathers; `take` makes messages of everything gathered so far."""
+
+    def __init__(self, clock: Clock, unread: Unread | None = None) -> None:
+        self._clock = clock
+        self._tasks: list[tuple[int, ClaimedRun]] = []
+        self._answers: list[tuple[int, _Answers]] = []
+        self._notices: dict[Notice, None] = {}  # a result after a result is no news
+        self.unread = UnreadStream(unread or Unread())
+        self._notice: pb.SessionNotice | None = None
+        self._stopping = False
+        self._last_words = False
+        self._unanswered = 0
+        self.mailbox = Mailbox(self._take)
+
+    # --- the engine's side: quick, never raises ------------------------------------------------------------------------
+
+    def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
+        for run in claimed:
+            size = task_bytes(run)
+            self._tasks.append((size, run))
+            self.unread.add(size)
+        self.mailbox.notify()
+
+    def answers(self, answers: _Answers) -> None:
+        size = _size_of(answers)
+        self._answers.append((size, answers))
+        self.unread.add(size)
+        self._unanswered -= len(answers)
+        self.mailbox.notify()
+        self._finish_if_answered()
+
+    def notices(self, notices: Sequence[Notice]) -> None:
+        self._notices.update(dict.fromkeys(notices))
+        self.mailbox.notify()
+
+    def drain(self) -> None:
+        self._session_notice().should_drain = True
+        self.mailbox.notify()
+
+    def stopping(self) -> None:
+        """Tells the worker, and ends the stream once everything it asked was answered."""
+        if not self._stopping:
+            self._stopping = True
+            self._session_notice().server_stopping = True
+            self.mailbox.notify()
+            self.finish_when_answered()
+
+    # --- the stream's side ---------------------------------------------------------------------------------------------
+
+    def asked(self, operations: int) -> None:
+        self._unanswered += operations
+
+    def finish_when_answered(self) -> None:
+        self._last_words = True
+        self._finish_if_answered()
+
+    def _session_notice(self) -> pb.SessionNotice:
+        if self._notice is None:
+            self._notice = pb.SessionNotice()
+        return self._notice
+
+    def _finish_if_answered(self) -> None:
+        if self._last_words and self._unanswered <= 0:
+            self.mailbox.finish()
+
+    def _take(self) -> Iterator[bytes]:
+        """Messages are cut at the soft limit; a single task or answer may exceed it. Each counts as read when the next is asked
+        for."""
+        notice, self._notice = self._notice, None
+        response, size, waited = pb.SessionResponse(notice=notice), 0, 0
+        for counted, (part_bytes, add) in self._parts():
+            if size and size + part_bytes > limits.MESSAGE_SOFT_BYTES:
+                yield response.SerializeToString()
+                self.unread.read(waited)
+                response, size, waited = pb.SessionResponse(), 0, 0
+            add(response)
+            size += part_bytes
+            waited += counted
+        data = response.SerializeToString()
+        if data:
+            yield data
+        self.unread.read(waited)
+
+    def _parts(self) -> Iterator[tuple[int, _Part]]:
+        """What was gathered, with the bytes of each that count as unread."""
+        tasks, self._tasks = self._tasks, []
+        answers, self._answers = self._answers, []
+        notices, self._notices = self._notices, {}
+        now = self._clock.now()
+        for notice in notices:
+            yield 0, (_NOTICE_BYTES + 4 * len(notice.reason), partial(_add_notice, notice))
+        for size, commit in answers:
+            for part_bytes, part in _cut(size, commit):
+                yield part_bytes, (part_bytes, partial(_add_answers, part, now))
+        for size, claimed in tasks:
+            yield size, (size, partial(_add_task, claimed))
+
+
+def _size_of(answers: _Answers) -> int:
+    return sum(outcome_bytes(outcome) for _, outcome in answers)
+
+
+def _cut(size: int, answers: _Answers) -> Iterator[tuple[int, _Answers]]:
+    """The answers of one commit, in parts that fit into a message or are a single answer."""
+    if size <= limits.MESSAGE_SOFT_BYTES:
+        yield size, answers
+        return
+    part: list[tuple[int, Outcome]] = []
+    part_bytes = 0
+    for answer in answers:
+        answer_bytes = outcome_bytes(answer[1])
+        if part and part_bytes + answer_bytes > limits.MESSAGE_SOFT_BYTES:
+            yield part_bytes, part
+            part, part_bytes = [], 0
+        part.append(answer)
+        part_bytes += answer_bytes
+    yield part_bytes, part
+
+
+def _add_notice(notice: Notice, response: pb.SessionResponse) -> None:
+    response.notices.append(_write_notice(notice))
+
+
+def _add_answers(answers: _Answers, now: Timestamp, response: pb.SessionResponse) -> None:
+    write_answers(response, answers, now)
+
+
+def _add_task(claimed: ClaimedRun, response: pb.SessionResponse) -> None:
+    response.tasks.append(write_task(claimed))
+
+
+def _write_notice(notice: Notice) -> pb.RunNotice:
+    return pb.RunNotice(
+        run_id=notice.held.run.run_id,
+        lease=write_lease(notice.held.lease),
+        kind=_NOTICE_KINDS[notice.kind],
+        reason=notice.reason,
+    )
+
+
+class SessionStream:
+    """Reads the worker's messages until it leaves, its stream ends, or the server stops. Not while too much that it was told
+    waits to be read by it."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        context: Context,
+        *,
+        clock: Clock,
+        settings: Settings,
+        version: str,
+        unread: Unread,
+    ) -> None:
+        self._sessions = sessions
+        self._context = context
+        self._clock = clock
+        self._settings = settings
+        self._version = version
+        self._outlet = Outlet(clock, unread)
+        self._namespace = ""
+        self._said_goodbye = False
+
+    def close(self) -> None:
+        """What it still keeps for the worker is counted no more."""
+        self._outlet.unread.close()
+
+    async def serve(self) -> None:
+        hello = await self._hello()
+        session = await self._open(hello.hello)
+        # Runs are given to it from here on: whatever happens now, it is closed.
+        session.set_reading(not self._outlet.unread.is_full)
+        self._outlet.unread.on_change = lambda full: session.set_reading(not full)
+        try:
+            await self._welcome(session)
+            await self._handle(session, hello)
+            await first_of(self._read(session), self._outlet.mailbox.deliver(self._context.write))
+        finally:
+            # A task of its own: a stream that was cut is cancelled, and what it held must be cut all the same.
+            await asyncio.shield(asyncio.ensure_future(self._close(session)))
+
+    async def _hello(self) -> pb.SessionRequest:
+        request = read_message(await self._context.read(), pb.SessionRequest)
+        if not request.HasField("hello"):
+            raise InvalidArgument("the first message of a session must be hello.", field="hello")
+        return request
+
+    async def _open(self, hello: pb.SessionHello) -> Session:
+        worker = read_register(hello.register)
+        self._namespace = worker.namespace
+        held = [read_held(held, worker.namespace) for held in hello.held]
+        return await self._sessions.open(worker, held, self._outlet)
+
+    async def _welcome(self, session: Session) -> None:
+        welcome = pb.SessionWelcome(
+            worker_id=session.worker_id,
+            lease_ms=self._settings.lease_ms,
+            heartbeat_ms=self._settings.heartbeat_ms,
+            server_version=self._version,
+            now_us=self._clock.now(),
+            lost=[write_held(held) for held in session.lost],
+        )
+        await self._context.write(pb.SessionResponse(welcome=welcome).SerializeToString())
+
+    async def _read(self, session: Session) -> None:
+        """Reads to the last message; from then on the writer decides when it is over, within reason."""
+        while not self._said_goodbye:
+            await self._outlet.unread.room()
+            data = await self._context.read()
+            if data is grpc.aio.EOF:
+                break
+            request = read_message(data, pb.SessionRequest)
+            if request.HasField("hello"):
+                raise InvalidArgument("hello is only the first message of a session.", field="hello")
+            await self._handle(session, request)
+        self._outlet.finish_when_answered()
+        await asyncio.sleep(_LINGER_S)
+
+    async def _handle(self, session: Session, request: pb.SessionRequest) -> None:
+        if session.closed:
+            raise PreconditionFailed("this session is over: its worker has opened another one, or has left.")
+        if request.received:
+            session.received([read_held(held, self._namespace) for held in request.received])
+        if request.runs:
+            operations = self._read_operations(request)
+            if operations:
+                await session.submit(operations)
+        if request.heartbeat:
+            await session.heartbeat([read_held(held, self._namespace) for held in request.heartbeat])
+        if request.HasField("update"):
+            await self._update(session, request.update)
+
+    def _read_operations(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:
+        operations: list[tuple[int, Command]] = []
+        refused: list[tuple[int, Outcome]] = []
+        now = self._clock.now()
+        for part in request.runs:
+            run, lease = RunKey(self._namespace, part.run_id), read_lease(part.lease)
+            for operation in part.operations:
+                command = read_operation(operation, run, lease, now)
+                if isinstance(command, Refused):
+                    refused.append((operation.id, command))
+                else:
+                    operations.append((operation.id, command))
+        self._outlet.asked(len(operations) + len(refused))
+        if refused:
+            self._outlet.answers(refused)
+        return operations
+
+    async def _update(self, session: Session, update: pb.SessionUpdate) -> None:
+        await session.update(
+            drain=update.drain,
+            completed_delta=update.completed_delta,
+            failed_delta=update.failed_delta,
+            troubles=read_troubles(update),
+        )
+        self._said_goodbye = update.goodbye
+
+    async def _close(self, session: Session) -> None:
+        if self._said_goodbye:
+            await session.goodbye()
+        else:
+            await session.close()

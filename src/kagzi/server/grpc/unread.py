@@ -1,0 +1,76 @@
+"""What workers have not read yet: bounded for each stream and for all together. Who is over the bound is not read from either."""
+
+import asyncio
+from collections.abc import Callable
+
+from ...core import limits
+from ...core.budgets import ByteBudget
+
+
+class Unread:
+    """What all streams of a server keep for those who are to read it."""
+
+    def __init__(self, total_bytes: int = limits.UNREAD_TOTAL_BYTES) -> None:
+        self.budget = ByteBudget(limits.UNREAD_SESSION_BYTES, total_bytes, limits.UNREAD_SHARE_BYTES)
+        self.full: set[UnreadStream] = set()
+
+    def look(self) -> None:
+        """Something was read: others may go on, too, if it was the total that kept them."""
+        for stream in tuple(self.full):
+            stream.look()
+
+
+class UnreadStream:
+    """Counts what waits on one stream. `on_change(full)` is called when it becomes full, and when it is so no more."""
+
+    def __init__(self, unread: Unread) -> None:
+        self._unread = unread
+        self._bytes = 0
+        self._closed = False
+        self._room = asyncio.Event()
+        self._room.set()
+        self.on_change: Callable[[bool], None] = _nobody
+
+    @property
+    def is_full(self) -> bool:
+        return self in self._unread.full
+
+    def add(self, size: int) -> None:
+        if self._closed:
+            return
+        self._bytes += size
+        self._unread.budget.used_bytes += size
+        if not self.is_full and self._unread.budget.is_over(self._bytes):
+            self._unread.full.add(self)
+            self._room.clear()
+            self.on_change(True)
+
+    def read(self, size: int) -> None:
+        """So much has left."""
+        if self._closed:
+            return
+        self._bytes -= size
+        self._unread.budget.used_bytes -= size
+        if self._unread.full:
+            self._unread.look()
+
+    def look(self) -> None:
+        if self.is_full and not self._unread.budget.is_over(self._bytes):
+            self._unread.full.discard(self)
+            self._room.set()
+            self.on_change(False)
+
+    async def room(self) -> None:
+        """Returns when more may be read from the other side."""
+        await self._room.wait()
+
+    def close(self) -> None:
+        """The stream is over: what was not read never will be."""
+        self.read(self._bytes)
+        self._closed = True
+        self._unread.full.discard(self)
+        self._room.set()
+
+
+def _nobody(full: bool) -> None:
+    """Until somebody listens."""

@@ -1,0 +1,198 @@
+"""Many waits on one stream: ids come in at any time, each is answered once, when its run has ended.
+
+A reader that does not keep up costs little: ends are kept while there is room for them, and after that only the ids of runs
+that ended, which are read from the store when their turn to be sent has come.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+import grpc
+import msgspec
+
+from ...core import limits
+from ...core.errors import InvalidArgument, ResourceExhausted, ServerUnavailable, limit_reached
+from ...core.records import RunEnd
+from ...engine import Runs, Waits
+from ...v1 import workflow_pb2 as pb
+from ...wire.common import read_namespace
+from ...wire.runs import write_outcome
+from .answer_budget import Answers
+from .deadlines import Patience
+from .interceptor import RETRY_HINT, Admit, Context, read_message
+from .outbound_queue import whole
+from .run_both import first_of
+
+_LOOK_RUNS = 500
+_END_BYTES = 256  # an end without output and error
+
+
+class WaitStream:
+    """One client's waits. Ends when the client has nothing more to ask and everything is answered."""
+
+    def __init__(self, runs: Runs, context: Context, patience: Patience, admit: Admit, answers: Answers) -> None:
+        self._runs = runs
+        self._admit = admit
+        self._context = context
+        self._patience = patience
+        self._answers = answers
+        self._ends: deque[tuple[RunEnd, int]] = deque()  # kept, with their bytes
+        self._later: dict[str, None] = {}  # ended, to be read when they can be sent
+        self._not_found: list[str] = []
+        self._open: set[str] = set()
+        self._asked_all = False
+        self._news = asyncio.Event()
+        self._namespace: str | None = None
+        self._waits: Waits | None = None
+
+    async def serve(self) -> None:
+        try:
+            finished = await first_of(self._read(), self._send(), self._patience.ended())
+        finally:
+            if self._waits is not None:
+                self._waits.close()
+            self._answers.let_go(sum(size for _, size in self._ends))
+            self._ends.clear()
+        if finished == _STOPPED:
+            raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
+
+    # --- what is asked for ---------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Reads to the end of the requests; then only the writer decides when it is over."""
+        while (data := await self._context.read()) is not grpc.aio.EOF:
+            request = read_message(data, pb.WaitStreamRequest)
+            if self._waits is None:
+                await self._admit(read_namespace(request.namespace_id))
+            self._ask(request)
+        self._asked_all = True
+        self._news.set()
+        await asyncio.Event().wait()
+
+    def _ask(self, request: pb.WaitStreamRequest) -> None:
+        waits = self._opened(request)
+        if request.forget:
+            self._open.difference_update(request.forget)
+            for run_id in request.forget:
+                self._later.pop(run_id, None)
+            waits.forget(list(request.forget))
+        known = self._open.union(self._later)
+        wanted = [run_id for run_id in dict.fromkeys(request.run_ids) if run_id not in known]
+        if len(known) + len(wanted) > limits.WAITS_PER_STREAM:
+            raise ResourceExhausted(
+                f"a stream waits for at most {limits.WAITS_PER_STREAM} runs. Open another stream.",
+                field="run_ids",
+                metadata=limit_reached("waits_per_stream", limits.WAITS_PER_STREAM),
+            )
+        if wanted:
+            self._open.update(wanted)
+            waits.add(wanted)
+
+    def _opened(self, request: pb.WaitStreamRequest) -> Waits:
+        if self._waits is None:
+            self._namespace = read_namespace(request.namespace_id)
+            self._waits = self._runs.open_waits(self._namespace, self._deliver)
+        elif request.namespace_id and request.namespace_id != self._namespace:
+            raise InvalidArgument(
+                f"namespace_id={request.namespace_id!r} differs from the stream's, {self._namespace!r}. Open another stream.",
+                field="namespace_id",
+            )
+        return self._waits
+
+    def _deliver(self, ends: Sequence[RunEnd], not_found: Sequence[str]) -> None:
+        for end in ends:
+            run_id = end.run.run_id
+            if run_id not in self._open:
+                continue
+            self._open.discard(run_id)
+            if self._answers.keep(size := _bytes_of(end)):
+                self._ends.append((end, size))
+            else:
+                self._later[run_id] = None
+        self._not_found.extend(run_id for run_id in not_found if run_id in self._open)
+        self._open.difference_update(not_found)
+        self._news.set()
+
+    # --- what is answered ----------------------------------------------------------------------------------------------
+
+    async def _send(self) -> None:
+        """Returns when everything was asked for and has been answered."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._not_found or self._ends or self._later:
+                await self._send_kept()
+                if self._later:
+                    await self._send_later()
+            if self._asked_all and not self._open:
+                return
+
+    async def _send_kept(self) -> None:
+        not_found, self._not_found = self._not_found, []
+        if not_found:
+            await self._write(pb.WaitStreamResponse(not_found=not_found))
+        while self._ends:
+            some = [self._ends.popleft()]
+            size = some[0][1]
+            while self._ends and size + self._ends[0][1] <= limits.MESSAGE_SOFT_BYTES:
+                some.append(self._ends.popleft())
+                size += some[-1][1]
+            try:
+                await self._write(pb.WaitStreamResponse(outcomes=[write_outcome(end) for end, _ in some]))
+            finally:
+                self._answers.let_go(size)
+
+    async def _send_later(self) -> None:
+        """A page of the ends that were not kept."""
+        namespace = self._namespace or ""
+        asked = list(self._later)[:_LOOK_RUNS]
+        async with self._answers.reserve(namespace) as room:
+            found = await self._runs.ends(namespace, asked)
+            answered = dict(zip(asked, found, strict=False))
+            ends = [end for end in answered.values() if isinstance(end, RunEnd)]
+            room.use(sum(map(_bytes_of, ends)))
+            wanted = [run_id for run_id in answered if run_id in self._later]  # or forgotten meanwhile
+            for run_id in wanted:
+                del self._later[run_id]
+                if answered[run_id] is None:
+                    self._not_found.append(run_id)  # it was removed meanwhile
+                elif not isinstance(answered[run_id], RunEnd):
+                    self._wait_again(run_id)
+            for message in _messages(end for end in ends if end.run.run_id in wanted):
+                await self._write(message)
+
+    def _wait_again(self, run_id: str) -> None:
+        """It had ended and goes on: somebody retried it."""
+        self._open.add(run_id)
+        if self._waits is not None:
+            self._waits.add((run_id,))
+
+    async def _write(self, message: pb.WaitStreamResponse) -> None:
+        await whole(self._context.write(message.SerializeToString()))
+
+
+def _messages(ends: Iterable[RunEnd]) -> Iterator[pb.WaitStreamResponse]:
+    message = pb.WaitStreamResponse()
+    size = 0
+    for end in ends:
+        size += _bytes_of(end)
+        if message.outcomes and size > limits.MESSAGE_SOFT_BYTES:
+            yield message
+            message = pb.WaitStreamResponse()
+            size = _bytes_of(end)
+        message.outcomes.append(write_outcome(end))
+    if message.outcomes:
+        yield message
+
+
+def _bytes_of(end: RunEnd) -> int:
+    size = _END_BYTES
+    if end.output is not None:
+        size += len(end.output.data)
+    if end.error is not None:
+        size += len(msgspec.json.encode(end.error))
+    return size
+
+
+_STOPPED = 2  # which of the three ended first

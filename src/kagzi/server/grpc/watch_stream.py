@@ -1,0 +1,39 @@
+"""One client's view of one run, live."""
+
+from contextlib import aclosing
+
+from ...core.errors import ServerUnavailable
+from ...engine import Watching
+from ...v1 import workflow_pb2 as pb
+from ...wire.common import read_namespace
+from ...wire.events import write_watch
+from .deadlines import Patience
+from .interceptor import RETRY_HINT, Admit, Context, read_message
+from .outbound_queue import whole
+from .run_both import first_of
+
+
+class WatchStream:
+    """Ends when the run has ended. Whoever asks again with the last seq goes on from there, on any server."""
+
+    def __init__(self, watching: Watching, context: Context, patience: Patience, admit: Admit) -> None:
+        self._watching = watching
+        self._admit = admit
+        self._context = context
+        self._patience = patience
+
+    async def serve(self) -> None:
+        request = read_message(await self._context.read(), pb.WatchRequest)
+        if await first_of(self._tell(request), self._patience.ended()) == _STOPPED:
+            raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
+
+    async def _tell(self, request: pb.WatchRequest) -> None:
+        namespace = read_namespace(request.namespace_id)
+        await self._admit(namespace)
+        async with aclosing(self._watching.watch(namespace, request.run_id, request.after_seq)) as news:
+            async for told in news:
+                for letter in write_watch(told.mark, told.events):
+                    await whole(self._context.write(letter.SerializeToString()))
+
+
+_STOPPED = 1  # which of the two ended first

@@ -1,0 +1,1 @@
+"""HTTP: probes and plain pages."""
