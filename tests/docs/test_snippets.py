@@ -83,7 +83,7 @@ def test_python_in_the_documentation_is_python(page: str) -> None:
             compile(f"async def page():\n{indented(block.text)}", page, "exec")
 
 
-@pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md", "bench/README.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md", "CHANGELOG.md"])
 def test_links_within_the_project_lead_somewhere(page: str) -> None:
     import re
 
