@@ -1,5 +1,6 @@
 """Programs in README and tutorial run as they stand and print what the page says."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from tests.support.kagzi_process import clean_environment, kagzi, running
 
 TUTORIAL = "docs/tutorial.md"
 PAGES = [*sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")), "README.md"]
+WRITTEN_BY_HAND = [page for page in PAGES if not page.startswith("docs/reference/python/")]
+LINE = 120
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
@@ -85,12 +88,17 @@ def test_python_in_the_documentation_is_python(page: str) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md", "CHANGELOG.md"])
 def test_links_within_the_project_lead_somewhere(page: str) -> None:
-    import re
-
     text = (ROOT / page).read_text()
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link and "NNNN" not in link]
     missing = [link for link in links if not ((ROOT / page).parent / link).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", [*WRITTEN_BY_HAND, "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"])
+def test_prose_ends_at_120(page: str) -> None:
+    """Code shows what programs print, and a row of a table is one line."""
+    prose = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if len(line) > LINE and not line.startswith("|")] == []
 
 
 def indented(text: str) -> str:
