@@ -31,6 +31,7 @@ def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice
         finished_at=now,
         worker_id=run.worker_id,
         output=command.output,
+        new=True,
         changed=True,
     )
     return _closed(run, now)

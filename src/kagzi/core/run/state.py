@@ -52,6 +52,7 @@ class StepState(msgspec.Struct, kw_only=True):
     child_run_id: str | None = None
     details: Payload | None = None
     withheld: bool = False  # what it holds was not read: the outcomes of this batch are large enough without it
+    new: bool = False  # created by this batch
     changed: bool = False
 
     @property
@@ -166,18 +167,18 @@ class RunState(msgspec.Struct, kw_only=True):
     lease: Lease
     read_seq: int
     seq: int
-    result_seq: int
-    step_count: int
-    attempt: int
-    ready_at: Timestamp | None
-    due_at: Timestamp | None
-    wait_reason: int | None
     deadline_at: Timestamp | None
-    finished_at: Timestamp | None
-    cancel_requested_at: Timestamp | None
     worker_id: str | None
-    retry: RetryPolicy | None
-    read_result_seq: int
+    result_seq: int = 0
+    read_result_seq: int = 0
+    step_count: int = 0
+    attempt: int = 1
+    ready_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+    wait_reason: int | None = None
+    finished_at: Timestamp | None = None
+    cancel_requested_at: Timestamp | None = None
+    retry: RetryPolicy | None = None
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False

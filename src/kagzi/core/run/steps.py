@@ -191,6 +191,7 @@ def new_step(run: RunState, command: Beginning, now: Timestamp, kind: KindCode) 
         worker_id=run.worker_id,
         parent_step_id="" if isinstance(command, RecordPatch) else command.parent_step_id,
         parallel_group_id="" if isinstance(command, (RecordPatch, DecideRace)) else command.parallel_group_id,
+        new=True,
         changed=True,
     )
     run.step_count += 1

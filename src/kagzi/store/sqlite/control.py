@@ -2,21 +2,16 @@
 
 from collections.abc import Sequence
 
-from ...core import limits
-from ...core.commands import PauseDiverged
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import Outcome, RunClosed
 from ...core.records import Held, Lease, RunKey, Served
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Changed, TypeKey
-from .closing import RunState
 from .connection import Row
 from .ends import Told, end
-from .fences import Fence
 from .plain_text import require_plain
-from .rows import write_error, write_json
-from .wave import Wave, Writer
+from .rows import write_json
+from .wave import Writer
 
 
 def _find(writer: Writer, run: RunKey) -> Row | None:
@@ -83,21 +78,6 @@ def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> C
 
 
 # --- divergence -------------------------------------------------------------------------------------------------------
-
-
-def pause_diverged(wave: Wave, command: PauseDiverged, fence: Fence, run: RunState) -> Outcome:
-    seq = fence.next_seq()
-    given = {"run_id": fence.run_id, "lease": fence.lease, "nonce": fence.nonce, "seq": seq}
-    wave.let_go(fence)
-    given |= {"problem": write_error(command.problem), "build_id": command.build_id, "others": limits.TRIED_BUILDS - 1}
-    wave.database.run("pause_diverged", given)
-    return RunClosed(seq, wave.now, RunStatus.PAUSED)
-
-
-def repeat_diverged(wave: Wave, command: PauseDiverged, run: RunState) -> Outcome | None:
-    if run.status == RunCode.PAUSED and run.is_of(command.lease):
-        return RunClosed(run.seq, wave.now, RunStatus.PAUSED)
-    return None
 
 
 def resume_diverged(

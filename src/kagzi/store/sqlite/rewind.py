@@ -74,9 +74,9 @@ def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
     """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
     lost: list[Row] = writer.database.rows("lost_children", run_fields(run))
     back = _TakenBack(restarted={row[0]: row[1] for row in lost})
-    step = writer.database.row("step_state", (run.run_id, step_id)) if step_id else None
+    step = writer.database.row("step_to_rewind", (run.run_id, step_id)) if step_id else None
     if step is not None and step[0] < KindCode.INPUT:
-        after = step[4] or step[3]  # its result; or its begin, if it has none
+        after = step[3] or step[2]  # its result; or its begin, if it has none
         given = {"run_id": run.run_id, "step_id": step_id, "after": after}
         for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", given):
             is_it = found_id == step_id
@@ -140,8 +140,8 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing |
     if begun is None:
         return no_step(source.run_id, fork.from_step)
     for step_id in fork.outputs:
-        step = writer.database.row("step_state", (source.run_id, step_id))
-        if step is None or step[1] not in (3, 4) or not 0 < step[4] < begun[0] or step[0] >= KindCode.INPUT:
+        step = writer.database.row("step_to_rewind", (source.run_id, step_id))
+        if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
             return no_result_before(step_id, fork.from_step)
     started = start_one(Wave(writer, now, _NO_TERMS), _start_of(writer, fork, row))
     if isinstance(started, Started):
