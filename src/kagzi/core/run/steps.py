@@ -92,10 +92,12 @@ def fail_step(run: RunState, command: FailStep, now: Timestamp, dice: Dice) -> O
         end_step(run, step, command, now, StepCode.FAILED)
         step.error = decision.error
         return StepFailed(step.seq, now, step.attempt, decision.error)
+    # Whoever took it over without a begin of its own has one here: that of the lost holder is kept under its number.
+    begun_seq = step.begun_seq if step.lease == command.lease else run.next_seq()
     attempt = AttemptState(
         step_id=step.step_id,
         attempt=step.attempt,
-        begun_seq=step.begun_seq,
+        begun_seq=begun_seq,
         seq=run.next_seq(),
         lease=command.lease,
         started_at=step.started_at,

@@ -33,6 +33,7 @@ def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Chang
     if status.ended or status is RunStatus.PAUSED or pause_requested or cancel_requested_at is not None:
         return Changed(status, workflow_type, changed=False)
     writer.database.run("pause_run", {"run_id": run.run_id, "reason": reason})
+    writer.fences.forget(run.run_id)
     if status is not RunStatus.RUNNING:
         return Changed(RunStatus.PAUSED, workflow_type, changed=True)
     return Changed(status, workflow_type, changed=True, holder=_held(run, row), worker_id=worker_id)
@@ -50,6 +51,7 @@ def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> Changed | None:
         return Changed(RUN_STATUS_OF_CODE[resumed[0]], workflow_type, changed=True)
     if status is RunStatus.RUNNING and pause_requested:
         writer.database.run("take_back_pause", (run.run_id,))
+        writer.fences.forget(run.run_id)
         return Changed(status, workflow_type, changed=True)
     return Changed(status, workflow_type, changed=False)
 

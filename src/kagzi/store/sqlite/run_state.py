@@ -46,7 +46,7 @@ from .wave import Wave
 
 _PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
 _NO_PAYLOADS = (None,) * 5
-_STEP_COMMANDS = frozenset(get_args(StepCommand))
+_NEED_FENCE_ONLY = frozenset((*get_args(StepCommand), Park))
 _RUNNING = int(RunCode.RUNNING)
 
 
@@ -76,14 +76,15 @@ def load(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
 
 
 def _held(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
-    """The run as its fence knows it, which is all that matters to its steps. None: the run must be read."""
+    """The run as its fence knows it, which is all that matters to its steps and waits. None: the run must be read."""
     fence = wave.fences.get(command.run.run_id)
     if (
         fence is None
-        or type(command) not in _STEP_COMMANDS
+        or type(command) not in _NEED_FENCE_ONLY
         or not fence.admits(command.lease)
         or fence.namespace != command.run.namespace
         or fence.cancelling
+        or fence.pausing
     ):
         return None
     return RunState(
@@ -286,7 +287,7 @@ def save(wave: Wave, run: RunState, command: StepCommand | ClosingCommand, outco
     if isinstance(command, SetStatus):
         database.run("set_status", (run.status_text, run.progress, run_id))
     if run.status != _RUNNING:
-        return _save_left(wave, run, outcome)
+        return _save_left(wave, run, command, outcome)
     if isinstance(command, DecideRace) and run.cascade_due:
         database.run("cascade_due", (run_id,))
     _advance(wave, run)
@@ -306,9 +307,12 @@ def _advance(wave: Wave, run: RunState) -> None:
     wave.touched[run.run.run_id] = fence
 
 
-def _save_left(wave: Wave, run: RunState, outcome: Outcome) -> Outcome:
+def _save_left(wave: Wave, run: RunState, command: StepCommand | ClosingCommand, outcome: Outcome) -> Outcome:
     run_id = run.run.run_id
     wave.let_go(run_id)
+    if isinstance(command, Park) and run.status == RunCode.SLEEPING:  # the one left that may not have been read
+        wave.database.run("park_run", (run.wait_reason, run.due_at, run_id))
+        return outcome
     wave.database.run("leave_run", _left_row(run))
     if run.tried_build is not None and run.problem is not None:
         given = {"problem": write_error(run.problem), "build_id": run.tried_build, "others": limits.TRIED_BUILDS - 1}

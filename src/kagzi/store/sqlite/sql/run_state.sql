@@ -81,6 +81,10 @@ UPDATE runs SET has_children = 1 WHERE run_id = ?;
 -- For people; the last value wins.
 UPDATE runs SET status_text = ?, progress = ? WHERE run_id = ?;
 
+-- name: park_run
+-- Slot and lease are free; the clock, a signal or a child wakes it.
+UPDATE runs SET status = 3, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL WHERE run_id = ? AND status + 0 = 2;
+
 -- name: leave_run
 -- The holder lets go of it.
 UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = :wait_reason, due_at = :due_at, ready_at = :ready_at,
