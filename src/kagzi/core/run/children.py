@@ -1,7 +1,7 @@
 """Children: runs that are steps of another run."""
 
 from ..commands import StartChild
-from ..error_details import ErrorDetail
+from ..error_details import ErrorCode, ErrorDetail
 from ..outcomes import ChildStarted, Known, Outcome, StepFailed
 from ..refusals import child_conflict, foreign_request, other_kind
 from ..seams import Dice
@@ -101,4 +101,18 @@ def _conflict(run: RunState, command: StartChild, found: Relative) -> ErrorDetai
         return None
     return child_conflict(
         start.workflow_id, found.run_id, found=found.workflow_type, asked=start.workflow_type, itself=itself
+    )
+
+
+def child_error(run_id: str, status: int, error: ErrorDetail | None) -> ErrorDetail:
+    """What the step of a parent fails with whose child `run_id` failed, or was cancelled, with `error`."""
+    cause, how = error or ErrorDetail(), RUN_STATUS_OF_CODE[status].value
+    return ErrorDetail(
+        code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,
+        kind=cause.kind,
+        type="kagzi.core.errors.ChildError",
+        message=f"run {run_id} {how}: {cause.text}" if cause.text else f"run {run_id} {how}",
+        subject="run",
+        subject_id=run_id,
+        cause=error,
     )

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.error_details import ErrorDetail
 from ...core.events import LOST_RETRY_AT
 from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
 from ...core.refusals import lost_attempt
+from ...core.run.control import cancelled_error, deadline_error, quarantine_problem
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
-from ...core.times import Timestamp, to_datetime
+from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connections import Row, Session
 from .kinship import End, tell_parents
@@ -83,19 +84,8 @@ def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _D
         return None
     lost: int = row["lost_leases"] + 1
     if lost >= claim_cap:
-        return _Due(row, RunCode.PAUSED, _quarantine(row["run_id"], lost), lost=True)
+        return _Due(row, RunCode.PAUSED, quarantine_problem(row["run_id"], lost), lost=True)
     return _Due(row, RunCode.PAUSED if row["pause_requested"] else RunCode.PENDING, lost=True)
-
-
-def _quarantine(run_id: str, lost: int) -> ErrorDetail:
-    return ErrorDetail(
-        code=ErrorCode.PRECONDITION_FAILED,
-        kind=ErrorKind.LOST,
-        message=f"the worker that ran this was lost {lost} times without progress; it is paused so that it harms nobody. "
-        f"Look at what it does, then resume it: kagzi resume {run_id}",
-        subject="run",
-        subject_id=run_id,
-    )
 
 
 async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:
@@ -112,12 +102,9 @@ def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
     """How the run ends, if it is one that does: what it is about comes before who holds it."""
     deadline_at, cancel_by = row["deadline_at"], row["cancel_by"]
     if deadline_at is not None and deadline_at <= now:
-        message = f"the run did not end before its deadline, {to_datetime(deadline_at).isoformat()}"
-        return RunCode.FAILED, ErrorDetail(code=ErrorCode.TIMEOUT, kind=ErrorKind.TIMEOUT, message=message)
+        return RunCode.FAILED, deadline_error(deadline_at)
     if cancel_by is not None and cancel_by <= now:
-        reason = row["cancel_reason"] or "cancelled"
-        message = f"{reason} (its cleanup had not ended by {to_datetime(cancel_by).isoformat()})"
-        return RunCode.CANCELLED, ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message)
+        return RunCode.CANCELLED, cancelled_error(row["cancel_reason"] or "", cancel_by)
     return None
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.records import Held, Lease, RunKey, Served
+from ...core.run.control import after_pause, after_terminate, can_resume, terminated_error
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Changed, TypeKey
@@ -29,13 +29,13 @@ def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Chang
     if (row := _find(writer, run)) is None:
         return None
     _, workflow_type, code, _, _, worker_id, pause_requested, cancel_requested_at = row
-    status = RUN_STATUS_OF_CODE[code]
-    if status.ended or status is RunStatus.PAUSED or pause_requested or cancel_requested_at is not None:
-        return Changed(status, workflow_type, changed=False)
+    cancel_requested = cancel_requested_at is not None
+    then = after_pause(code, pause_requested=bool(pause_requested), cancel_requested=cancel_requested)
+    if then is None:
+        return Changed(RUN_STATUS_OF_CODE[code], workflow_type, changed=False)
     writer.database.run("pause_run", {"run_id": run.run_id, "reason": reason})
     writer.fences.forget(run.run_id)
-    if status is not RunStatus.RUNNING:
-        return Changed(RunStatus.PAUSED, workflow_type, changed=True)
+    status = RUN_STATUS_OF_CODE[then]
     return Changed(status, workflow_type, changed=True, holder=_held(run, row), worker_id=worker_id)
 
 
@@ -45,15 +45,15 @@ def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> Changed | None:
         return None
     _, workflow_type, code, _, _, _, pause_requested, _ = row
     status = RUN_STATUS_OF_CODE[code]
+    if not can_resume(code, pause_requested=bool(pause_requested)):
+        return Changed(status, workflow_type, changed=False)
     if status is RunStatus.PAUSED:
         resumed = writer.database.row("resume_run", {"run_id": run.run_id, "now": now})
         assert resumed is not None  # it was PAUSED a moment ago, in this transaction
         return Changed(RUN_STATUS_OF_CODE[resumed[0]], workflow_type, changed=True)
-    if status is RunStatus.RUNNING and pause_requested:
-        writer.database.run("take_back_pause", (run.run_id,))
-        writer.fences.forget(run.run_id)
-        return Changed(status, workflow_type, changed=True)
-    return Changed(status, workflow_type, changed=False)
+    writer.database.run("take_back_pause", (run.run_id,))
+    writer.fences.forget(run.run_id)
+    return Changed(status, workflow_type, changed=True)
 
 
 def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
@@ -61,10 +61,9 @@ def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> C
     require_plain(reason=reason)
     if (row := _find(writer, run)) is None:
         return None
-    status = RUN_STATUS_OF_CODE[row[2]]
-    if status.ended:
-        return Changed(status, row[1], changed=False)
-    error = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.TERMINATED, message=reason or "the run was terminated")
+    if after_terminate(row[2]) is None:
+        return Changed(RUN_STATUS_OF_CODE[row[2]], row[1], changed=False)
+    error = terminated_error(reason)
     told = Told()
     end(writer, run, RunStatus.CANCELLED, error, now, told)
     return Changed(

@@ -1,11 +1,10 @@
 """Signals: kept in order, each bound to one step that waits for its name."""
 
-from ...core import refusals
 from ...core.commands import SignalGiven
 from ...core.limits import SIGNALS_BUFFERED
 from ...core.outcomes import Refused
 from ...core.records import RunKey
-from ...core.states import RUN_STATUS_OF_CODE
+from ...core.run.control import refuse_signal
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from .connection import Row
@@ -36,14 +35,13 @@ def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> Signa
     if (repeated := _repeated(writer, row, signal)) is not None:
         return repeated
     run = RunKey(row[1], row[0])
-    status = RUN_STATUS_OF_CODE[row[3]]
-    if status.ended:
-        return refusals.takes_no_signals(run.run_id, status.value)
     last = writer.database.row("last_signal", (run.run_id,))
     number = (last[0] if last else 0) + 1
     waiting = writer.database.row("waiting_step", (run.run_id, signal.name))
-    if waiting is None and (full := _buffer_full(writer, run, number)) is not None:
-        return full
+    buffered = 0 if waiting is not None else _buffered(writer, run, number)
+    refused = refuse_signal(run.run_id, row[3], waited_for=waiting is not None, buffered=buffered)
+    if refused is not None:
+        return refused
     data, meta = signal.payload.data, write_mapping(signal.payload.metadata)
     given = {"run_id": run.run_id, "number": number, "name": signal.name, "payload": data, "meta": meta}
     step_id = None if waiting is None else waiting[0]
@@ -61,11 +59,9 @@ def _repeated(writer: Writer, row: Row, signal: SignalGiven) -> Signalled | None
     return None if found is None else Signalled(RunKey(row[1], row[0]), delivered=bool(found[0]))
 
 
-def _buffer_full(writer: Writer, run: RunKey, number: int) -> Refused | None:
-    """Counts only where the number says that the limit may be near."""
+def _buffered(writer: Writer, run: RunKey, number: int) -> int:
+    """How many no step has taken. Counts only where the number says that the limit may be near."""
     if number <= SIGNALS_BUFFERED:
-        return None
+        return 0
     counted = writer.database.row("count_signals", (run.run_id, SIGNALS_BUFFERED))
-    if counted is None or counted[0] < SIGNALS_BUFFERED:
-        return None
-    return refusals.too_many_signals(run.run_id)
+    return counted[0] if counted else 0

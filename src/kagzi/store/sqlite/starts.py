@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from ...core.commands import StartRun
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Existing, Ousted, Outcome, Refused, Started
 from ...core.records import NamespaceRecord, RunKey
 from ...core.refusals import namespace_disabled, namespace_full, namespace_gone, workflow_id_active, workflow_id_of_type
+from ...core.run.control import replaced_error
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from .connection import Row
 from .doors import make_room, refuse
@@ -131,13 +131,7 @@ def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | 
         return _existing(row)
     if (full := refuse(wave, command, leaving=run_id)) is not None:
         return full
-    error = ErrorDetail(
-        code=ErrorCode.CANCELLED,
-        kind=ErrorKind.TERMINATED,
-        message=f"replaced by run {command.run.run_id}",
-        subject="run",
-        subject_id=command.run.run_id,
-    )
+    error = replaced_error(command.run.run_id)
     end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now, told)
     told.replaced = run_id
     return None
