@@ -209,11 +209,11 @@ def _load_waits(wave: Wave, run: RunState, command: Park) -> None:
         run.steps[row[0]] = _step_state(row)
     if _last_result(wave, run.run.run_id) > command.known_seq:
         size = 0
-        for step in _results_after(wave, run.run.run_id, command.known_seq):
+        for number, step in enumerate(_results_after(wave, run.run.run_id, command.known_seq)):
             run.steps[step.step_id] = step
             size += STEP_BYTES + payload_bytes(step.output) + error_bytes(step.error) + payload_bytes(step.details)
-            if size > MESSAGE_SOFT_BYTES:
-                return
+            if number and size > MESSAGE_SOFT_BYTES:
+                return  # this one is too many: it tells that there are more
 
 
 def _last_result(wave: Wave, run_id: str) -> int:
