@@ -159,6 +159,14 @@ class Wave:
         self.touched.pop(run_id, None)
         self.fences.forget(run_id)
 
+    def fence_of(self, run_id: str) -> Fence:
+        """Of a run that is RUNNING."""
+        if (fence := self.fences.get(run_id)) is None:
+            self.fences.load(self.database, (run_id,))
+            fence = self.fences.get(run_id)
+        assert fence is not None  # the run was just read
+        return fence
+
     def concerns(self, run_id: str) -> bool:
         """Whether something about this run is not yet written."""
         return run_id in self.touched or run_id in self._ended

@@ -39,7 +39,8 @@ from .failures import describe
 from .fences import Fence
 from .plain_text import is_plain, unfit_field
 from .rows import write_mapping
-from .run_state import load, save
+from .run_changes import save
+from .run_state import load
 from .starts import plan_start, start_one
 from .wave import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
 

@@ -83,14 +83,15 @@ UPDATE runs SET status_text = ?, progress = ? WHERE run_id = ?;
 
 -- name: park_run
 -- Slot and lease are free; the clock, a signal or a child wakes it.
-UPDATE runs SET status = 3, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL WHERE run_id = ? AND status + 0 = 2;
+UPDATE runs SET status = 3, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL
+WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = 2;
 
 -- name: leave_run
 -- The holder lets go of it.
 UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = :wait_reason, due_at = :due_at, ready_at = :ready_at,
                 finished_at = :finished_at, error = :error, cascade_due = :cascade_due, continued_as = :continued_as,
                 worker_id = NULL, lease_until = NULL, pause_requested = 0
-WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
+WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status + 0 = 2;
 
 -- name: note_divergence
 -- The code does not fit the history: other builds may try. The latest are remembered, each once: under `kagzi dev` every saved file
