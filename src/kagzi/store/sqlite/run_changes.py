@@ -51,7 +51,8 @@ def _advance(wave: Wave, run: RunState) -> None:
     if run.result_seq and fence.last_result is not None:
         fence.last_result = run.result_seq
     fence.related = fence.related or run.has_children
-    fence.steps_met = run.step_count if fence.steps_met is not None else None
+    if fence.steps_met is not None and run.step_count:  # only what may begin a step has counted them
+        fence.steps_met = run.step_count
     wave.touched[run.run.run_id] = fence
 
 
