@@ -3,7 +3,7 @@
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..limits import SIGNALS_BUFFERED
 from ..outcomes import Refused
-from ..refusals import takes_no_signals, too_many_signals
+from ..refusals import not_failed, takes_no_signals, too_many_signals, workflow_id_active_again
 from ..states import RUN_STATUS_OF_CODE, RunCode
 from ..times import Timestamp, to_datetime
 from .status import require_transition
@@ -51,6 +51,25 @@ def after_pause(status: int, *, pause_requested: bool, cancel_requested: bool) -
 def can_resume(status: int, *, pause_requested: bool) -> bool:
     """It is PAUSED; or RUNNING and asked to pause, which is taken back."""
     return status == RunCode.PAUSED or (status == RunCode.RUNNING and pause_requested)
+
+
+def refuse_retry(run_id: str, status: int, workflow_id: str, active_run_id: str | None) -> Refused | None:
+    """None: the run becomes PENDING again. `active_run_id` has its workflow id."""
+    if status != RunCode.FAILED:
+        return not_failed(run_id, RUN_STATUS_OF_CODE[status].value)
+    if active_run_id is not None:
+        return workflow_id_active_again(workflow_id, active_run_id)
+    require_transition(status, RunCode.PENDING)
+    return None
+
+
+def after_lost_lease(
+    run_id: str, times: int, claim_cap: int, *, pause_requested: bool
+) -> tuple[RunCode, ErrorDetail | None]:
+    """The status of a run whose worker was lost `times` times without progress, and the problem that it is PAUSED with."""
+    if times >= claim_cap:
+        return RunCode.PAUSED, quarantine_problem(run_id, times)
+    return RunCode.PAUSED if pause_requested else RunCode.PENDING, None
 
 
 def refuse_signal(run_id: str, status: int, *, waited_for: bool, buffered: int) -> Refused | None:

@@ -8,7 +8,8 @@ from ...core.events import LOST_RETRY_AT
 from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
 from ...core.refusals import lost_attempt
-from ...core.run.control import cancelled_error, deadline_error, quarantine_problem
+from ...core.run.control import after_lost_lease, cancelled_error, deadline_error
+from ...core.run.status import require_transition
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
@@ -41,6 +42,8 @@ async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int
             if lost := [_run(each).run_id for each in due if each.lost]:
                 error = write_error(lost_attempt())
                 await session.read("keep_lost_attempts", now, lost, error, LOST_ATTEMPT_NUMBERS, LOST_RETRY_AT)
+            for each in due:
+                require_transition(each.row["status"], each.status)
             changes = [(_run(e).run_id, int(e.status), write_error(e.error), int(e.lost)) for e in due]
             await session.read("fire_runs", now, *zip(*changes, strict=True))
         ended = [each for each in due if each.status in _ENDED]
@@ -82,10 +85,9 @@ def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _D
         return _Due(row, RunCode.PENDING)
     if row["lease_until"] > ended_by:
         return None
-    lost: int = row["lost_leases"] + 1
-    if lost >= claim_cap:
-        return _Due(row, RunCode.PAUSED, quarantine_problem(row["run_id"], lost), lost=True)
-    return _Due(row, RunCode.PAUSED if row["pause_requested"] else RunCode.PENDING, lost=True)
+    times = row["lost_leases"] + 1
+    then, problem = after_lost_lease(row["run_id"], times, claim_cap, pause_requested=row["pause_requested"])
+    return _Due(row, then, problem, lost=True)
 
 
 async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:

@@ -5,7 +5,8 @@ import msgspec
 from ...core.commands import StartRun
 from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
-from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
+from ...core.refusals import no_result_before, no_step
+from ...core.run.control import refuse_retry
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork, LeaseTerms
@@ -31,21 +32,16 @@ def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now:
     status = RUN_STATUS_OF_CODE[row[4]]
     if request_id and row[10] == request_id:
         return Changed(status, row[2], changed=False)
-    if (refusal := _not_to_be_retried(writer, run, row, status)) is not None:
-        return refusal
+    active = writer.database.row("active_run", (run.namespace, row[1]))
+    refused = refuse_retry(run.run_id, row[4], row[1], None if active is None else active[0])
+    if refused is not None:
+        return refused
     if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
         return no_step(run.run_id, from_step)
     writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
     _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
     _hear_of_children(writer, run, now)
     return Changed(RunStatus.PENDING, row[2], changed=True)
-
-
-def _not_to_be_retried(writer: Writer, run: RunKey, row: Row, status: RunStatus) -> Refused | None:
-    if status is not RunStatus.FAILED:
-        return not_failed(run.run_id, status.value)
-    active = writer.database.row("active_run", (run.namespace, row[1]))
-    return None if active is None else workflow_id_active_again(row[1], active[0])
 
 
 def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:

@@ -8,8 +8,8 @@ from ...core.events import LOST_RETRY_AT
 from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
 from ...core.refusals import lost_attempt
-from ...core.run.control import cancelled_error, deadline_error, quarantine_problem
-from ...core.states import RunStatus
+from ...core.run.control import after_lost_lease, cancelled_error, deadline_error
+from ...core.states import RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connection import Database
@@ -84,7 +84,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         "expired_leases", (ended_by, limit)
     ):
         times: int = lost_leases + 1
-        problem = quarantine_problem(run_id, times) if times >= claim_cap else None
+        then, problem = after_lost_lease(run_id, times, claim_cap, pause_requested=bool(pause))
         expired.append(
             ExpiredLease(
                 held=Held(RunKey(namespace, run_id), Lease(lease, nonce)),
@@ -95,7 +95,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
             )
         )
         writer.fences.forget(run_id)
-        if problem is not None or pause:
+        if then is RunCode.PAUSED:
             paused.append((run_id, None if problem is None else write_error(problem)))
         else:
             back.append(run_id)
