@@ -1,11 +1,13 @@
 """One table says what may follow what. An end is final, but for the one way back."""
 
+from contextlib import nullcontext
 from itertools import product
 
 import pytest
 
 from kagzi.core import states
-from kagzi.core.states import ENDED, OPEN, TRANSITIONS, RunCode, RunStatus, may_become
+from kagzi.core.run.status import TRANSITIONS, require_transition
+from kagzi.core.states import CODE_OF_RUN_STATUS, ENDED, OPEN, RunCode, RunStatus
 
 S = RunStatus
 
@@ -35,7 +37,9 @@ ALLOWED = {
 
 @pytest.mark.parametrize(("now", "then"), list(product(S, S)))
 def test_every_transition(now: RunStatus, then: RunStatus) -> None:
-    assert may_become(now, then) == ((now, then) in ALLOWED)
+    codes = CODE_OF_RUN_STATUS[now], CODE_OF_RUN_STATUS[then]
+    with nullcontext() if (now, then) in ALLOWED else pytest.raises(AssertionError):
+        require_transition(*codes)
 
 
 def test_an_end_is_final_but_for_the_retry_of_a_failed_run() -> None:
@@ -44,7 +48,7 @@ def test_an_end_is_final_but_for_the_retry_of_a_failed_run() -> None:
 
 
 def test_only_a_worker_completes_a_run() -> None:
-    assert {now for now in S if may_become(now, S.COMPLETED)} == {S.RUNNING}
+    assert {now for now in S if S.COMPLETED in TRANSITIONS[now]} == {S.RUNNING}
 
 
 def test_every_state_is_open_or_ended() -> None:

@@ -1,12 +1,4 @@
-"""The states of runs and steps, and the one table of what may follow what.
-
-PENDING --claim--> RUNNING --park--> SLEEPING --timer, signal, child--> PENDING
-   |                  |  \\--release, lease lost--> PENDING                 |
-   |                  |--end--> COMPLETED | FAILED | CANCELLED             |
-   \\--cancel before the first claim, terminate, deadline--> CANCELLED | FAILED
-any of them --pause--> PAUSED --resume--> PENDING | SLEEPING
-FAILED --explicit retry--> PENDING (the one way back; the first failure stays in the history)
-"""
+"""The states of runs and steps. `core/run/status.py` says what may follow what."""
 
 from enum import IntEnum, StrEnum
 
@@ -68,23 +60,6 @@ class WorkerStatus(StrEnum):
 
 ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 OPEN = frozenset(RunStatus) - ENDED
-
-_END = {RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED}
-_STOP = {RunStatus.FAILED, RunStatus.CANCELLED}  # deadline, terminate, cancel: needs no worker
-
-TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
-    RunStatus.PENDING: frozenset({RunStatus.RUNNING, RunStatus.PAUSED} | _STOP),
-    RunStatus.RUNNING: frozenset({RunStatus.PENDING, RunStatus.SLEEPING, RunStatus.PAUSED} | _END),
-    RunStatus.SLEEPING: frozenset({RunStatus.PENDING, RunStatus.PAUSED} | _STOP),
-    RunStatus.PAUSED: frozenset({RunStatus.PENDING, RunStatus.SLEEPING} | _STOP),
-    RunStatus.COMPLETED: frozenset(),
-    RunStatus.FAILED: frozenset({RunStatus.PENDING}),  # only by an explicit Retry
-    RunStatus.CANCELLED: frozenset(),
-}
-
-
-def may_become(now: RunStatus, then: RunStatus) -> bool:
-    return then in TRANSITIONS[now]
 
 
 class RunCode(IntEnum):

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from kagzi.core import outcomes as o
 from kagzi.core.commands import SignalReplacement
-from kagzi.core.error_details import ErrorDetail
 from kagzi.core.misfits import Misfit, problem_of
 from kagzi.core.records import Held, RunKey, RunRecord, StepRecord
-from kagzi.core.states import StepKind, StepStatus
+from kagzi.core.states import StepStatus
 from kagzi.store.protocol import Fired
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds
@@ -74,33 +73,27 @@ ACTS = (
 scripts = st.lists(st.tuples(st.sampled_from(ACTS), small, small, small), min_size=10, max_size=60)
 
 
-def error_of(error: ErrorDetail | None) -> object:
-    """Not the wording."""
-    return error and (error.code, error.kind, error.type, error_of(error.cause))
-
-
 def shape_of_run(run: RunRecord) -> object:
     asleep = (run.wait_reason, run.wake_at, frozenset(run.waits))
-    end = (run.finished_at, run.output, error_of(run.error), run.continued_as)
+    end = (run.finished_at, run.output, run.error, run.continued_as)
     links = (run.workflow_id, run.parent_run_id, run.parent_step_id, run.forked_from)
     held_up = (
         run.pause_requested,
         run.pause_reason if not run.status.ended else "",
         run.blocked_by,
-        error_of(run.problem),
+        run.problem,
     )
     said = (run.status_text, run.progress)
     return run.status, asleep, end, links, held_up, run.attempt, run.lost_leases, run.cancel_requested, said
 
 
 def shape_of_step(step: StepRecord) -> object:
-    output = step.output if step.kind not in (StepKind.RACE, StepKind.PATCH) else None
     open_until = (step.wake_at, step.retry_at) if step.finished_at is None else None
-    attempts = [error_of(attempt.error) for attempt in step.attempts]
-    return step.kind, step.status, step.attempt, output, error_of(step.error), open_until, step.child_run_id, attempts
+    attempts = [(attempt.attempt, attempt.error) for attempt in step.attempts]
+    return step.kind, step.status, step.attempt, step.output, step.error, open_until, step.child_run_id, attempts
 
 
-UNLIKE = ("seq", "at", "stirred", "ousted", "holder", "woken", "has_children", "worker_id")
+UNLIKE = ("seq", "stirred", "ousted", "holder", "woken", "has_children", "worker_id")
 """Numbers have gaps, leases are drawn by each store, and who has to be told is told apart."""
 
 

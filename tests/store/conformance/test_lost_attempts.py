@@ -125,3 +125,22 @@ async def test_of_a_long_history_the_last_numbers_are_searched(cellar: Cellar) -
         step = await cellar.store.get_step(holding.run, step_id)
         assert step is not None
         assert len(step.attempts) == count, step_id
+
+
+async def test_who_reports_it_without_beginning_it_again_leaves_both_records(cellar: Cellar) -> None:
+    """The next holder takes the attempt over and says how it ended: that is an attempt of its own, beside the lost one."""
+    old = await cellar.running()
+    the(Begun, await cellar.do(begin(old, "charge")))
+    new = await cellar.take_over(old)
+    the(RetryScheduled, await cellar.do(fail(new, "charge")))
+    step = await step_of(cellar, old.run, "charge")
+    assert [(each.attempt, each.lost, each.worker_id) for each in step.attempts] == [
+        (1, True, "worker-1"),
+        (1, False, "worker-2"),
+    ]
+    assert await told(cellar, old.run, "charge") == [
+        ("step_started", 1),
+        ("step_lost", 1),
+        ("step_started", 1),
+        ("step_retrying", 1),
+    ]

@@ -236,9 +236,7 @@ async def test_a_fork_can_be_repeated(cellar: Cellar) -> None:
     last = await failed_run(cellar)
     options = {"workflow_id": "fork", "request_id": "r"}
     run = await forked(cellar, last.run, "charge", **options)
-    again = await cellar.fork(last.run, "charge", **options)
-    assert isinstance(again, Existing | Started)
-    assert again.run_id == run.run_id
+    assert the(Existing, await cellar.fork(last.run, "charge", **options)).run_id == run.run_id
     assert len(await cellar.runs()) == 2
 
 

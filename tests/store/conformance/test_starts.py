@@ -181,8 +181,7 @@ async def test_the_very_same_start_said_again_makes_nothing_new(cellar: Cellar) 
     command = cellar.start_command("order-1", assignment=cellar.assignment())
     the(Started, await cellar.do(command))
     before = await cellar.picture(command.run)
-    again = await cellar.do(command)
-    assert isinstance(again, Started | Existing)
+    again = the(Existing, await cellar.do(command))
     assert (again.run_id, again.status) == (command.run.run_id, S.RUNNING)
     assert await cellar.picture(command.run) == before
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import Begun, Known, NotParked, Parked, Recorded, TimerSet
+from kagzi.core.outcomes import Begun, NotParked, Parked, Recorded, TimerSet
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 
 from .verbs import STEADY, Cellar, begin, by_id, complete, fail, finish, hand_back, held, ms, park, refused, sleep, the
@@ -227,10 +227,8 @@ async def test_a_sleep_that_has_ended_is_known(cellar: Cellar) -> None:
     cellar.clock.advance(s=60)
     await cellar.fire()
     claimed = await cellar.claim_one()
-    outcome = await cellar.do(sleep(held(claimed), "nap", s=60))
-    assert isinstance(outcome, Recorded | Known)
-    seq = outcome.seq if isinstance(outcome, Recorded) else outcome.step.seq
-    assert seq == (await cellar.steps(holding.run))["nap"].seq
+    recorded = the(Recorded, await cellar.do(sleep(held(claimed), "nap", s=60)))
+    assert recorded.seq == (await cellar.steps(holding.run))["nap"].seq
 
 
 async def test_the_clock_does_not_touch_the_sleeps_of_a_run_in_hand(cellar: Cellar) -> None:

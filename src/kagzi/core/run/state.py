@@ -12,13 +12,14 @@ from ..refusals import namespace_full
 from ..retry import RetryPolicy
 from ..states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ..times import US_PER_MS, Timestamp
+from .status import require_transition
 
 OUTPUT_STEP: Final = "$output"
 NEVER: Final = 2**63 - 1
 """The due time of a wait that only an event ends: open waits are found by having one."""
 
-TOLD = (BeginStep, FailStep, WaitSignal, StartChild, DecideRace)
-"""May be answered with what the step they name holds."""
+RETURNS_STEP = (BeginStep, FailStep, WaitSignal, StartChild, DecideRace)
+"""May return what the step that they name holds."""
 
 _EVENT_KINDS = (KindCode.SIGNAL, KindCode.CHILD)
 
@@ -50,7 +51,8 @@ class StepState(msgspec.Struct, kw_only=True):
     error: ErrorDetail | None = None
     child_run_id: str | None = None
     details: Payload | None = None
-    withheld: bool = False  # what it holds was not read: the answers of this batch are large enough without it
+    withheld: bool = False  # what it holds was not read: the outcomes of this batch are large enough without it
+    new: bool = False  # created by this batch
     changed: bool = False
 
     @property
@@ -131,8 +133,8 @@ class Relative(msgspec.Struct):
     status: int
 
 
-class Kin(msgspec.Struct, kw_only=True):
-    """The runs around a batch of child starts in one namespace, as they were found under lock, and what is to be made."""
+class Relatives(msgspec.Struct, kw_only=True):
+    """The runs around a batch of child starts in one namespace, as they were found, and what is to be created."""
 
     recorded: dict[tuple[str, str], Relative] = msgspec.field(default_factory=dict[tuple[str, str], Relative])
     by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
@@ -141,9 +143,9 @@ class Kin(msgspec.Struct, kw_only=True):
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
     limit: int | None = None  # of open runs
     room: int | None = None  # how many may be started
-    born: list[StartChild] = msgspec.field(default_factory=list[StartChild])
+    created: list[StartChild] = msgspec.field(default_factory=list[StartChild])
     links: list[tuple[str, str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str, str]])
-
+    """(child run id, parent run id, step id, namespace) of steps that wait for a run which was there."""
     admission: Admission | None = None
 
     def refuse_start(self, start: StartRun, now: Timestamp) -> Refused | None:
@@ -165,43 +167,41 @@ class RunState(msgspec.Struct, kw_only=True):
     lease: Lease
     read_seq: int
     seq: int
-    result_seq: int
-    step_count: int
-    attempt: int
-    lease_until: Timestamp | None
-    claimed_at: Timestamp | None
-    ready_at: Timestamp | None
-    due_at: Timestamp | None
-    wait_reason: int | None
     deadline_at: Timestamp | None
-    finished_at: Timestamp | None
-    cancel_requested_at: Timestamp | None
     worker_id: str | None
-    retry: RetryPolicy | None
-    read_result_seq: int
+    result_seq: int = 0
+    read_result_seq: int = 0
+    step_count: int = 0
+    attempt: int = 1
+    ready_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+    wait_reason: int | None = None
+    finished_at: Timestamp | None = None
+    cancel_requested_at: Timestamp | None = None
+    retry: RetryPolicy | None = None
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False
     pause_requested: bool = False
     diverged: bool = False
-    workflow_id: str = ""
     cancel_reason: str = ""
+    cancel_unseen: bool = False  # requested of its present holder, whose notice may not have arrived
     continued_as: str | None = None
     status_text: str | None = None
     progress: float | None = None
     tried_build: str | None = None  # to be added to those whose code did not fit
     problem: ErrorDetail | None = None
     error: ErrorDetail | None = None
-    kin: Kin | None = None  # for those who start children
+    relatives: Relatives | None = None  # for those who start children
     successor: ContinueAsNew | None = None  # the run that goes on instead of this one
     successor_paused: bool = False  # it takes over the request to pause
-    beaten: bool = False  # a step of it was reported alive
+    reported_alive: bool = False  # a step of it was
     signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # not bound when read, in order
     steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
     new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
     changed: bool = False
-    answer_bytes: int = 0  # what its commands were answered with
+    answer_bytes: int = 0  # of the outcomes of its commands
     deferred: bool = False  # a command of it has to wait for the next batch, and so has all that follows
 
     @property
@@ -211,7 +211,7 @@ class RunState(msgspec.Struct, kw_only=True):
     @property
     def progressed(self) -> bool:
         """Whether leases lost before this do not count any more."""
-        return self.beaten or self.result_seq != self.read_result_seq
+        return self.reported_alive or self.result_seq != self.read_result_seq
 
     def next_seq(self) -> int:
         """The next number; taking one is a change."""
@@ -225,7 +225,7 @@ class RunState(msgspec.Struct, kw_only=True):
 
     def leave(self, status: RunCode) -> None:
         """The holder lets go of it."""
+        require_transition(self.status, status)
         self.changed = True
         self.status = status
-        self.lease_until = None
         self.pause_requested = False

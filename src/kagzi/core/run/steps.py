@@ -1,33 +1,183 @@
-"""What the rules for steps of every kind share."""
+"""Steps that are functions: begin, complete, fail; and what the rules for steps of every kind share."""
 
 from typing import TypeAlias
 
 from ..commands import (
     BeginSleep,
     BeginStep,
+    CompleteStep,
     DecideRace,
+    FailStep,
     RecordPatch,
     StartChild,
     WaitSignal,
     WorkerCommand,
 )
 from ..limits import STEPS_PER_RUN
-from ..outcomes import Refused
+from ..outcomes import Begun, Known, Outcome, Recorded, Refused, RetryScheduled, StepFailed
 from ..refusals import (
     being_cancelled,
+    first_attempt_is_one,
     is_reserved,
+    lost_once,
     never_begun,
     not_current,
     other_kind,
     reserved_step,
     too_many_steps,
 )
+from ..retry import SERVER_DEFAULT, Exhausted, after_failure
+from ..seams import Dice
 from ..states import KindCode, StepCode
 from ..times import Timestamp
-from .state import RunState, StepState
+from .fence import refusal_of
+from .state import AttemptState, RunState, StepState
 
 Beginning: TypeAlias = BeginStep | BeginSleep | WaitSignal | StartChild | DecideRace | RecordPatch
 """Commands that may make a step."""
+
+
+def begin_step(run: RunState, command: BeginStep, now: Timestamp, dice: Dice) -> Outcome:
+    if (repeated := _begun_before(run, command)) is not None:
+        return repeated
+    if refused := refusal_of(run, command, now):
+        return refused
+    step = run.steps.get(command.step_id)
+    if step is None:
+        return _first_begin(run, command, now)
+    if step.kind != KindCode.FUNCTION:
+        return other_kind(step.step_id, step.kind, KindCode.FUNCTION)
+    if step.has_result:
+        return Known(step.as_history())
+    if command.attempt not in (0, step.attempt):
+        return refuse_attempt(step, command.step_id, command.attempt)
+    if step.status == StepCode.RUNNING:
+        return _begin_running(run, step, command, now)
+    if command.attempt == 0 and (step.retry_at or 0) > now:
+        return Known(step.as_history())
+    return _begin_again(run, step, command, now)
+
+
+def complete_step(run: RunState, command: CompleteStep, now: Timestamp, dice: Dice) -> Outcome:
+    step = run.steps.get(command.step_id)
+    if (
+        step is not None
+        and step.status == StepCode.COMPLETED
+        and step.lease == command.lease
+        and command.attempt in (0, step.attempt)
+        and step.kind == KindCode.FUNCTION
+    ):
+        return Recorded(step.seq, step.finished_at or 0)
+    if refused := refusal_of(run, command, now):
+        return refused
+    current = current_attempt(step, command.step_id, command.attempt)
+    if isinstance(current, Refused):
+        return current
+    end_step(run, current, command, now, StepCode.COMPLETED)
+    current.output = command.output
+    return Recorded(current.seq, now)
+
+
+def fail_step(run: RunState, command: FailStep, now: Timestamp, dice: Dice) -> Outcome:
+    if (repeated := _failed_before(run, command)) is not None:
+        return repeated
+    if refused := refusal_of(run, command, now):
+        return refused
+    step = current_attempt(run.steps.get(command.step_id), command.step_id, command.attempt)
+    if isinstance(step, Refused):
+        return step
+    policy = step.retry or SERVER_DEFAULT
+    decision = after_failure(policy, step.attempt, command.error, now, dice=dice, deadline_at=run.deadline_at)
+    if isinstance(decision, Exhausted):
+        end_step(run, step, command, now, StepCode.FAILED)
+        step.error = decision.error
+        return StepFailed(step.seq, now, step.attempt, decision.error)
+    # Whoever took it over without a begin of its own has one here: that of the lost holder is kept under its number.
+    begun_seq = step.begun_seq if step.lease == command.lease else run.next_seq()
+    attempt = AttemptState(
+        step_id=step.step_id,
+        attempt=step.attempt,
+        begun_seq=begun_seq,
+        seq=run.next_seq(),
+        lease=command.lease,
+        started_at=step.started_at,
+        finished_at=now,
+        retry_at=decision.at,
+        worker_id=run.worker_id,
+        error=command.error,
+    )
+    run.attempts[step.step_id, step.attempt] = attempt
+    run.new_attempts.append(attempt)
+    step.status, step.attempt, step.retry_at = StepCode.PENDING, decision.attempt, decision.at
+    step.lease, step.changed = command.lease, True
+    return RetryScheduled(attempt.seq, now, decision.attempt, decision.at)
+
+
+def _first_begin(run: RunState, command: BeginStep, now: Timestamp) -> Outcome:
+    if command.attempt not in (0, 1):
+        return first_attempt_is_one(command.step_id, command.attempt)
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
+        return refused
+    step = new_step(run, command, now, KindCode.FUNCTION)
+    step.retry, step.timeout_ms, step.once = command.retry, command.timeout_ms, command.once
+    step.input = command.input
+    return Begun(step.begun_seq, now, 1)
+
+
+def _begin_running(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
+    if step.lease == command.lease:
+        return Begun(step.begun_seq, step.started_at or 0, step.attempt)
+    begun = step.lease.counter > 0  # in a fork, or a run that is tried again from here, nobody has begun it yet
+    return _lost(run, step, command, now) if step.once and begun else _begin_again(run, step, command, now)
+
+
+def _begin_again(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
+    """The next attempt; or the same one by a new holder, since a lost worker is not a failed attempt."""
+    step.begun_seq = run.next_seq()
+    step.status, step.retry_at, step.started_at = StepCode.RUNNING, None, now
+    step.lease, step.worker_id, step.changed = command.lease, run.worker_id, True
+    return Begun(step.begun_seq, now, step.attempt)
+
+
+def _lost(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
+    """A step that may run once began under a lease that was lost: whether it did anything is unknown for ever."""
+    end_step(run, step, command, now, StepCode.FAILED)
+    step.error = lost_once(step.step_id)
+    return Known(step.as_history())
+
+
+def _begun_before(run: RunState, command: BeginStep) -> Outcome | None:
+    """Sent again, with what followed it, by the worker under whose lease that was recorded."""
+    earlier = run.attempts.get((command.step_id, command.attempt))
+    if earlier is not None and earlier.lease == command.lease:
+        return Begun(earlier.begun_seq, earlier.started_at or 0, earlier.attempt)
+    step = run.steps.get(command.step_id)
+    mine = step is not None and step.lease == command.lease and command.attempt in (0, step.attempt)
+    if step is not None and mine and step.has_result and step.kind == KindCode.FUNCTION:
+        return Known(step.as_history())
+    return None
+
+
+def _failed_before(run: RunState, command: FailStep) -> Outcome | None:
+    step = run.steps.get(command.step_id)
+    if (
+        step is not None
+        and step.error is not None
+        and step.status == StepCode.FAILED
+        and step.lease == command.lease
+        and command.attempt in (0, step.attempt)
+    ):
+        return StepFailed(step.seq, step.finished_at or 0, step.attempt, step.error)
+    attempt = command.attempt
+    if not attempt and step is not None and step.status == StepCode.PENDING:
+        attempt = step.attempt - 1  # the one that was the current one
+    earlier = run.attempts.get((command.step_id, attempt))
+    if earlier is not None and earlier.lease == command.lease:
+        return RetryScheduled(earlier.seq, earlier.finished_at, earlier.attempt + 1, earlier.retry_at)
+    return None
+
+
+# --- what the rules for steps of every kind share ---------------------------------------------------------------------
 
 
 def new_step(run: RunState, command: Beginning, now: Timestamp, kind: KindCode) -> StepState:
@@ -43,6 +193,7 @@ def new_step(run: RunState, command: Beginning, now: Timestamp, kind: KindCode) 
         worker_id=run.worker_id,
         parent_step_id="" if isinstance(command, RecordPatch) else command.parent_step_id,
         parallel_group_id="" if isinstance(command, (RecordPatch, DecideRace)) else command.parallel_group_id,
+        new=True,
         changed=True,
     )
     run.step_count += 1

@@ -5,11 +5,18 @@ from typing import TypeVar
 
 import msgspec
 
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import Unavailable
 from ...core.ids import is_uuid
 from ...core.records import Held, Lease, RunKey, Served
 from ...core.refusals import cascade_reason
+from ...core.run.control import (
+    after_cancel,
+    after_pause,
+    after_terminate,
+    can_resume,
+    cancelled_error,
+    terminated_error,
+)
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded, Changed, TypeKey
@@ -45,17 +52,13 @@ async def cancel_run(
 
 async def cancel_locked(session: Session, row: Row, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled:
     """The row is one of `lock_family`."""
-    status = RunCode(row["status"])
-    if RUN_STATUS_OF_CODE[status].ended:
-        return Cancelled(RUN_STATUS_OF_CODE[status])
-    never_claimed = row["lease"] == 0
-    then = RunCode.CANCELLED if never_claimed else RunCode.RUNNING if status is RunCode.RUNNING else RunCode.PENDING
-    error = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=reason or "cancelled")
-    await session.read(
-        "cancel_run", row["run_id"], now, cancel_by, reason, int(then), write_error(error) if never_claimed else None
-    )
+    then = after_cancel(row["status"], row["lease"])
+    if then is None:
+        return Cancelled(RUN_STATUS_OF_CODE[row["status"]])
+    error = cancelled_error(reason) if then is RunCode.CANCELLED else None
+    await session.read("cancel_run", row["run_id"], now, cancel_by, reason, int(then), write_error(error))
     has_children: bool = row["has_children"]
-    if never_claimed:
+    if then is RunCode.CANCELLED:
         stirred = await tell_parents(session, [(row["run_id"], RunCode.CANCELLED, error)], now)
         return Cancelled(RunStatus.CANCELLED, ended=True, stirred=stirred, has_children=has_children)
     if then is RunCode.RUNNING:
@@ -70,9 +73,9 @@ async def terminate_run(session: Session, run: RunKey, reason: str, now: Timesta
 
 
 async def _terminate(session: Session, row: Row, reason: str, now: Timestamp) -> Changed:
-    if _ended(row):
+    if after_terminate(row["status"]) is None:
         return _unchanged(row)
-    error = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.TERMINATED, message=reason or "terminated")
+    error = terminated_error(reason)
     await session.read("terminate_run", row["run_id"], now, write_error(error))
     stirred = await tell_parents(session, [(row["run_id"], RunCode.CANCELLED, error)], now)
     running = row["status"] == RunCode.RUNNING
@@ -93,13 +96,14 @@ async def pause_run(session: Session, run: RunKey, reason: str, now: Timestamp) 
 
 
 async def _pause(session: Session, row: Row, reason: str) -> Changed:
-    cancelling = row["cancel_requested_at"] is not None  # it has to get to its end
-    if _ended(row) or row["status"] == RunCode.PAUSED or row["pause_requested"] or cancelling:
+    cancel_requested = row["cancel_requested_at"] is not None
+    then = after_pause(row["status"], pause_requested=row["pause_requested"], cancel_requested=cancel_requested)
+    if then is None:
         return _unchanged(row)
-    [paused] = await session.read("pause_run", row["run_id"], reason)
-    running = paused["status"] == RunCode.RUNNING
+    await session.read("pause_run", row["run_id"], reason)
+    running = then is RunCode.RUNNING
     return Changed(
-        RUN_STATUS_OF_CODE[paused["status"]],
+        RUN_STATUS_OF_CODE[then],
         row["workflow_type"],
         changed=True,
         holder=_holder(row) if running else None,
@@ -112,7 +116,7 @@ async def resume_run(session: Session, run: RunKey, now: Timestamp) -> Changed |
 
 
 async def _resume(session: Session, row: Row, now: Timestamp) -> Changed:
-    if row["status"] != RunCode.PAUSED and not row["pause_requested"]:
+    if not can_resume(row["status"], pause_requested=row["pause_requested"]):
         return _unchanged(row)
     [resumed] = await session.read("resume_run", row["run_id"], now)
     return Changed(RUN_STATUS_OF_CODE[resumed["status"]], row["workflow_type"], changed=True)
@@ -156,10 +160,6 @@ async def _lock_children(session: Session, run_ids: Sequence[str]) -> list[Row]:
     locked = [row["run_id"] for row in children]
     blocked = {row["run_id"] for row in await session.read("lock_parents", locked)}
     return [row for row in children if row["run_id"] not in blocked]
-
-
-def _ended(row: Row) -> bool:
-    return RUN_STATUS_OF_CODE[row["status"]].ended
 
 
 def _unchanged(row: Row) -> Changed:

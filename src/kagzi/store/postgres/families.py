@@ -10,22 +10,22 @@ import msgspec
 
 from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
 from ...core.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
-from ...core.run import decide as transitions
-from ...core.run.state import Kin, Relative, RunState
+from ...core.run.decide import decide
+from ...core.run.state import Relative, Relatives, RunState
 from ...core.states import RunCode
 from .batch import WorkerGroup, Writing
 from .connections import Row
 from .doors import Doors
 from .kinship import End, MovedError, lock_family, tell_each_parent, tell_parents
 from .rows import write_strings
+from .run_state import read_states, write_states
 from .starts import insert_runs
-from .state_rows import read_states, write_states
 
 _ROUNDS = 5
 _ENDS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
 
 
-class _Kin(Kin, kw_only=True):
+class _Relatives(Relatives, kw_only=True):
     doors: Doors | None = None  # the same as `admission`
 
 
@@ -58,9 +58,9 @@ async def _settle(writing: Writing, groups: Sequence[WorkerGroup], going: set[st
     for number, (run, commands) in enumerate(groups, start=1):
         state = states.get(number)
         if state is not None:
-            state.kin = kin.get(run.namespace)
+            state.relatives = kin.get(run.namespace)
         for index, command in commands:
-            decided.append((index, transitions.decide(state, command, writing.now, writing.dice)))
+            decided.append((index, decide(state, command, writing.now, writing.dice)))
     changed = [state for state in states.values() if state.changed]
     if changed and len(await write_states(writing, changed)) < len(changed):
         raise MovedError
@@ -114,7 +114,7 @@ async def _attached(writing: Writing, starts: Sequence[StartChild]) -> set[str]:
     return {row["open_run_id"] for row in rows if row["open_run_id"] is not None}
 
 
-def _is_locked(command: StartChild, kin: dict[str, _Kin], locked: dict[str, Row]) -> bool:
+def _is_locked(command: StartChild, kin: dict[str, _Relatives], locked: dict[str, Row]) -> bool:
     found = kin[command.run.namespace].active.get(command.start.workflow_id)
     return found is None or found.run_id in locked
 
@@ -131,15 +131,15 @@ async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]
     )
 
 
-async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Kin]:
+async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Relatives]:
     """Whom the starts meet, by namespace; and how many runs may be started there."""
     session = writing.session
-    kin: dict[str, _Kin] = {}
+    kin: dict[str, _Relatives] = {}
     guarded: dict[str, list[StartRun]] = {}
     for row in await _find(writing, starts):
         number: int = row["n"]
         command = starts[number - 1]
-        relatives = kin.setdefault(command.run.namespace, _Kin())
+        relatives = kin.setdefault(command.run.namespace, _Relatives())
         relatives.limit = row["open_runs_limit"]
         if row["guarded"]:
             guarded.setdefault(command.run.namespace, []).append(command.start)
@@ -167,13 +167,15 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
     return kin
 
 
-async def _make(writing: Writing, kin: _Kin) -> dict[str, tuple[Ousted, ...]]:
+async def _make(writing: Writing, kin: _Relatives) -> dict[str, tuple[Ousted, ...]]:
     """Insert the children that were decided on, and the links to runs that were there. Answers who went for which child."""
     if kin.doors is not None:
         kin.doors.check_locks()
-    if kin.born:
-        starts = [command.start for command in kin.born]
-        parents = [(c.start.run.run_id, c.run.run_id, c.step_id, 1 if c.on_close == "cancel" else 2) for c in kin.born]
+    if kin.created:
+        starts = [command.start for command in kin.created]
+        parents = [
+            (c.start.run.run_id, c.run.run_id, c.step_id, 1 if c.on_close == "cancel" else 2) for c in kin.created
+        ]
         made = await insert_runs(writing.session, starts, writing.now, limited=True, parents=parents)
         if len(made) < len(starts):
             raise MovedError

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
-from ...core.error_details import ErrorCode, ErrorDetail
+from ...core.error_details import ErrorDetail
 from ...core.outcomes import Stirred
 from ...core.records import Lease, RunKey
-from ...core.states import RUN_STATUS_OF_CODE, RunCode
+from ...core.run.children import child_error
+from ...core.run.control import NOTIFIED
+from ...core.states import RunCode
 from ...core.times import Timestamp
 from .connections import Row, Session
 from .rows import write_error
 
 End = tuple[str, RunCode, ErrorDetail | None]
 """Run id, how it ended, and why."""
-
-
-TOLD = (RunCode.PENDING, RunCode.RUNNING, RunCode.SLEEPING)
-"""Statuses in which somebody has to hear of news for a run. PENDING: a claim may just have passed it over, since it was locked."""
 
 
 class MovedError(Exception):
@@ -37,9 +35,9 @@ async def tell_each_parent(session: Session, ends: Sequence[End], now: Timestamp
     """The same; answers with each parent the last of the runs it was told of."""
     if not ends:
         return []
-    errors = [None if status == RunCode.COMPLETED else _child_error(run_id, status, e) for run_id, status, e in ends]
+    errors = [None if status == RunCode.COMPLETED else child_error(run_id, status, e) for run_id, status, e in ends]
     rows = await session.read("tell_parents", now, [end[0] for end in ends], [write_error(error) for error in errors])
-    return [(stirred(row, row["was"]), ends[row["last"] - 1][0]) for row in rows if row["was"] in TOLD]
+    return [(stirred(row, row["was"]), ends[row["last"] - 1][0]) for row in rows if row["was"] in NOTIFIED]
 
 
 def stirred(row: Row, was: int) -> Stirred:
@@ -49,17 +47,3 @@ def stirred(row: Row, was: int) -> Stirred:
         lease = Lease(row["lease"], row["nonce"])
         return Stirred(run, row["workflow_type"], woken=False, holder=lease, worker_id=row["worker_id"])
     return Stirred(run, row["workflow_type"], woken=True)
-
-
-def _child_error(run_id: str, status: RunCode, error: ErrorDetail | None) -> ErrorDetail:
-    cause = error or ErrorDetail()
-    how = RUN_STATUS_OF_CODE[status].value
-    return ErrorDetail(
-        code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,
-        kind=cause.kind,
-        type="kagzi.core.errors.ChildError",
-        message=f"run {run_id} {how}: {cause.text}" if cause.text else f"run {run_id} {how}",
-        subject="run",
-        subject_id=run_id,
-        cause=error,
-    )

@@ -6,7 +6,8 @@ from ...core.commands import StartRun
 from ...core.error_details import ErrorDetail
 from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import Payload, RunKey
-from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
+from ...core.refusals import no_result_before, no_step
+from ...core.run.control import refuse_retry
 from ...core.run.state import NEVER
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
@@ -31,10 +32,8 @@ async def _retry(session: Session, row: Row, from_step: str, request_id: str, no
     [failed] = await session.read("failed_run", run_id)
     if failed["retry_request_id"] == request_id:
         return Changed(status, row["workflow_type"], changed=False)
-    if status is not RunStatus.FAILED:
-        return not_failed(run_id, status.value)
-    if failed["open_run_id"] is not None:
-        return workflow_id_active_again(row["workflow_id"], failed["open_run_id"])
+    if refused := refuse_retry(run_id, row["status"], row["workflow_id"], failed["open_run_id"]):
+        return refused
     error = read_error(failed["error"]) or ErrorDetail()
     places = await session.read("step_place" if from_step else "step_to_blame", run_id, from_step or error.subject_id)
     if from_step and not places:

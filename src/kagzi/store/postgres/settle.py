@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from ...core.commands import CancelRun, Command, CompleteRun, ContinueAsNew, FailRun, StartChild
 from ...core.outcomes import Busy
-from ...core.run import decide as transitions
+from ...core.run.decide import decide
 from ...core.run.state import RunState
 from .batch import WorkerGroup, Writing
 from .families import settle_families
-from .state_rows import read_states, write_states
+from .run_state import read_states, write_states
 
 _ROUNDS = 5
 _ENDS = (CompleteRun, FailRun, CancelRun)
@@ -56,7 +56,7 @@ async def _decide_and_write(
 ) -> list[WorkerGroup]:
     """Fill in the outcomes; answers the groups that have changed since they were read."""
     decided = [
-        (index, transitions.decide(state, command, writing.now, writing.dice))
+        (index, decide(state, command, writing.now, writing.dice))
         for (_, commands), state in alone
         for index, command in commands
     ]

@@ -6,13 +6,12 @@ from ...core.ids import is_uuid
 from ...core.limits import SIGNALS_BUFFERED
 from ...core.outcomes import Refused
 from ...core.records import RunKey
-from ...core.refusals import takes_no_signals, too_many_signals
-from ...core.states import RUN_STATUS_OF_CODE
+from ...core.run.control import NOTIFIED, refuse_signal
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from .connections import Session
 from .failures import CONTENTION
-from .kinship import TOLD, stirred
+from .kinship import stirred
 from .rows import write_strings
 
 _TRIES = 3
@@ -44,11 +43,10 @@ async def give_signal(
     [found] = await session.read("look_for_signal", run.run_id, signal.request_id, signal.name, SIGNALS_BUFFERED)
     if found["known"] is not None:
         return Signalled(run, found["known"])
-    status = RUN_STATUS_OF_CODE[row["status"]]
-    if status.ended:
-        return takes_no_signals(run.run_id, status.value)
-    if found["step_id"] is None and found["unbound"] >= SIGNALS_BUFFERED:
-        return too_many_signals(run.run_id)
+    waited_for = found["step_id"] is not None
+    refused = refuse_signal(run.run_id, row["status"], waited_for=waited_for, buffered=found["unbound"])
+    if refused is not None:
+        return refused
     payload = signal.payload
     await session.read(
         "give_signal",
@@ -62,5 +60,5 @@ async def give_signal(
     )
     if found["step_id"] is None:
         return Signalled(run, delivered=False)
-    told = (stirred(row, row["status"]),) if row["status"] in TOLD else ()
+    told = (stirred(row, row["status"]),) if row["status"] in NOTIFIED else ()
     return Signalled(run, delivered=True, stirred=told)

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from ...core.commands import SignalGiven, StartRun
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.outcomes import Busy, Existing, Outcome, Refused, Started
 from ...core.records import RunKey
 from ...core.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
+from ...core.run.control import replaced_error
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
 from ..protocol import Signalled
@@ -197,11 +197,7 @@ async def _replace(
 ) -> dict[int, Outcome]:
     """End the open run and make the new one in its place, or neither."""
     index, command = item
-    error = ErrorDetail(
-        code=ErrorCode.CANCELLED,
-        kind=ErrorKind.TERMINATED,
-        message=f"replaced by run {command.run.run_id}, which was started with on_conflict=replace",
-    )
+    error = replaced_error(command.run.run_id)
 
     async def act(locked: set[str]) -> dict[int, Outcome]:
         await lock_family(session, {run_id, *locked}, {run_id, *locked})

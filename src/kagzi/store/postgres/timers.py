@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.error_details import ErrorDetail
 from ...core.events import LOST_RETRY_AT
 from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
 from ...core.refusals import lost_attempt
+from ...core.run.control import after_lost_lease, cancelled_error, deadline_error
+from ...core.run.status import require_transition
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
-from ...core.times import Timestamp, to_datetime
+from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connections import Row, Session
 from .kinship import End, tell_parents
@@ -40,6 +42,8 @@ async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int
             if lost := [_run(each).run_id for each in due if each.lost]:
                 error = write_error(lost_attempt())
                 await session.read("keep_lost_attempts", now, lost, error, LOST_ATTEMPT_NUMBERS, LOST_RETRY_AT)
+            for each in due:
+                require_transition(each.row["status"], each.status)
             changes = [(_run(e).run_id, int(e.status), write_error(e.error), int(e.lost)) for e in due]
             await session.read("fire_runs", now, *zip(*changes, strict=True))
         ended = [each for each in due if each.status in _ENDED]
@@ -81,21 +85,9 @@ def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _D
         return _Due(row, RunCode.PENDING)
     if row["lease_until"] > ended_by:
         return None
-    lost: int = row["lost_leases"] + 1
-    if lost >= claim_cap:
-        return _Due(row, RunCode.PAUSED, _quarantine(row["run_id"], lost), lost=True)
-    return _Due(row, RunCode.PAUSED if row["pause_requested"] else RunCode.PENDING, lost=True)
-
-
-def _quarantine(run_id: str, lost: int) -> ErrorDetail:
-    return ErrorDetail(
-        code=ErrorCode.PRECONDITION_FAILED,
-        kind=ErrorKind.LOST,
-        message=f"the worker that ran this was lost {lost} times without progress; it is paused so that it harms nobody. "
-        f"Look at what it does, then resume it: kagzi resume {run_id}",
-        subject="run",
-        subject_id=run_id,
-    )
+    times = row["lost_leases"] + 1
+    then, problem = after_lost_lease(row["run_id"], times, claim_cap, pause_requested=row["pause_requested"])
+    return _Due(row, then, problem, lost=True)
 
 
 async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:
@@ -112,12 +104,9 @@ def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
     """How the run ends, if it is one that does: what it is about comes before who holds it."""
     deadline_at, cancel_by = row["deadline_at"], row["cancel_by"]
     if deadline_at is not None and deadline_at <= now:
-        message = f"the run did not end before its deadline, {to_datetime(deadline_at).isoformat()}"
-        return RunCode.FAILED, ErrorDetail(code=ErrorCode.TIMEOUT, kind=ErrorKind.TIMEOUT, message=message)
+        return RunCode.FAILED, deadline_error(deadline_at)
     if cancel_by is not None and cancel_by <= now:
-        reason = row["cancel_reason"] or "cancelled"
-        message = f"{reason} (its cleanup had not ended by {to_datetime(cancel_by).isoformat()})"
-        return RunCode.CANCELLED, ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message)
+        return RunCode.CANCELLED, cancelled_error(row["cancel_reason"] or "", cancel_by)
     return None
 
 

@@ -1,137 +1,97 @@
 """Children: runs that are steps of another run, and what becomes of them when it ends."""
 
-from typing import Any
-
 import msgspec
 
 from ...core import refusals
-from ...core.commands import StartChild
-from ...core.error_details import decode_detail
-from ...core.outcomes import ChildStarted, Outcome, Refused, Started, StepFailed
+from ...core.commands import StartChild, StartRun
+from ...core.outcomes import ChildStarted, Outcome, Refused
 from ...core.records import RunKey
-from ...core.states import RUN_STATUS_OF_CODE, KindCode, StepCode
+from ...core.run.state import Relative, Relatives, RunState, StepState
+from ...core.states import RunCode
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded
-from .attempts import StepState, check_new_step, find_step, known
-from .connection import Row
+from .doors import refuse
 from .ends import give_result
-from .fences import Fence
-from .rows import write_error
 from .runs import cancel_run
-from .signals import insert_wait
-from .starts import create_child
+from .starts import insert_child
 from .wave import Wave, Writer
 
 _ON_CLOSE = {"cancel": 1, "abandon": 2}
 
 
-def start_child(wave: Wave, command: StartChild, fence: Fence) -> Outcome:
-    step = find_step(wave, fence.run_id, command.step_id)
-    if step is not None:
-        if step.kind != KindCode.CHILD:
-            return refusals.other_kind(command.step_id, step.kind, KindCode.CHILD)
-        if step.has_result or step.child_run_id is not None:
-            return _as_it_stands(wave, command, step)
-    if (refusal := check_new_step(wave, fence, command.step_id, cleanup=command.cleanup)) is not None:
-        return refusal
-    wave.flush()  # the child may be wanted by others of this wave, or be one of them
+class _Admission:
+    """Of types that refuse runs when they are full."""
+
+    def __init__(self, wave: Wave) -> None:
+        self._wave = wave
+
+    def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
+        return refuse(self._wave, start)
+
+
+def without_assignment(wave: Wave, command: StartChild) -> StartChild:
+    """The command as it can be met: of a type or a namespace with limits nothing is inserted as leased, since a claim counts."""
     start = command.start
-    request_id = start.request_id or f"{fence.run_id}/{command.step_id}"
-    start = msgspec.structs.replace(start, run=RunKey(fence.namespace, start.run.run_id), request_id=request_id)
-    made = wave.database.row("child_of_request", (fence.namespace, request_id))
-    if made is not None:
-        return _made_before(wave, command, fence, made)
-    taken = wave.database.row("active_run", (fence.namespace, start.workflow_id))
-    if taken is not None:
-        if not command.attach or taken[2] != start.workflow_type or taken[0] == fence.run_id:
-            return _conflict(wave, command, fence, taken[0], taken[2])
-        wave.database.run("watch_run", (taken[0], fence.namespace))
-        wave.database.run("link_child", (fence.namespace, taken[0], fence.run_id, command.step_id))
-        wave.fences.forget(taken[0])
-        return _wait_for(wave, command, fence, taken[0], taken[3])
-    started = create_child(wave, start)
-    if isinstance(started, Refused):
-        return started
-    return _adopt(wave, command, fence, started)
+    if start.assignment is None:
+        return command
+    namespace = wave.writer.namespaces.ensure(start.run.namespace, wave.now)
+    if namespace.running_runs_limit is None and wave.writer.types.limits(*_type_of(start)) is None:
+        return command
+    return msgspec.structs.replace(command, start=msgspec.structs.replace(start, assignment=None))
 
 
-def _made_before(wave: Wave, command: StartChild, fence: Fence, made: Row) -> Outcome:
-    """The request id is known, though the step is not: the child is this step's own, or somebody else's."""
-    run_id, status, *parent = made
-    if parent != [fence.run_id, command.step_id]:
-        return refusals.foreign_request(command.start.request_id, run_id)
-    started = _wait_for(wave, command, fence, run_id, status)
-    if not started.status.ended:
-        return started
-    wave.flush()
-    give_result(wave.writer, command.run, command.step_id, run_id, wave.now)
-    return known(wave, fence.run_id, command.step_id)
+def find_relatives(wave: Wave, command: StartChild, step: StepState | None) -> Relatives:
+    """Whom the start of a child meets: its own child, if the step has one; else who has its ids, and how many may be started."""
+    wave.flush()  # a relative may be among those gathered
+    relatives, start, run_id = Relatives(), command.start, command.run.run_id
+    if step is not None and (step.child_run_id is not None or step.has_result):
+        row = wave.database.row("run_with_id", (command.run.namespace, step.child_run_id))
+        if row is not None:
+            relatives.recorded[run_id, command.step_id] = Relative(row[0], row[2], row[3])
+        return relatives
+    ids = {"namespace": start.run.namespace, "request_id": start.request_id, "workflow_id": start.workflow_id}
+    row = wave.database.row("find_relatives", ids)
+    assert row is not None  # it has no condition
+    if row[0] is not None:
+        relatives.by_request[start.request_id] = Relative(*row[:3])
+        if row[3:5] != (run_id, command.step_id):
+            relatives.foreign.add((run_id, command.step_id))
+    if row[5] is not None:
+        relatives.active[start.workflow_id] = Relative(*row[5:])
+    relatives.admission = _Admission(wave)
+    limit = wave.writer.namespaces.ensure(start.run.namespace, wave.now).open_runs_limit
+    if limit is not None:
+        counted = wave.database.row("count_open_runs", (start.run.namespace, limit))
+        relatives.limit, relatives.room = limit, limit - (counted[0] if counted else 0)
+    return relatives
 
 
-def _adopt(wave: Wave, command: StartChild, fence: Fence, started: Started) -> ChildStarted:
-    child_run_id = started.run_id
-    wave.database.run("adopt_run", (fence.run_id, command.step_id, _ON_CLOSE[command.on_close], child_run_id))
-    if (born_leased := wave.fences.get(child_run_id)) is not None:
-        born_leased.related = 1
-    wave.database.run("has_children", (fence.run_id,))
-    fence.related = 1
-    seq = _insert(wave, command, fence, {"child_run_id": child_run_id})
-    return ChildStarted(seq, wave.now, child_run_id, created=True, status=started.status, ousted=started.ousted)
+def create_children(wave: Wave, run: RunState, outcome: Outcome) -> Outcome:
+    """Insert the child that was decided on, or wait for the run that was there."""
+    relatives, database = run.relatives, wave.database
+    assert relatives is not None  # it was decided with them
+    for command in relatives.created:
+        database.run("has_children", (run.run.run_id,))
+        child_run_id = command.start.run.run_id
+        ousted = insert_child(wave, command.start)
+        database.run("adopt_run", (run.run.run_id, command.step_id, _ON_CLOSE[command.on_close], child_run_id))
+        if (leased := wave.fences.get(child_run_id)) is not None:
+            leased.related = 1
+        if ousted and isinstance(outcome, ChildStarted):
+            outcome = msgspec.structs.replace(outcome, ousted=ousted)
+    for child_run_id, run_id, step_id, namespace in relatives.links:
+        if relatives.recorded[run_id, step_id].status in (RunCode.COMPLETED, RunCode.FAILED, RunCode.CANCELLED):
+            wave.flush()
+            give_result(wave.writer, run.run, step_id, child_run_id, wave.now)
+            continue
+        database.run("watch_run", (child_run_id, namespace))
+        database.run("link_child", (namespace, child_run_id, run_id, step_id))
+        wave.fences.forget(child_run_id)
+    return outcome
 
 
-def _wait_for(wave: Wave, command: StartChild, fence: Fence, child_run_id: str, status: int) -> ChildStarted:
-    seq = _insert(wave, command, fence, {"child_run_id": child_run_id})
-    return ChildStarted(seq, wave.now, child_run_id, created=False, status=RUN_STATUS_OF_CODE[status])
-
-
-def _conflict(wave: Wave, command: StartChild, fence: Fence, run_id: str, workflow_type: str) -> StepFailed:
-    """The id is taken: that is the step's result."""
-    start, itself = command.start, run_id == fence.run_id
-    error = refusals.child_conflict(
-        start.workflow_id, run_id, found=workflow_type, asked=start.workflow_type, itself=itself
-    )
-    failed = {"status": int(StepCode.FAILED), "error": write_error(error), "finished_at": wave.now}
-    return StepFailed(_insert(wave, command, fence, failed), wave.now, 1, error)
-
-
-def _insert(wave: Wave, command: StartChild, fence: Fence, state: dict[str, Any]) -> int:
-    failed = "error" in state
-    seq = fence.next_result() if failed else fence.next_seq()
-    begun = find_step(wave, fence.run_id, command.step_id)
-    if begun is not None:  # it keeps its number: replay meets it in its place
-        _restart(wave, command, fence, state | {"seq": seq if failed else 0})
-        return seq if failed else begun.begun_seq
-    head = {"step_id": command.step_id, "name": command.name, "kind": int(KindCode.CHILD), "begun_seq": seq}
-    place = {"parent_step_id": command.parent_step_id, "parallel_group_id": command.parallel_group_id}
-    insert_wait(wave, fence, head | place | state | {"seq": seq if failed else 0})
-    return seq
-
-
-def _restart(wave: Wave, command: StartChild, fence: Fence, state: dict[str, Any]) -> None:
-    empty = {"child_run_id": None, "status": int(StepCode.RUNNING), "error": None, "finished_at": None}
-    writer = {"lease": fence.lease, "nonce": fence.nonce, "worker_id": fence.worker_id}
-    place = {"run_id": fence.run_id, "step_id": command.step_id, "now": wave.now}
-    wave.database.run("restart_child", empty | writer | place | state)
-    wave.touched[fence.run_id] = fence
-
-
-def repeat_start(wave: Wave, command: StartChild) -> Outcome | None:
-    """What was recorded for this step under this very lease."""
-    step = find_step(wave, command.run.run_id, command.step_id)
-    if step is None or step.kind != KindCode.CHILD or not step.is_of(command.lease):
-        return None
-    return _as_it_stands(wave, command, step)
-
-
-def _as_it_stands(wave: Wave, command: StartChild, step: StepState) -> Outcome:
-    if step.child_run_id is None and step.error is not None:
-        return StepFailed(step.seq, step.finished_at or 0, step.attempt, decode_detail(step.error))
-    child_run_id = step.child_run_id or ""
-    row = wave.database.row("run_with_id", (command.run.namespace, child_run_id))
-    if row is None:  # removed since it ended: its result is in the step
-        return known(wave, command.run.run_id, command.step_id)
-    status = RUN_STATUS_OF_CODE[row[3]]
-    return ChildStarted(step.begun_seq, step.started_at or 0, child_run_id, created=False, status=status)
+def _type_of(start: StartRun) -> tuple[str, str]:
+    return start.run.namespace, start.workflow_type
 
 
 # --- cascade ----------------------------------------------------------------------------------------------------------

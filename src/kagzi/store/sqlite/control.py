@@ -2,21 +2,16 @@
 
 from collections.abc import Sequence
 
-from ...core import limits
-from ...core.commands import PauseDiverged
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import Outcome, RunClosed
 from ...core.records import Held, Lease, RunKey, Served
+from ...core.run.control import after_pause, after_terminate, can_resume, terminated_error
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Changed, TypeKey
-from .closing import RunState
 from .connection import Row
 from .ends import Told, end
-from .fences import Fence
 from .plain_text import require_plain
-from .rows import write_error, write_json
-from .wave import Wave, Writer
+from .rows import write_json
+from .wave import Writer
 
 
 def _find(writer: Writer, run: RunKey) -> Row | None:
@@ -34,12 +29,13 @@ def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Chang
     if (row := _find(writer, run)) is None:
         return None
     _, workflow_type, code, _, _, worker_id, pause_requested, cancel_requested_at = row
-    status = RUN_STATUS_OF_CODE[code]
-    if status.ended or status is RunStatus.PAUSED or pause_requested or cancel_requested_at is not None:
-        return Changed(status, workflow_type, changed=False)
+    cancel_requested = cancel_requested_at is not None
+    then = after_pause(code, pause_requested=bool(pause_requested), cancel_requested=cancel_requested)
+    if then is None:
+        return Changed(RUN_STATUS_OF_CODE[code], workflow_type, changed=False)
     writer.database.run("pause_run", {"run_id": run.run_id, "reason": reason})
-    if status is not RunStatus.RUNNING:
-        return Changed(RunStatus.PAUSED, workflow_type, changed=True)
+    writer.fences.forget(run.run_id)
+    status = RUN_STATUS_OF_CODE[then]
     return Changed(status, workflow_type, changed=True, holder=_held(run, row), worker_id=worker_id)
 
 
@@ -49,14 +45,15 @@ def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> Changed | None:
         return None
     _, workflow_type, code, _, _, _, pause_requested, _ = row
     status = RUN_STATUS_OF_CODE[code]
+    if not can_resume(code, pause_requested=bool(pause_requested)):
+        return Changed(status, workflow_type, changed=False)
     if status is RunStatus.PAUSED:
         resumed = writer.database.row("resume_run", {"run_id": run.run_id, "now": now})
         assert resumed is not None  # it was PAUSED a moment ago, in this transaction
         return Changed(RUN_STATUS_OF_CODE[resumed[0]], workflow_type, changed=True)
-    if status is RunStatus.RUNNING and pause_requested:
-        writer.database.run("take_back_pause", (run.run_id,))
-        return Changed(status, workflow_type, changed=True)
-    return Changed(status, workflow_type, changed=False)
+    writer.database.run("take_back_pause", (run.run_id,))
+    writer.fences.forget(run.run_id)
+    return Changed(status, workflow_type, changed=True)
 
 
 def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
@@ -64,10 +61,9 @@ def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> C
     require_plain(reason=reason)
     if (row := _find(writer, run)) is None:
         return None
-    status = RUN_STATUS_OF_CODE[row[2]]
-    if status.ended:
-        return Changed(status, row[1], changed=False)
-    error = ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.TERMINATED, message=reason or "the run was terminated")
+    if after_terminate(row[2]) is None:
+        return Changed(RUN_STATUS_OF_CODE[row[2]], row[1], changed=False)
+    error = terminated_error(reason)
     told = Told()
     end(writer, run, RunStatus.CANCELLED, error, now, told)
     return Changed(
@@ -83,21 +79,6 @@ def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> C
 
 
 # --- divergence -------------------------------------------------------------------------------------------------------
-
-
-def pause_diverged(wave: Wave, command: PauseDiverged, fence: Fence, run: RunState) -> Outcome:
-    seq = fence.next_seq()
-    given = {"run_id": fence.run_id, "lease": fence.lease, "nonce": fence.nonce, "seq": seq}
-    wave.let_go(fence)
-    given |= {"problem": write_error(command.problem), "build_id": command.build_id, "others": limits.TRIED_BUILDS - 1}
-    wave.database.run("pause_diverged", given)
-    return RunClosed(seq, wave.now, RunStatus.PAUSED)
-
-
-def repeat_diverged(wave: Wave, command: PauseDiverged, run: RunState) -> Outcome | None:
-    if run.status == RunCode.PAUSED and run.is_of(command.lease):
-        return RunClosed(run.seq, wave.now, RunStatus.PAUSED)
-    return None
 
 
 def resume_diverged(

@@ -1,15 +1,14 @@
 """The end of a run, and whom it concerns: the steps that wait for it, and the children it leaves behind."""
 
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind, decode_detail
+from ...core.error_details import ErrorDetail, decode_detail
 from ...core.outcomes import Stirred
 from ...core.records import Lease, RunEnd, RunKey
-from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
+from ...core.run.children import child_error
+from ...core.states import CODE_OF_RUN_STATUS, RunCode, RunStatus
 from ...core.times import Timestamp
 from .connection import Row
 from .rows import write_error
 from .wave import Writer
-
-_CHILD_ERROR = "kagzi.core.errors.ChildError"
 
 
 class Told:
@@ -19,12 +18,6 @@ class Told:
         self.stirred: tuple[Stirred, ...] = ()
         self.has_children = False
         self.replaced = ""  # the run that a start took the place of
-
-
-def cancelled(reason: str, note: str = "") -> ErrorDetail:
-    """The error of a run that was cancelled without its worker's word."""
-    message = "; ".join(part for part in (reason or "the run was cancelled", note) if part)
-    return ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message)
 
 
 def end(  # noqa: PLR0917  the verb, its object and whom to tell
@@ -65,19 +58,6 @@ def tell_end(writer: Writer, run_id: str, now: Timestamp, told: Told | None = No
     return told
 
 
-def _child_error(run_id: str, status: RunStatus, error: str) -> ErrorDetail:
-    cause = decode_detail(error)
-    return ErrorDetail(
-        code=ErrorCode.CANCELLED if status is RunStatus.CANCELLED else ErrorCode.USER,
-        kind=cause.kind,
-        type=_CHILD_ERROR,
-        message=f"run {run_id} {status.value}: {cause.text}",
-        subject="run",
-        subject_id=run_id,
-        cause=cause,
-    )
-
-
 def give_result(writer: Writer, parent: RunKey, step_id: str, child_run_id: str, now: Timestamp) -> Stirred | None:
     """The step gets the result of a child that has ended, if it still waits for it."""
     row = writer.database.row("waiting_parent", (parent.run_id, parent.namespace, step_id, child_run_id))
@@ -85,7 +65,7 @@ def give_result(writer: Writer, parent: RunKey, step_id: str, child_run_id: str,
     if row is None or child is None:
         return None
     code, text = child
-    error = None if text is None else write_error(_child_error(child_run_id, RUN_STATUS_OF_CODE[code], text))
+    error = None if text is None else write_error(child_error(child_run_id, code, decode_detail(text)))
     seq, stirred = stir(writer, parent, row, now)
     given = {"run_id": parent.run_id, "namespace": parent.namespace, "step_id": step_id, "child_run_id": child_run_id}
     writer.database.run("give_child_result", given | {"error": error, "seq": seq, "now": now})

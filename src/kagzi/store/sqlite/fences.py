@@ -27,6 +27,7 @@ class Fence:
         "lost_leases",
         "namespace",
         "nonce",
+        "pausing",
         "related",
         "run_id",
         "seq",
@@ -48,6 +49,7 @@ class Fence:
         related: int = 0,
         cancelling: int = 0,
         lost_leases: int = 0,
+        pausing: int = 0,
     ) -> None:
         self.run_id = run_id
         self.namespace = namespace
@@ -60,6 +62,7 @@ class Fence:
         self.related = related  # somebody waits for its end, or it has children: its end concerns others
         self.cancelling = cancelling  # only steps of a cleanup may begin
         self.lost_leases = lost_leases  # without progress; below 0: there was some, and the row does not know yet
+        self.pausing = pausing  # it is to be PAUSED when its holder lets go
         self.last_result: int | None = 0 if seq == 0 else None  # highest seq of a result, if known
         self.steps_met: int | None = None  # how many steps there are, once somebody had to count
         self.steps_open: frozenset[str] = (

@@ -5,7 +5,8 @@ import msgspec
 from ...core.commands import StartRun
 from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
-from ...core.refusals import no_result_before, no_step, not_failed, workflow_id_active_again
+from ...core.refusals import no_result_before, no_step
+from ...core.run.control import refuse_retry
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork, LeaseTerms
@@ -31,21 +32,16 @@ def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now:
     status = RUN_STATUS_OF_CODE[row[4]]
     if request_id and row[10] == request_id:
         return Changed(status, row[2], changed=False)
-    if (refusal := _not_to_be_retried(writer, run, row, status)) is not None:
-        return refusal
+    active = writer.database.row("active_run", (run.namespace, row[1]))
+    refused = refuse_retry(run.run_id, row[4], row[1], None if active is None else active[0])
+    if refused is not None:
+        return refused
     if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
         return no_step(run.run_id, from_step)
     writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
     _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
     _hear_of_children(writer, run, now)
     return Changed(RunStatus.PENDING, row[2], changed=True)
-
-
-def _not_to_be_retried(writer: Writer, run: RunKey, row: Row, status: RunStatus) -> Refused | None:
-    if status is not RunStatus.FAILED:
-        return not_failed(run.run_id, status.value)
-    active = writer.database.row("active_run", (run.namespace, row[1]))
-    return None if active is None else workflow_id_active_again(row[1], active[0])
 
 
 def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
@@ -74,9 +70,9 @@ def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
     """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
     lost: list[Row] = writer.database.rows("lost_children", run_fields(run))
     back = _TakenBack(restarted={row[0]: row[1] for row in lost})
-    step = writer.database.row("step_state", (run.run_id, step_id)) if step_id else None
+    step = writer.database.row("step_to_rewind", (run.run_id, step_id)) if step_id else None
     if step is not None and step[0] < KindCode.INPUT:
-        after = step[4] or step[3]  # its result; or its begin, if it has none
+        after = step[3] or step[2]  # its result; or its begin, if it has none
         given = {"run_id": run.run_id, "step_id": step_id, "after": after}
         for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", given):
             is_it = found_id == step_id
@@ -140,8 +136,8 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing |
     if begun is None:
         return no_step(source.run_id, fork.from_step)
     for step_id in fork.outputs:
-        step = writer.database.row("step_state", (source.run_id, step_id))
-        if step is None or step[1] not in (3, 4) or not 0 < step[4] < begun[0] or step[0] >= KindCode.INPUT:
+        step = writer.database.row("step_to_rewind", (source.run_id, step_id))
+        if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
             return no_result_before(step_id, fork.from_step)
     started = start_one(Wave(writer, now, _NO_TERMS), _start_of(writer, fork, row))
     if isinstance(started, Started):

@@ -7,11 +7,12 @@ import msgspec
 
 from ...core.cursor import Cursor
 from ...core.records import Held, Lease, Rows, RunEnd, RunFilter, RunKey, RunRecord
+from ...core.run.control import after_cancel, cancelled_error
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, TypeKey
 from .connection import Database, Row, rows_within
-from .ends import Told, cancelled, end
+from .ends import Told, end
 from .plain_text import require_plain
 from .rows import read_error, read_payload, read_run, write_json
 from .wave import Writer
@@ -163,17 +164,18 @@ def cancel_run(writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_
     if row is None or row[0] != run.namespace:
         return None
     _, workflow_type, code, lease, nonce, worker_id, has_children = row
-    status = RUN_STATUS_OF_CODE[code]
-    if status.ended:
-        return Cancelled(status)
+    if (then := after_cancel(code, lease)) is None:
+        return Cancelled(RUN_STATUS_OF_CODE[code])
     given = {"run_id": run.run_id, "reason": reason, "now": now, "cancel_by": cancel_by}
     writer.database.run("request_cancel", given)
-    if lease == 0:  # never claimed: there is nothing to clean up
+    if then is RunCode.CANCELLED:
         told = Told()
-        end(writer, run, RunStatus.CANCELLED, cancelled(reason), now, told)
+        end(writer, run, RunStatus.CANCELLED, cancelled_error(reason), now, told)
         return Cancelled(RunStatus.CANCELLED, ended=True, stirred=told.stirred, has_children=told.has_children)
     writer.fences.forget(run.run_id)
     related = bool(has_children)
-    if code == RunCode.RUNNING:
-        return Cancelled(status, holder=Held(run, Lease(lease, nonce)), worker_id=worker_id, has_children=related)
+    if then is RunCode.RUNNING:
+        return Cancelled(
+            RunStatus.RUNNING, holder=Held(run, Lease(lease, nonce)), worker_id=worker_id, has_children=related
+        )
     return Cancelled(RunStatus.PENDING, woken=TypeKey(run.namespace, workflow_type), has_children=related)

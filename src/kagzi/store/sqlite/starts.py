@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from ...core.commands import StartRun
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import Existing, Outcome, Refused, Started
+from ...core.outcomes import Existing, Ousted, Outcome, Refused, Started
 from ...core.records import NamespaceRecord, RunKey
 from ...core.refusals import namespace_disabled, namespace_full, namespace_gone, workflow_id_active, workflow_id_of_type
+from ...core.run.control import replaced_error
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from .connection import Row
 from .doors import make_room, refuse
@@ -42,7 +42,7 @@ def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
         texts += [command.concurrency_key, command.schedule_id]
         if not all(map(is_plain, texts)):
             return None
-    return _create(wave, command, born_leased=command.assignment is not None)
+    return _create(wave, command, leased=command.assignment is not None)
 
 
 def start_one(wave: Wave, command: StartRun) -> Outcome:
@@ -63,10 +63,12 @@ def start_one(wave: Wave, command: StartRun) -> Outcome:
     return _signal(wave, command, created)
 
 
-def create_child(wave: Wave, command: StartRun) -> Started | Refused:
-    """A start whose id is known to be free, by a run that goes on in a namespace which takes no new ones, too."""
-    namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
-    return _over_limit(wave, namespace) or _create_if_allowed(wave, command, namespace)
+def insert_child(wave: Wave, command: StartRun) -> tuple[Ousted, ...]:
+    """A start that was decided on. Returns who has to go for it."""
+    ousted = make_room(wave, command)
+    _create(wave, command, leased=command.assignment is not None)
+    wave.flush()
+    return ousted
 
 
 def _create_if_allowed(wave: Wave, command: StartRun, namespace: NamespaceRecord) -> Started | Refused:
@@ -74,8 +76,8 @@ def _create_if_allowed(wave: Wave, command: StartRun, namespace: NamespaceRecord
     if (full := refuse(wave, command)) is not None:
         return full
     ousted = make_room(wave, command)
-    born_leased = command.assignment is not None and namespace.running_runs_limit is None
-    started = _create(wave, command, born_leased=born_leased)
+    leased = command.assignment is not None and namespace.running_runs_limit is None
+    started = _create(wave, command, leased=leased)
     wave.flush()
     return msgspec.structs.replace(started, ousted=ousted) if ousted else started
 
@@ -129,13 +131,7 @@ def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | 
         return _existing(row)
     if (full := refuse(wave, command, leaving=run_id)) is not None:
         return full
-    error = ErrorDetail(
-        code=ErrorCode.CANCELLED,
-        kind=ErrorKind.TERMINATED,
-        message=f"replaced by run {command.run.run_id}",
-        subject="run",
-        subject_id=command.run.run_id,
-    )
+    error = replaced_error(command.run.run_id)
     end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now, told)
     told.replaced = run_id
     return None
@@ -165,13 +161,13 @@ def _behind(wave: Wave, command: StartRun) -> StartRun:
     return msgspec.structs.replace(command, blocked_by="")
 
 
-def _create(wave: Wave, command: StartRun, *, born_leased: bool) -> Started:
+def _create(wave: Wave, command: StartRun, *, leased: bool) -> Started:
     """Gather the run's rows. It sleeps until its start time or until the one before it has ended, or is leased to whom it is
-    assigned, or waits for a worker. Of a type with limits nothing is born leased: a claim counts."""
+    assigned, or waits for a worker. Of a type with limits nothing is inserted as leased: a claim counts."""
     now, run = wave.now, command.run
     limits = wave.writer.types.limits(run.namespace, command.workflow_type)
     due_at = command.start_at if command.start_at is not None and command.start_at > now else None
-    leased = born_leased and limits is None and due_at is None and not command.blocked_by
+    leased = leased and limits is None and due_at is None and not command.blocked_by
     assignment = command.assignment if leased else None
     head = (run.run_id, run.namespace, command.workflow_id, command.workflow_type)
     tail = (

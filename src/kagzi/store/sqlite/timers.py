@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.events import LOST_RETRY_AT
 from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
 from ...core.refusals import lost_attempt
-from ...core.states import RunStatus
-from ...core.times import Timestamp, to_datetime
+from ...core.run.control import after_lost_lease, cancelled_error, deadline_error
+from ...core.states import RunCode, RunStatus
+from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
 from .connection import Database
-from .ends import Told, cancelled, end
+from .ends import Told, end
 from .rows import write_error, write_json
 from .wave import Writer
 
@@ -40,13 +40,7 @@ def fire(writer: Writer, now: Timestamp, end_leases: bool, limit: int, claim_cap
 def _pass_deadlines(writer: Writer, now: Timestamp, limit: int, told: Told) -> list[RunEnd]:
     ends: list[RunEnd] = []
     for run_id, namespace, deadline_at in writer.database.rows("past_deadline", (now, limit)):
-        error = ErrorDetail(
-            code=ErrorCode.TIMEOUT,
-            kind=ErrorKind.TIMEOUT,
-            message=f"the run did not end by its deadline, {to_datetime(deadline_at).isoformat()}",
-            subject="deadline",
-            subject_id=to_datetime(deadline_at).isoformat(),
-        )
+        error = deadline_error(deadline_at)
         ends.append(end(writer, RunKey(namespace, run_id), RunStatus.FAILED, error, now, told))
     return ends
 
@@ -54,7 +48,7 @@ def _pass_deadlines(writer: Writer, now: Timestamp, limit: int, told: Told) -> l
 def _pass_cancel_limits(writer: Writer, now: Timestamp, limit: int, told: Told) -> list[RunEnd]:
     ends: list[RunEnd] = []
     for run_id, namespace, reason, cancel_by in writer.database.rows("past_cancel_limit", (now, limit)):
-        error = cancelled(reason or "", f"cleanup did not end by {to_datetime(cancel_by).isoformat()}")
+        error = cancelled_error(reason or "", cancel_by)
         ends.append(end(writer, RunKey(namespace, run_id), RunStatus.CANCELLED, error, now, told))
     return ends
 
@@ -90,7 +84,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         "expired_leases", (ended_by, limit)
     ):
         times: int = lost_leases + 1
-        problem = _quarantine(run_id, times) if times >= claim_cap else None
+        then, problem = after_lost_lease(run_id, times, claim_cap, pause_requested=bool(pause))
         expired.append(
             ExpiredLease(
                 held=Held(RunKey(namespace, run_id), Lease(lease, nonce)),
@@ -101,7 +95,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
             )
         )
         writer.fences.forget(run_id)
-        if problem is not None or pause:
+        if then is RunCode.PAUSED:
             paused.append((run_id, None if problem is None else write_error(problem)))
         else:
             back.append(run_id)
@@ -120,17 +114,6 @@ def _keep_lost_attempts(writer: Writer, run_ids: list[str], now: Timestamp) -> N
     given = {"run_ids": write_json(run_ids), "now": now, "numbers": LOST_ATTEMPT_NUMBERS, "retry_at": LOST_RETRY_AT}
     if writer.database.run("keep_lost_attempts", given | {"error": write_error(lost_attempt())}):
         writer.database.run("number_lost_attempts", {"run_ids": given["run_ids"]})
-
-
-def _quarantine(run_id: str, times: int) -> ErrorDetail:
-    return ErrorDetail(
-        code=ErrorCode.PRECONDITION_FAILED,
-        kind=ErrorKind.LOST,
-        message=f"the worker that ran this was lost {times} times without progress; it is paused so that it harms nobody. "
-        f"Look at what it does, then resume it: kagzi resume {run_id}",
-        subject="run",
-        subject_id=run_id,
-    )
 
 
 def note_beats(writer: Writer, beats: Sequence[WorkerBeat]) -> None:

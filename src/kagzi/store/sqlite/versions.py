@@ -45,7 +45,7 @@ class VersionDesk(Lanes):
 def _versions_of(database: Database, namespace: str, workflow_types: Sequence[str]) -> list[VersionMark]:
     return [
         VersionMark(found, version, bool(deprecated), bool(is_default))
-        for workflow_type in workflow_types
+        for workflow_type in sorted(set(workflow_types))
         for found, version, deprecated, is_default in database.rows(
             "versions_of", (namespace, workflow_type, limits.VERSIONS)
         )

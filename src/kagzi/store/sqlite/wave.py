@@ -4,6 +4,7 @@ from typing import Any
 
 from ...core.commands import BeginSleep, BeginStep, RecordPatch, StartRun
 from ...core.records import Payload
+from ...core.run.state import OUTPUT_STEP
 from ...core.seams import Dice
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
@@ -21,7 +22,7 @@ STATUS, SEQ, OUTPUT, OUTPUT_META, FINISHED_AT = 4, 7, 14, 15, 22
 
 _FUNCTION, _SLEEP, _PATCH = int(KindCode.FUNCTION), int(KindCode.SLEEP), int(KindCode.PATCH)
 _RUNNING, _COMPLETED = int(StepCode.RUNNING), int(StepCode.COMPLETED)
-_NAMES = {KindCode.INPUT: "$input", KindCode.CONTEXT: "$context", KindCode.OUTPUT: "$output"}
+_NAMES = {KindCode.INPUT: "$input", KindCode.CONTEXT: "$context"}
 
 
 class NotAsPlanned(Exception):
@@ -67,17 +68,17 @@ class Wave:
         self._run_rows.append(row)
         run_id = command.run.run_id
         if command.input is not None:
-            self.add_payload(run_id, KindCode.INPUT, command.input, 0)
+            self.add_payload(run_id, KindCode.INPUT, command.input)
         if command.context is not None:
-            self.add_payload(run_id, KindCode.CONTEXT, command.context, 0)
+            self.add_payload(run_id, KindCode.CONTEXT, command.context)
         for key, value in command.labels.items():
             self._label_rows.append((command.run.namespace, key, value, self.now, run_id))
 
-    def add_payload(self, run_id: str, kind: KindCode, payload: Payload, seq: int) -> None:
-        """A run's input, context or output, as a row of its history."""
+    def add_payload(self, run_id: str, kind: KindCode, payload: Payload) -> None:
+        """A run's input or context, as a row of its history."""
         name, now = _NAMES[kind], self.now
         meta = write_mapping(payload.metadata) if payload.metadata else None
-        row: StepRow = [run_id, name, name, int(kind), _COMPLETED, 1, seq, seq, 0, 0, None, 0, None, None]
+        row: StepRow = [run_id, name, name, int(kind), _COMPLETED, 1, 0, 0, 0, 0, None, 0, None, None]
         row += (payload.data, meta, None, "", "", 0, now, None, now, None)
         self._step_rows.append(row)
 
@@ -115,10 +116,10 @@ class Wave:
         self.begun[fence.run_id, command.step_id] = row
         self.touched[fence.run_id] = fence
 
-    def add_sleep(self, command: BeginSleep, fence: Fence, seq: int, wake_at: Timestamp, result_seq: int = 0) -> None:
-        """A sleep that is new; complete if it has a result_seq, since its time has come."""
+    def add_sleep(self, command: BeginSleep, fence: Fence, seq: int, wake_at: Timestamp) -> None:
+        """A sleep that is new; complete if its time has come."""
         now = self.now
-        status, finished_at = (_COMPLETED, now) if result_seq else (_RUNNING, None)
+        status, result_seq, finished_at = (_COMPLETED, seq, now) if wake_at <= now else (_RUNNING, 0, None)
         row: StepRow = [fence.run_id, command.step_id, command.name, _SLEEP, status, 1, seq, result_seq]
         row += (fence.lease, fence.nonce, None, 0, None, None, None, None, wake_at)
         row += (command.parent_step_id, command.parallel_group_id, 0, now, now, finished_at, fence.worker_id)
@@ -129,7 +130,7 @@ class Wave:
         """A patch marker that is new: begun and complete at once."""
         now = self.now
         row: StepRow = [fence.run_id, command.step_id, command.name, _PATCH, _COMPLETED, 1, seq, seq]
-        row += (fence.lease, fence.nonce, None, 0, None, None, b"true", None, None)
+        row += (fence.lease, fence.nonce, None, 0, None, None, None, None, None)
         row += ("", "", 0, now, now, now, fence.worker_id)
         self._step_rows.append(row)
         self.touched[fence.run_id] = fence
@@ -144,15 +145,27 @@ class Wave:
 
     def add_end(self, fence: Fence, seq: int, output: Payload) -> None:
         """The run completes. From here on it has no fence."""
-        self.add_payload(fence.run_id, KindCode.OUTPUT, output, seq)
+        now, meta = self.now, write_mapping(output.metadata) if output.metadata else None
+        row: StepRow = [fence.run_id, OUTPUT_STEP, OUTPUT_STEP, int(KindCode.OUTPUT), _COMPLETED, 1, seq, seq]
+        row += (fence.lease, fence.nonce, None, 0, None, None, output.data, meta, None)
+        row += ("", "", 0, now, now, now, fence.worker_id)
+        self._step_rows.append(row)
         self._ends.append((fence.run_id, fence.lease, fence.nonce, seq))
         self._ended.add(fence.run_id)
-        self.let_go(fence)
+        self.let_go(fence.run_id)
 
-    def let_go(self, fence: Fence) -> None:
+    def let_go(self, run_id: str) -> None:
         """The run is no longer held: its row is written by whoever says so."""
-        self.touched.pop(fence.run_id, None)
-        self.fences.forget(fence.run_id)
+        self.touched.pop(run_id, None)
+        self.fences.forget(run_id)
+
+    def fence_of(self, run_id: str) -> Fence:
+        """Of a run that is RUNNING."""
+        if (fence := self.fences.get(run_id)) is None:
+            self.fences.load(self.database, (run_id,))
+            fence = self.fences.get(run_id)
+        assert fence is not None  # the run was just read
+        return fence
 
     def concerns(self, run_id: str) -> bool:
         """Whether something about this run is not yet written."""

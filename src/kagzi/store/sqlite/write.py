@@ -1,7 +1,7 @@
 """The hot verb: a batch of commands in one transaction.
 
 Ordinary commands are planned from memory and written together (`wave.py`). What is not ordinary is looked at alone
-(`apply_one`). If the database does not agree with the plan, or refuses a statement, the transaction is rolled back and
+(`apply_one`: load, decide, save). If the database does not agree with the plan, or refuses a statement, the transaction is rolled back and
 the batch is done again, each command alone in a savepoint: a bad one is refused, its neighbours are recorded.
 """
 
@@ -10,56 +10,43 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.commands import (
-    BeatStep,
     BeginSleep,
     BeginStep,
     CancelRun,
     Command,
     CompleteRun,
     CompleteStep,
-    ContinueAsNew,
-    DecideRace,
     FailRun,
     FailStep,
-    FinishSleep,
     Park,
     PauseDiverged,
     RecordPatch,
-    ReleaseRun,
-    SetStatus,
     StartChild,
     StartRun,
-    WaitSignal,
 )
 from ...core.error_details import ErrorCode
 from ...core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
-from ...core.outcomes import (
-    Begun,
-    DeadlinePassed,
-    Deferred,
-    Failed,
-    LeaseLost,
-    Outcome,
-    Recorded,
-    RunClosed,
-    RunNotFound,
-)
+from ...core.outcomes import Begun, Deferred, Failed, Outcome, Recorded, RunClosed, RunNotFound, TimerSet
 from ...core.refusals import is_reserved, refused, unstorable
+from ...core.run.decide import decide
+from ...core.run.state import RETURNS_STEP
 from ...core.sizes import outcome_bytes
-from ...core.states import RunCode, RunStatus, StepCode
+from ...core.states import RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
-from . import attempts, children, closing, control, marks, signals, sleeps, successors
+from .children import without_assignment
 from .failures import describe
 from .fences import Fence
 from .plain_text import is_plain, unfit_field
 from .rows import write_mapping
+from .run_changes import save
+from .run_state import load
 from .starts import plan_start, start_one
 from .wave import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
 
-LEASE_LOST, RUN_NOT_FOUND, DEADLINE_PASSED, DEFERRED = LeaseLost(), RunNotFound(), DeadlinePassed(), Deferred()
+RUN_NOT_FOUND, DEFERRED = RunNotFound(), Deferred()
 
-_ANSWERED_WITH_PAYLOADS = (Park, WaitSignal, BeginStep)
+_RETURNS_PAYLOADS = (Park, *RETURNS_STEP)
 
 _COMPLETED = int(StepCode.COMPLETED)
 
@@ -128,9 +115,7 @@ def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
             fence = fences.get(command.run.run_id)
             if fence is not None and fence.admits(command.lease) and fence.namespace == command.run.namespace:
                 plan = _PLANS.get(type(command))
-                if fence.deadline_at <= now:
-                    outcome = DEADLINE_PASSED
-                elif plan is not None:
+                if plan is not None and fence.deadline_at > now:
                     outcome = plan(wave, command, fence)
         if outcome is None:
             if isinstance(command, StartRun) or wave.concerns(command.run.run_id):
@@ -153,7 +138,7 @@ class AnswerBudget:
 
     def spend(self, command: Command, wave: Wave) -> Outcome:
         """Apply the command, unless its answer may be large and the budget is spent."""
-        if self._left <= 0 and isinstance(command, _ANSWERED_WITH_PAYLOADS):
+        if self._left <= 0 and isinstance(command, _RETURNS_PAYLOADS):
             self._deferred.add(command.run.run_id)
         if self.follows_deferred(command):
             return DEFERRED
@@ -186,7 +171,7 @@ def _plan_complete(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome |
         seq = fence.next_result()
         wave.add_completion(fence, command.step_id, command.attempt, seq, output)
         return Recorded(seq, wave.now)
-    if command.attempt > 1:
+    if command.attempt not in (0, 1):
         return None
     del wave.begun[fence.run_id, command.step_id]
     seq = fence.next_result()
@@ -207,7 +192,14 @@ def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None
         return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
-    return sleeps.set_timer(wave, command, fence)
+    wake_at = command.until if command.until is not None else wave.now + (command.duration_us or 0)
+    if wake_at > wave.now:
+        seq = fence.next_seq()
+        wave.add_sleep(command, fence, seq, wake_at)
+        return TimerSet(seq, wave.now, wake_at)
+    seq = fence.next_result()
+    wave.add_sleep(command, fence, seq, wake_at)
+    return Recorded(seq, wave.now)
 
 
 def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | None:
@@ -274,80 +266,16 @@ def _refuse_culprit(command: Command, error: Exception) -> Outcome:
 
 def apply_one(wave: Wave, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
-    run_id = command.run.run_id
-    if not isinstance(command, StartRun) and not is_plain(run_id):
+    if not isinstance(command, StartRun) and not is_plain(command.run.run_id):
         return RUN_NOT_FOUND
     if (field := unfit_field(command)) is not None:
         return unstorable(field)
     if isinstance(command, StartRun):
         return start_one(wave, command)
-    row = wave.database.row("run_state", (run_id,))
-    if row is None or row[0] != command.run.namespace:
+    if isinstance(command, StartChild):
+        command = without_assignment(wave, command)
+    run = load(wave, command)
+    if run is None:
         return RUN_NOT_FOUND
-    run = closing.RunState(*row)
-    if run.status != RunCode.RUNNING or not run.is_of(command.lease):
-        return _REPEATS[type(command)](wave, command, run) or LEASE_LOST
-    if run.deadline_at is not None and run.deadline_at <= wave.now:
-        return DEADLINE_PASSED
-    fence = wave.fences.get(run_id)
-    if fence is None:
-        fence = Fence(
-            run_id,
-            run.namespace,
-            run.lease,
-            run.nonce,
-            run.seq,
-            run.deadline_at,
-            run.lease_until or 0,
-            run.worker_id or "",
-            run.watched or run.has_children,
-            run.cancel_requested_at is not None,
-            run.lost_leases,
-        )
-        wave.fences.put(fence)
-    return _HANDLERS[type(command)](wave, command, fence, run)
-
-
-_Handler = Callable[[Wave, Any, Fence, closing.RunState], Outcome]
-_Repeat = Callable[[Wave, Any, closing.RunState], Outcome | None]
-
-_HANDLERS: dict[type, _Handler] = {
-    BeginStep: lambda wave, command, fence, _run: attempts.begin_step(wave, command, fence),
-    CompleteStep: lambda wave, command, fence, _run: attempts.complete_step(wave, command, fence),
-    FailStep: lambda wave, command, fence, _run: attempts.fail_step(wave, command, fence),
-    BeginSleep: lambda wave, command, fence, _run: sleeps.begin_sleep(wave, command, fence),
-    FinishSleep: lambda wave, command, fence, _run: sleeps.finish_sleep(wave, command, fence),
-    WaitSignal: lambda wave, command, fence, _run: signals.wait_signal(wave, command, fence),
-    StartChild: lambda wave, command, fence, _run: children.start_child(wave, command, fence),
-    DecideRace: lambda wave, command, fence, _run: marks.decide_race(wave, command, fence),
-    RecordPatch: lambda wave, command, fence, _run: marks.record_patch(wave, command, fence),
-    SetStatus: lambda wave, command, fence, _run: marks.set_status(wave, command, fence),
-    BeatStep: lambda wave, command, fence, _run: marks.beat_step(wave, command, fence),
-    Park: closing.park,
-    CompleteRun: closing.complete_run,
-    FailRun: closing.fail_run,
-    CancelRun: closing.cancel_run,
-    ReleaseRun: closing.release_run,
-    ContinueAsNew: successors.continue_as_new,
-    PauseDiverged: control.pause_diverged,
-}
-_REPEATS: dict[type, _Repeat] = {
-    BeginStep: lambda wave, command, _run: attempts.repeat_begin(wave, command),
-    CompleteStep: lambda wave, command, _run: attempts.repeat_complete(wave, command),
-    FailStep: lambda wave, command, _run: attempts.repeat_fail(wave, command),
-    BeginSleep: lambda wave, command, _run: sleeps.repeat_sleep(wave, command),
-    FinishSleep: lambda wave, command, _run: sleeps.repeat_sleep(wave, command),
-    WaitSignal: lambda wave, command, _run: signals.repeat_wait(wave, command),
-    StartChild: lambda wave, command, _run: children.repeat_start(wave, command),
-    DecideRace: lambda wave, command, _run: marks.repeat_race(wave, command),
-    RecordPatch: lambda wave, command, _run: marks.repeat_patch(wave, command),
-    SetStatus: lambda _wave, _command, _run: None,
-    BeatStep: lambda _wave, _command, _run: None,
-    Park: closing.repeat_park,
-    CompleteRun: closing.repeat_end,
-    FailRun: closing.repeat_end,
-    CancelRun: closing.repeat_end,
-    ReleaseRun: closing.repeat_release,
-    ContinueAsNew: closing.repeat_end,
-    PauseDiverged: control.repeat_diverged,
-}
+    outcome = decide(run, command, wave.now, wave.writer.dice)
+    return save(wave, run, command, outcome) if run.changed else outcome

@@ -43,7 +43,7 @@ UPDATE runs AS r SET seq = l.seq FROM (SELECT run_id, max(seq) AS seq FROM lost 
 
 -- name: fire_runs
 -- Runs locked before: wake sleepers, whose due sleeps complete and whose due waits for a signal fail, in the order of their
--- times; end runs; end leases; pause what lost too many. closings.py says the same of a wait that failed. Nonce 0: nothing the
+-- times; end runs; end leases; pause what lost too many. core/run/parking.py says the same of a wait that failed. Nonce 0: nothing the
 -- last holder repeats is taken for its own.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::int[]) AS g (run_id, status, error, lost)

@@ -150,10 +150,11 @@ WITH g AS MATERIALIZED (
     FROM r LEFT JOIN s ON s.n = r.n LEFT JOIN a ON a.n = s.n AND a.step_id = s.step_id
 )
 SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lease AS run_lease, r.nonce AS run_nonce,
-    r.seq AS run_seq, r.result_seq, r.step_count, r.attempt AS run_attempt, r.lease_until, r.claimed_at, r.ready_at,
+    r.seq AS run_seq, r.result_seq, r.step_count, r.attempt AS run_attempt, r.ready_at,
     r.due_at AS run_due_at, r.wait_reason, r.deadline_at, r.finished_at AS run_finished_at, r.cancel_requested_at,
     r.worker_id AS run_worker_id, r.retry AS run_retry, r.watched, r.has_children, r.cascade_due, r.pause_requested,
-    r.workflow_id, r.cancel_reason, r.continued_as::text AS continued_as,
+    r.cancel_reason, (r.cancel_requested_at >= coalesce(r.claimed_at, 0)) IS TRUE AS cancel_unseen,
+    r.continued_as::text AS continued_as,
     s.step_id, s.name, s.kind, s.status, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.created_at, s.started_at,
     s.finished_at, s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id,
     s.parallel_group_id, s.child_run_id::text AS child_run_id, NOT s.given AS withheld, s.shown,

@@ -2,19 +2,12 @@
 -- A run just created is a child: its end is told to the step that started it.
 UPDATE runs SET parent_run_id = ?, parent_step_id = ?, on_close = ?, watched = 1 WHERE run_id = ?;
 
--- name: restart_child
--- A step that was begun, and whose child a retry of the run took away, has another one; or failed to start it.
-UPDATE steps SET child_run_id = :child_run_id, status = :status, seq = :seq, error = :error, lease = :lease, nonce = :nonce,
-                 worker_id = :worker_id, started_at = :now, finished_at = :finished_at
-WHERE run_id = :run_id AND step_id = :step_id;
-
--- name: has_children
--- Noted on the parent: its end, or its cancellation, may concern them.
-UPDATE runs SET has_children = 1 WHERE run_id = ?;
-
--- name: child_of_request
--- What a repeated start made, and for whom.
-SELECT run_id, status, parent_run_id, parent_step_id FROM runs WHERE namespace = ? AND request_id = ?;
+-- name: find_relatives
+-- What a child start meets: who has its request id, and as whose child; and who has its workflow id.
+SELECT q.run_id, q.workflow_type, q.status, q.parent_run_id, q.parent_step_id, o.run_id, o.workflow_type, o.status
+FROM (SELECT :namespace AS namespace) AS n
+LEFT JOIN runs AS q ON q.namespace = n.namespace AND q.request_id = :request_id
+LEFT JOIN runs AS o ON o.namespace = n.namespace AND o.workflow_id = :workflow_id AND o.finished_at IS NULL;
 
 -- name: link_child
 -- A step waits for the end of a run it did not start.

@@ -22,18 +22,6 @@ RETURNING status;
 -- Nobody is to be paused after all.
 UPDATE runs SET pause_requested = 0, pause_reason = NULL WHERE run_id = ? AND status + 0 = 2;
 
--- name: pause_diverged
--- The code does not fit the history: other builds may try. The latest are remembered, each once: under `kagzi dev` every saved file
--- is a build of its own.
-UPDATE runs SET status = 7, problem = :problem, seq = :seq, worker_id = NULL, lease_until = NULL, pause_requested = 0,
-                tried_builds = json_insert((
-                    SELECT json_group_array(others.value) FROM (
-                        SELECT latest.value FROM (
-                            SELECT b.key, b.value FROM json_each(coalesce(runs.tried_builds, '[]')) AS b
-                            WHERE b.value <> :build_id ORDER BY b.key DESC LIMIT :others) AS latest
-                        ORDER BY latest.key) AS others), '$[#]', :build_id)
-WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
-
 -- name: resume_diverged
 -- Paused because other code did not fit, or could not read a signal, and not tried by this build. JSON rows of (type, version).
 UPDATE runs SET status = 1, ready_at = :now, nonce = 0, wait_reason = NULL, due_at = NULL, problem = NULL, lost_leases = 0

@@ -4,6 +4,10 @@ SELECT namespace, workflow_id, workflow_type, version, status, seq, error, prior
        concurrency_key
 FROM runs WHERE run_id = ?;
 
+-- name: step_to_rewind
+-- What a step is, and when it was begun and ended.
+SELECT kind, status, begun_seq, seq FROM steps WHERE run_id = ? AND step_id = ?;
+
 -- name: step_to_blame
 -- The step that an error names, or that waited for the child which it names.
 SELECT step_id FROM steps WHERE run_id = :run_id AND kind < 100 AND (step_id = :subject_id OR child_run_id = :subject_id)

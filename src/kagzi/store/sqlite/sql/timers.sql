@@ -24,6 +24,12 @@ UPDATE runs SET status = 1, ready_at = :now, due_at = NULL, wait_reason = NULL, 
                              WHERE s.run_id = runs.run_id AND s.status = 2 AND s.wake_at <= :now)
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 3;
 
+-- name: part_timeout_error
+-- What a wait for a signal fails with, as JSON of an ErrorDetail: core/run/parking.py says the same.
+json_object('code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', steps.step_id,
+            'message', 'signal ''' || name || ''' did not come before '
+            || strftime('%Y-%m-%dT%H:%M:%S', wake_at / 1000000, 'unixepoch') || printf('.%06dZ', wake_at % 1000000))
+
 -- name: end_due_waits
 -- Sleeps of woken runs complete, limited waits fail, in the order of their times, with the seqs that wake_runs took for them.
 UPDATE steps SET status = CASE kind WHEN 2 THEN 3 ELSE 4 END, error = CASE kind WHEN 2 THEN NULL ELSE {timeout_error} END,

@@ -1,7 +1,9 @@
 -- name: versions_of
 -- What decides about new runs of a type. Few rows of a type are ever there; the latest ones are, if they are many.
-SELECT workflow_type, version, deprecated, is_default FROM workflow_versions
-WHERE namespace = ? AND workflow_type = ? ORDER BY is_default DESC, first_seen_at DESC, version LIMIT ?;
+SELECT workflow_type, version, deprecated, is_default FROM (
+    SELECT * FROM workflow_versions
+    WHERE namespace = ? AND workflow_type = ? ORDER BY is_default DESC, first_seen_at DESC, version LIMIT ?)
+ORDER BY first_seen_at DESC, version;
 
 -- name: unset_default_version
 -- Before another is set: there is one at most.

@@ -1,10 +1,3 @@
--- name: insert_wait
--- A step of another kind than a function: a wait, or what is decided as soon as it is recorded.
-INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, output, output_meta, error, wake_at, child_run_id,
-                   parent_step_id, parallel_group_id, created_at, started_at, finished_at, worker_id)
-VALUES (:run_id, :step_id, :name, :kind, :status, :begun_seq, :seq, :lease, :nonce, :output, :output_meta, :error, :wake_at,
-        :child_run_id, :parent_step_id, :parallel_group_id, :now, :now, :finished_at, :worker_id);
-
 -- name: next_signal
 -- The oldest of that name that no step has taken.
 SELECT number, payload, meta FROM signals INDEXED BY signals_waiting

@@ -55,5 +55,5 @@ UPDATE runs SET lost_leases = 0 WHERE run_id IN (SELECT value FROM json_each(?))
 -- name: fences_of
 -- What the writer keeps in memory about held runs, for those it does not know (after a restart).
 SELECT run_id, namespace, lease, nonce, seq, deadline_at, lease_until, worker_id, watched OR has_children,
-       cancel_requested_at IS NOT NULL, lost_leases
+       cancel_requested_at IS NOT NULL, lost_leases, pause_requested
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = 2;

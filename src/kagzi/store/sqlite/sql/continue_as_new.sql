@@ -1,9 +1,3 @@
--- name: hand_over_run
--- COMPLETED, and gone on as another.
-UPDATE runs SET status = 4, continued_as = :new_run_id, seq = :seq, finished_at = :now, worker_id = NULL, lease_until = NULL,
-                pause_requested = 0, watched = 0
-WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status = 2;
-
 -- name: insert_successor
 -- It takes what belongs to the chain, and nothing of the history. A request to pause is met at once.
 INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, priority, ready_at, deadline_at, retry, labels,
@@ -46,3 +40,7 @@ UPDATE child_links SET child_run_id = :new_run_id WHERE namespace = :namespace A
 -- name: move_blocked
 -- And those that begin after it.
 UPDATE runs SET blocked_by = :new_run_id WHERE blocked_by = :run_id AND +namespace = :namespace;
+
+-- name: unwatch_run
+-- Nobody waits for its end any more.
+UPDATE runs SET watched = 0 WHERE run_id = ?;

@@ -1,4 +1,4 @@
-"""Runs in memory (state.py) from rows, and into rows: what the careful paths read and write."""
+"""Loads the state of runs that commands are decided on (core/run), and saves what changed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from ...core.commands import (
 )
 from ...core.limits import BATCH_ANSWER_BYTES, MESSAGE_SOFT_BYTES, STEPS_PER_RUN
 from ...core.records import Lease, Payload, RunKey
-from ...core.run.state import TOLD, AttemptState, RunState, SignalState, StepState
+from ...core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
 from ...core.sizes import STEP_BYTES
 from .batch import WorkerGroup, Writing
 from .connections import Row, Rows, Session, columns
@@ -47,9 +47,9 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
             if isinstance(command, Park):
                 known_seq = command.known_seq if known_seq is None else min(known_seq, command.known_seq)
             elif isinstance(command, _WITH_ATTEMPT):
-                named.append((number, command.step_id, command.attempt, isinstance(command, TOLD)))
+                named.append((number, command.step_id, command.attempt, isinstance(command, RETURNS_STEP)))
             elif isinstance(command, _WITHOUT_ATTEMPT):
-                named.append((number, command.step_id, 0, isinstance(command, TOLD)))
+                named.append((number, command.step_id, 0, isinstance(command, RETURNS_STEP)))
             elif isinstance(command, (CompleteRun, FailRun)) and command.after_step:
                 named.append((number, command.after_step, 0, False))
             if isinstance(command, DecideRace):
@@ -138,8 +138,6 @@ def _run_state(row: Row) -> RunState:
         result_seq=row["result_seq"],
         step_count=row["step_count"],
         attempt=row["run_attempt"],
-        lease_until=row["lease_until"],
-        claimed_at=row["claimed_at"],
         ready_at=row["ready_at"],
         due_at=row["run_due_at"],
         wait_reason=row["wait_reason"],
@@ -153,8 +151,8 @@ def _run_state(row: Row) -> RunState:
         has_children=row["has_children"],
         cascade_due=row["cascade_due"],
         pause_requested=row["pause_requested"],
-        workflow_id=row["workflow_id"],
         cancel_reason=row["cancel_reason"] or "",
+        cancel_unseen=row["cancel_unseen"],
         continued_as=row["continued_as"],
     )
 

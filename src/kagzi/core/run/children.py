@@ -1,0 +1,118 @@
+"""Children: runs that are steps of another run."""
+
+from ..commands import StartChild
+from ..error_details import ErrorCode, ErrorDetail
+from ..outcomes import ChildStarted, Known, Outcome, StepFailed
+from ..refusals import child_conflict, foreign_request, other_kind
+from ..seams import Dice
+from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
+from ..times import Timestamp
+from .fence import refusal_of
+from .state import Relative, Relatives, RunState, StepState
+from .steps import end_step, may_not_begin, new_result, new_step
+
+
+def start_child(run: RunState, command: StartChild, now: Timestamp, dice: Dice) -> Outcome:
+    """Decided with the relatives at hand (`run.relatives`); the store creates the run, or the link, that this asks for."""
+    step = run.steps.get(command.step_id)
+    repeated = step is not None and step.kind == KindCode.CHILD and step.lease == command.lease
+    if not repeated and (refused := refusal_of(run, command, now)):
+        return refused
+    relatives = run.relatives or Relatives()
+    if step is None:
+        return _first_start(run, relatives, command, now)
+    if step.kind != KindCode.CHILD:
+        return other_kind(step.step_id, step.kind, KindCode.CHILD)
+    if step.child_run_id is None and step.error is not None:
+        return StepFailed(step.seq, step.finished_at or 0, step.attempt, step.error)
+    if step.child_run_id is None and not step.has_result:
+        return _first_start(run, relatives, command, now)
+    known = relatives.recorded.get((run.run.run_id, command.step_id))
+    if known is None:  # removed since it ended: its result is in the step
+        return Known(step.as_history())
+    return ChildStarted(
+        step.begun_seq, step.started_at or 0, known.run_id, created=False, status=RUN_STATUS_OF_CODE[known.status]
+    )
+
+
+def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: Timestamp) -> Outcome:
+    """Or another one: the step was begun, and a retry of the run took its child away."""
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
+        return refused
+    start = command.start
+    found = relatives.by_request.get(start.request_id)
+    if found is not None and (run.run.run_id, command.step_id) in relatives.foreign:
+        return foreign_request(start.request_id, found.run_id)
+    if found is None:
+        found = relatives.active.get(start.workflow_id)
+        if found is not None and (error := _conflict(run, command, found)) is not None:
+            step = _failed_start(run, command, now, error)
+            return StepFailed(step.seq, now, step.attempt, error)
+    if found is not None:
+        step = _waiting_step(run, command, now)
+        step.child_run_id = found.run_id
+        relatives.links.append((found.run_id, run.run.run_id, command.step_id, run.run.namespace))
+        relatives.recorded[run.run.run_id, command.step_id] = found
+        return ChildStarted(step.begun_seq, now, found.run_id, created=False, status=RUN_STATUS_OF_CODE[found.status])
+    if refused := relatives.refuse_start(start, now):
+        return refused
+    status = _status_of(command, now)
+    step = _waiting_step(run, command, now)
+    step.child_run_id = start.run.run_id
+    run.has_children = True
+    relatives.created.append(command)
+    child = Relative(start.run.run_id, start.workflow_type, status)
+    relatives.active[start.workflow_id] = relatives.recorded[run.run.run_id, command.step_id] = child
+    return ChildStarted(step.begun_seq, now, start.run.run_id, created=True, status=RUN_STATUS_OF_CODE[status])
+
+
+def _waiting_step(run: RunState, command: StartChild, now: Timestamp) -> StepState:
+    """The step of a child that is there. One that was begun before keeps its number: replay meets it in its place."""
+    step = run.steps.get(command.step_id)
+    if step is None:
+        return new_step(run, command, now, KindCode.CHILD)
+    run.next_seq()
+    step.lease, step.worker_id, step.started_at, step.changed = command.lease, run.worker_id, now, True
+    return step
+
+
+def _failed_start(run: RunState, command: StartChild, now: Timestamp, error: ErrorDetail) -> StepState:
+    step = run.steps.get(command.step_id)
+    if step is None:
+        step = new_result(run, command, now, KindCode.CHILD)
+        step.status = StepCode.FAILED
+    else:
+        end_step(run, step, command, now, StepCode.FAILED)
+    step.error = error
+    return step
+
+
+def _status_of(command: StartChild, now: Timestamp) -> int:
+    start = command.start
+    if start.start_at is not None and start.start_at > now:
+        return RunCode.SLEEPING
+    return RunCode.PENDING if start.assignment is None else RunCode.RUNNING
+
+
+def _conflict(run: RunState, command: StartChild, found: Relative) -> ErrorDetail | None:
+    """Why the open run with that workflow id cannot be the child."""
+    start, itself = command.start, found.run_id == run.run.run_id
+    if command.attach and found.workflow_type == start.workflow_type and not itself:
+        return None
+    return child_conflict(
+        start.workflow_id, found.run_id, found=found.workflow_type, asked=start.workflow_type, itself=itself
+    )
+
+
+def child_error(run_id: str, status: int, error: ErrorDetail | None) -> ErrorDetail:
+    """What the step of a parent fails with whose child `run_id` failed, or was cancelled, with `error`."""
+    cause, how = error or ErrorDetail(), RUN_STATUS_OF_CODE[status].value
+    return ErrorDetail(
+        code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,
+        kind=cause.kind,
+        type="kagzi.core.errors.ChildError",
+        message=f"run {run_id} {how}: {cause.text}" if cause.text else f"run {run_id} {how}",
+        subject="run",
+        subject_id=run_id,
+        cause=error,
+    )

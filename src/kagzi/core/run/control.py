@@ -1,0 +1,128 @@
+"""What people, the clock and other runs do to a run without its worker: its status afterwards, and the error it ends with."""
+
+from ..error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..limits import SIGNALS_BUFFERED
+from ..outcomes import Refused
+from ..refusals import not_failed, takes_no_signals, too_many_signals, workflow_id_active_again
+from ..states import RUN_STATUS_OF_CODE, RunCode
+from ..times import Timestamp, to_datetime
+from .status import require_transition
+
+NOTIFIED = (RunCode.PENDING, RunCode.RUNNING, RunCode.SLEEPING)
+"""Statuses in which somebody is notified of a result that came for a run. PENDING: a claim may just have passed it over, since it
+was locked."""
+
+
+def has_ended(status: int) -> bool:
+    return RunCode.COMPLETED <= status <= RunCode.CANCELLED
+
+
+# --- verbs ------------------------------------------------------------------------------------------------------------
+
+
+def after_cancel(status: int, lease: int) -> RunCode | None:
+    """None: it has ended. A run that was never claimed has nothing to clean up and ends; one that is not held goes to a worker."""
+    if has_ended(status):
+        return None
+    if lease == 0:
+        require_transition(status, RunCode.CANCELLED)
+        return RunCode.CANCELLED
+    return RunCode.RUNNING if status == RunCode.RUNNING else RunCode.PENDING
+
+
+def after_terminate(status: int) -> RunCode | None:
+    """None: it has ended."""
+    if has_ended(status):
+        return None
+    require_transition(status, RunCode.CANCELLED)
+    return RunCode.CANCELLED
+
+
+def after_pause(status: int, *, pause_requested: bool, cancel_requested: bool) -> RunCode | None:
+    """None: nothing changes; what is being cancelled goes on to its end. RUNNING: its holder is asked to let go of it."""
+    if has_ended(status) or status == RunCode.PAUSED or pause_requested or cancel_requested:
+        return None
+    if status == RunCode.RUNNING:
+        return RunCode.RUNNING
+    require_transition(status, RunCode.PAUSED)
+    return RunCode.PAUSED
+
+
+def can_resume(status: int, *, pause_requested: bool) -> bool:
+    """It is PAUSED; or RUNNING and asked to pause, which is taken back."""
+    return status == RunCode.PAUSED or (status == RunCode.RUNNING and pause_requested)
+
+
+def refuse_retry(run_id: str, status: int, workflow_id: str, active_run_id: str | None) -> Refused | None:
+    """None: the run becomes PENDING again. `active_run_id` has its workflow id."""
+    if status != RunCode.FAILED:
+        return not_failed(run_id, RUN_STATUS_OF_CODE[status].value)
+    if active_run_id is not None:
+        return workflow_id_active_again(workflow_id, active_run_id)
+    require_transition(status, RunCode.PENDING)
+    return None
+
+
+def after_lost_lease(
+    run_id: str, times: int, claim_cap: int, *, pause_requested: bool
+) -> tuple[RunCode, ErrorDetail | None]:
+    """The status of a run whose worker was lost `times` times without progress, and the problem that it is PAUSED with."""
+    if times >= claim_cap:
+        return RunCode.PAUSED, quarantine_problem(run_id, times)
+    return RunCode.PAUSED if pause_requested else RunCode.PENDING, None
+
+
+def refuse_signal(run_id: str, status: int, *, waited_for: bool, buffered: int) -> Refused | None:
+    """None: a step waits for it, or there is room for one more. `buffered` signals have not been consumed."""
+    if has_ended(status):
+        return takes_no_signals(run_id, RUN_STATUS_OF_CODE[status].value)
+    return too_many_signals(run_id) if not waited_for and buffered >= SIGNALS_BUFFERED else None
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def cancelled_error(reason: str, cancel_by: Timestamp | None = None) -> ErrorDetail:
+    """Of a run that was cancelled without its worker's word. `cancel_by`: when its cleanup should have ended."""
+    late = "" if cancel_by is None else f"; its cleanup had not ended by {to_datetime(cancel_by).isoformat()}"
+    message = f"{reason or 'the run was cancelled'}{late}"
+    return ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message)
+
+
+def terminated_error(reason: str) -> ErrorDetail:
+    message = reason or "the run was terminated"
+    return ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.TERMINATED, message=message)
+
+
+def replaced_error(run_id: str) -> ErrorDetail:
+    """`run_id` took the place of the run."""
+    return ErrorDetail(
+        code=ErrorCode.CANCELLED,
+        kind=ErrorKind.TERMINATED,
+        message=f"replaced by run {run_id}, which was started with on_conflict=replace",
+        subject="run",
+        subject_id=run_id,
+    )
+
+
+def deadline_error(deadline_at: Timestamp) -> ErrorDetail:
+    at = to_datetime(deadline_at).isoformat()
+    return ErrorDetail(
+        code=ErrorCode.TIMEOUT,
+        kind=ErrorKind.TIMEOUT,
+        message=f"the run did not end before its deadline, {at}",
+        subject="deadline",
+        subject_id=at,
+    )
+
+
+def quarantine_problem(run_id: str, times: int) -> ErrorDetail:
+    """Why a run is PAUSED whose workers were lost again and again."""
+    return ErrorDetail(
+        code=ErrorCode.PRECONDITION_FAILED,
+        kind=ErrorKind.LOST,
+        message=f"the worker that ran this was lost {times} times without progress; it is paused so that it harms nobody. "
+        f"Look at what it does, then resume it: kagzi resume {run_id}",
+        subject="run",
+        subject_id=run_id,
+    )

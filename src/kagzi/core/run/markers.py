@@ -1,0 +1,81 @@
+"""What a run notes on its way: who won a race, which code path it takes, how far it is."""
+
+import msgspec
+
+from ..commands import BeatStep, DecideRace, RecordPatch, SetStatus
+from ..limits import STATUS_TEXT_BYTES
+from ..outcomes import Known, Outcome, Recorded, Refused
+from ..records import Payload
+from ..refusals import other_kind, status_too_long
+from ..seams import Dice
+from ..states import KindCode, StepCode
+from ..times import Timestamp
+from .fence import refusal_of
+from .state import RunState, StepState
+from .steps import current_attempt, may_not_begin, new_result
+
+_encode = msgspec.json.Encoder().encode
+
+
+def decide_race(run: RunState, command: DecideRace, now: Timestamp, dice: Dice) -> Outcome:
+    step = run.steps.get(command.step_id)
+    repeated = step is not None and step.kind == KindCode.RACE and step.lease == command.lease
+    if not repeated and (refused := refusal_of(run, command, now)):
+        return refused
+    winner = Payload(_encode(command.winner))
+    if step is not None:
+        if step.kind != KindCode.RACE:
+            return other_kind(step.step_id, step.kind, KindCode.RACE)
+        return Recorded(step.seq, step.finished_at or 0) if step.output == winner else Known(step.as_history())
+    if full := may_not_begin(run, command.step_id):
+        return full
+    step = new_result(run, command, now, KindCode.RACE)
+    step.output = winner
+    for loser in command.losers:
+        lost = run.steps.get(loser)
+        if lost is not None and not lost.has_result:
+            _abandon(run, lost, step, now)
+    return Recorded(step.seq, now)
+
+
+def _abandon(run: RunState, lost: StepState, race: StepState, now: Timestamp) -> None:
+    """It is closed, and has no result: the race's number says when."""
+    lost.status, lost.seq, lost.finished_at, lost.retry_at = StepCode.ABANDONED, race.seq, now, None
+    lost.lease, lost.changed = race.lease, True
+    if lost.kind == KindCode.CHILD:
+        run.cascade_due = True
+
+
+def record_patch(run: RunState, command: RecordPatch, now: Timestamp, dice: Dice) -> Outcome:
+    step = run.steps.get(command.step_id)
+    repeated = step is not None and step.kind == KindCode.PATCH and step.lease == command.lease
+    if not repeated and (refused := refusal_of(run, command, now)):
+        return refused
+    if step is None:
+        if full := may_not_begin(run, command.step_id):
+            return full
+        step = new_result(run, command, now, KindCode.PATCH)
+    elif step.kind != KindCode.PATCH:
+        return other_kind(step.step_id, step.kind, KindCode.PATCH)
+    return Recorded(step.seq, step.finished_at or 0)
+
+
+def set_status(run: RunState, command: SetStatus, now: Timestamp, dice: Dice) -> Outcome:
+    if refused := refusal_of(run, command, now):
+        return refused
+    size = len(command.text.encode())
+    if size > STATUS_TEXT_BYTES:
+        return status_too_long(size)
+    run.status_text, run.progress, run.changed = command.text, command.progress, True
+    return Recorded(run.seq, now)
+
+
+def beat_step(run: RunState, command: BeatStep, now: Timestamp, dice: Dice) -> Outcome:
+    if refused := refusal_of(run, command, now):
+        return refused
+    step = current_attempt(run.steps.get(command.step_id), command.step_id, command.attempt)
+    if isinstance(step, Refused):
+        return step
+    step.details, step.changed = command.details, True
+    run.reported_alive = run.changed = True
+    return Recorded(run.seq, now)

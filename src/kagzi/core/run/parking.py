@@ -1,0 +1,99 @@
+"""Park: the worker lets go of a run that can only wait, unless something has come that it does not know."""
+
+from itertools import takewhile
+
+from ..commands import Park
+from ..error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..outcomes import Deferred, NotParked, Outcome, Parked
+from ..refusals import nothing_to_wait_for
+from ..seams import Dice
+from ..sizes import results_page
+from ..states import KindCode, RunCode, StepCode, WaitCode
+from ..times import Timestamp, to_datetime
+from .fence import refusal_of
+from .state import NEVER, RunState, StepState
+
+_REASONS = {
+    int(KindCode.FUNCTION): WaitCode.RETRY,
+    int(KindCode.SLEEP): WaitCode.TIME,
+    int(KindCode.SIGNAL): WaitCode.SIGNAL,
+    int(KindCode.CHILD): WaitCode.CHILD,
+}
+
+
+def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
+    if run.status in (RunCode.SLEEPING, RunCode.PAUSED) and run.lease == command.lease and not command.stay:
+        return Parked(now, run.due_at)
+    if refused := refusal_of(run, command, now):
+        return refused
+    if run.pause_requested and not command.stay:
+        run.leave(RunCode.PAUSED)
+        return Parked(now, None)
+    waits = [step for step in run.steps.values() if step.due_at is not None and _is_named(step, command)]
+    news = [step for step in run.steps.values() if _is_news(step, command.known_seq)]
+    if news and min(news, key=_seq_of).withheld:
+        return Deferred()
+    come = _resolve_due(run, waits, now)
+    results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
+    if results or command.stay:
+        results.sort(key=_seq_of)
+        given = list(takewhile(_is_given, results))  # what was withheld comes with another page
+        page, more = results_page(step.as_history() for step in given)
+        return NotParked(now, page, more or len(given) < len(results))
+    return _sleep(run, waits, now)
+
+
+def _sleep(run: RunState, waits: list[StepState], now: Timestamp) -> Outcome:
+    open_waits = [(step.due_at, step.kind) for step in waits if step.due_at is not None]
+    if not open_waits:
+        return nothing_to_wait_for(run.run.run_id)
+    due_at, kind = min(open_waits)
+    if due_at <= now:
+        return NotParked(now, ())
+    run.leave(RunCode.SLEEPING)
+    run.wait_reason = _REASONS[kind]
+    # At once if a cancellation crossed this request: the next holder is told of it with the claim.
+    run.due_at = now if run.cancel_unseen else None if due_at == NEVER else due_at
+    return Parked(now, run.due_at)
+
+
+def _is_named(step: StepState, command: Park) -> bool:
+    """A wait that the code has given up wakes nobody. Who names none means all."""
+    return not command.waits or step.step_id in command.waits
+
+
+def _is_news(step: StepState, known_seq: int) -> bool:
+    return step.seq > known_seq and step.kind < KindCode.INPUT and step.status != StepCode.ABANDONED
+
+
+def _resolve_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[str]:
+    """Sleeps that are over complete; waits for signals whose time is over fail."""
+    due = [step for step in waits if step.kind != KindCode.FUNCTION and (step.due_at or 0) <= now]
+    due.sort(key=lambda step: (step.wake_at or 0, step.begun_seq))
+    for step in due:
+        step.seq = run.next_result_seq()
+        step.status, step.finished_at, step.lease, step.changed = StepCode.COMPLETED, now, run.lease, True
+        if step.kind == KindCode.SIGNAL:
+            step.status, step.error = StepCode.FAILED, _no_signal(step)
+    return {step.step_id for step in due}
+
+
+def _no_signal(step: StepState) -> ErrorDetail:
+    """The statement fire_runs says the same."""
+    by = to_datetime(step.wake_at or 0).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return ErrorDetail(
+        code=ErrorCode.TIMEOUT,
+        kind=ErrorKind.TIMEOUT,
+        type="TimeoutError",
+        message=f"signal '{step.name}' did not come before {by}",
+        subject="step",
+        subject_id=step.step_id,
+    )
+
+
+def _is_given(step: StepState) -> bool:
+    return not step.withheld
+
+
+def _seq_of(step: StepState) -> int:
+    return step.seq

@@ -1,0 +1,41 @@
+"""Waits for signals: the oldest signal of the name that no step has taken ends the wait."""
+
+from ..commands import WaitSignal
+from ..outcomes import Deferred, Known, Outcome, SignalBound, TimerSet
+from ..refusals import other_kind
+from ..seams import Dice
+from ..states import KindCode
+from ..times import Timestamp
+from .fence import refusal_of
+from .state import RunState
+from .steps import may_not_begin, new_result, new_step
+
+
+def wait_signal(run: RunState, command: WaitSignal, now: Timestamp, dice: Dice) -> Outcome:
+    step = run.steps.get(command.step_id)
+    repeated = step is not None and step.kind == KindCode.SIGNAL and step.lease == command.lease
+    if not repeated and (refused := refusal_of(run, command, now)):
+        return refused
+    if step is None:
+        return _first_wait(run, command, now)
+    if step.kind != KindCode.SIGNAL:
+        return other_kind(step.step_id, step.kind, KindCode.SIGNAL)
+    if step.has_result:
+        return Known(step.as_history())
+    return TimerSet(step.begun_seq, step.started_at or 0, step.wake_at)
+
+
+def _first_wait(run: RunState, command: WaitSignal, now: Timestamp) -> Outcome:
+    if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
+        return refused
+    for signal in run.signals:
+        if signal.name == command.signal_name and not signal.step_id:
+            if signal.payload is None:
+                return Deferred()
+            signal.step_id = command.step_id
+            step = new_result(run, command, now, KindCode.SIGNAL)
+            step.output = signal.payload
+            return SignalBound(step.seq, now, signal.payload)
+    step = new_step(run, command, now, KindCode.SIGNAL)
+    step.wake_at = None if command.timeout_us is None else now + command.timeout_us
+    return TimerSet(step.begun_seq, now, step.wake_at)

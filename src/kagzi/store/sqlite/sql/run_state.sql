@@ -1,0 +1,105 @@
+-- name: part_step_state
+-- A step as commands are decided on it, without what it holds.
+s.step_id, s.name, s.kind, s.status, s.begun_seq, s.lease, s.nonce, s.created_at, s.attempt, s.seq, s.started_at, s.finished_at,
+s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id, s.parallel_group_id, s.child_run_id
+
+-- name: run_state
+-- A run as commands are decided on it.
+SELECT namespace, status, lease, nonce, seq, attempt, ready_at, due_at, wait_reason, deadline_at, finished_at, cancel_requested_at,
+       worker_id, retry, watched, has_children, cascade_due, pause_requested, cancel_reason, cancel_lease, continued_as
+FROM runs WHERE run_id = ?;
+
+-- name: step_state
+-- One step of a run that was read.
+SELECT {step_state} FROM steps AS s WHERE s.run_id = ? AND s.step_id = ?;
+
+-- name: step_with_payloads
+-- The same, for those who may be answered with what it holds.
+SELECT {step_state}, s.output, s.output_meta, s.error, s.details, s.details_meta FROM steps AS s WHERE s.run_id = ? AND s.step_id = ?;
+
+-- name: failed_attempt
+-- A failure that led to a retry, to recognise its repeat.
+SELECT begun_seq, seq, started_at, finished_at, retry_at FROM step_attempts
+WHERE run_id = ? AND step_id = ? AND attempt = ? AND lease = ? AND nonce = ?;
+
+-- name: count_steps
+-- Only asked for runs whose seq shows that they may be near the limit.
+SELECT count(*) FROM steps WHERE run_id = ? AND begun_seq > 0;
+
+-- name: next_waits
+-- Of the waits that are named, or all: the next one that has a time; the next retry; one for a signal, or else a child, without a
+-- time. A run with ten thousand waits reads no more of them.
+SELECT {step_state} FROM steps AS s WHERE s.run_id = :run_id AND s.rowid IN (
+    (SELECT rowid FROM steps INDEXED BY steps_timed WHERE run_id = :run_id AND status = 2 AND wake_at IS NOT NULL
+       AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY wake_at, kind LIMIT 1),
+    (SELECT rowid FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1
+       AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY retry_at LIMIT 1),
+    (SELECT rowid FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND wake_at IS NULL
+       AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY kind LIMIT 1));
+
+-- name: due_waits
+-- Those of the first sort whose time has come.
+SELECT {step_state} FROM steps AS s INDEXED BY steps_timed WHERE s.run_id = :run_id AND s.status = 2 AND s.wake_at <= :now
+  AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names)));
+
+-- name: last_result
+-- The highest seq of a result, to know whether the worker has seen all.
+SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < 100;
+
+-- name: results_after
+-- Results the worker has not seen, in their order. Not what they hold: sorting would read all of it for every page.
+SELECT step_id FROM steps WHERE run_id = ? AND kind < 100 AND status <> 5 AND seq > ? ORDER BY seq LIMIT ?;
+
+-- name: insert_step
+-- A step that is new, of any kind and in any state.
+INSERT INTO steps (run_id, step_id, name, kind, retry, timeout_ms, input, input_meta, wake_at, parent_step_id, parallel_group_id, once,
+                   created_at, status, attempt, begun_seq, seq, lease, nonce, output, output_meta, error, retry_at, child_run_id,
+                   started_at, finished_at, worker_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update_step
+-- What a step has come to. An output that was not read is left alone.
+UPDATE steps SET status = ?, attempt = ?, begun_seq = ?, seq = ?, lease = ?, nonce = ?, output = coalesce(?, output),
+                 output_meta = coalesce(?, output_meta), error = ?, retry_at = ?, child_run_id = ?, started_at = ?, finished_at = ?,
+                 worker_id = ?
+WHERE run_id = ? AND step_id = ?;
+
+-- name: set_details
+-- How far a long step is.
+UPDATE steps SET details = ?, details_meta = ? WHERE run_id = ? AND step_id = ?;
+
+-- name: save_attempt
+-- A failed attempt that is followed by another.
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: has_children
+-- Noted on the parent: its end, or its cancellation, may concern them.
+UPDATE runs SET has_children = 1 WHERE run_id = ?;
+
+-- name: set_status
+-- For people; the last value wins.
+UPDATE runs SET status_text = ?, progress = ? WHERE run_id = ?;
+
+-- name: park_run
+-- Slot and lease are free; the clock, a signal or a child wakes it.
+UPDATE runs SET status = 3, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL
+WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = 2;
+
+-- name: leave_run
+-- The holder lets go of it.
+UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = :wait_reason, due_at = :due_at, ready_at = :ready_at,
+                finished_at = :finished_at, error = :error, cascade_due = :cascade_due, continued_as = :continued_as,
+                worker_id = NULL, lease_until = NULL, pause_requested = 0
+WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status + 0 = 2;
+
+-- name: note_divergence
+-- The code does not fit the history: other builds may try. The latest are remembered, each once: under `kagzi dev` every saved file
+-- is a build of its own.
+UPDATE runs SET problem = :problem, tried_builds = json_insert((
+                    SELECT json_group_array(others.value) FROM (
+                        SELECT latest.value FROM (
+                            SELECT b.key, b.value FROM json_each(coalesce(runs.tried_builds, '[]')) AS b
+                            WHERE b.value <> :build_id ORDER BY b.key DESC LIMIT :others) AS latest
+                        ORDER BY latest.key) AS others), '$[#]', :build_id)
+WHERE run_id = :run_id;
