@@ -196,6 +196,7 @@ class RunState(msgspec.Struct, kw_only=True):
     successor: ContinueAsNew | None = None  # the run that goes on instead of this one
     successor_paused: bool = False  # it takes over the request to pause
     reported_alive: bool = False  # a step of it was
+    begun_again: int = 0  # attempts of steps that were begun before: a count that is kept without reading contains them
     signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # not bound when read, in order
     steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])

@@ -62,6 +62,7 @@ class Wave:
         self._step_rows: list[StepRow] = []
         self._completions: list[tuple[Any, ...]] = []
         self._ends: list[tuple[str, int, int, int]] = []
+        self._progressed: list[str] = []  # runs whose lost leases do not count any more
 
     def add_run(self, command: StartRun, row: tuple[Any, ...]) -> None:
         """A run begins, with its input, context and labels. The row is one of `insert_runs`."""
@@ -152,6 +153,7 @@ class Wave:
         self._step_rows.append(row)
         self._ends.append((fence.run_id, fence.lease, fence.nonce, seq))
         self._ended.add(fence.run_id)
+        self._note_progress(fence)
         self.let_go(fence.run_id)
 
     def let_go(self, run_id: str) -> None:
@@ -190,6 +192,9 @@ class Wave:
             self._ended.clear()
         if self.touched:
             self._advance()
+        if self._progressed:
+            self.database.run("forget_lost_leases", (write_json(self._progressed),))
+            self._progressed.clear()
 
     def _write(self, statement: str, rows: list[Any]) -> None:
         expected = len(rows)
@@ -198,17 +203,19 @@ class Wave:
         if written != expected:
             raise NotAsPlanned
 
+    def _note_progress(self, fence: Fence) -> None:
+        if fence.lost_leases < 0:
+            fence.lost_leases = 0
+            self._progressed.append(fence.run_id)
+
     def _advance(self) -> None:
         """Write the seqs of the runs touched; and their leases, where half is gone."""
         plain: list[tuple[str, int, int, int]] = []
-        got_on: list[str] = []
         renewed: list[tuple[str, int, int, int]] = []
         renew_before, until = self.terms.renew_before, self.terms.until
         for fence in self.touched.values():
             row = (fence.run_id, fence.lease, fence.nonce, fence.seq)
-            if fence.lost_leases < 0:
-                fence.lost_leases = 0
-                got_on.append(fence.run_id)
+            self._note_progress(fence)
             if fence.lease_until >= renew_before:
                 plain.append(row)
             else:
@@ -221,5 +228,3 @@ class Wave:
             given = {"rows": write_json(renewed), "until": until}
             if self.database.run("advance_and_renew_runs", given) != len(renewed):
                 raise NotAsPlanned
-        if got_on:
-            self.database.run("forget_lost_leases", (write_json(got_on),))

@@ -210,7 +210,7 @@ def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | Non
 def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome | None:
     if fence.related or (fence.cancelling and command.after_step):
         return None
-    seq = fence.next_result()
+    seq = fence.next_seq()
     wave.add_end(fence, seq, command.output)
     return RunClosed(seq, wave.now, RunStatus.COMPLETED)
 
