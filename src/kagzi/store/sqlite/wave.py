@@ -32,9 +32,10 @@ class NotAsPlanned(Exception):
 class Writer:
     """What the thread that writes works with: its connection, and what it knows by heart."""
 
-    def __init__(self, database: Database, dice: Dice) -> None:
+    def __init__(self, database: Database, dice: Dice, *, fast_path: bool) -> None:
         self.database = database
         self.dice = dice
+        self.fast_path = fast_path
         self.fences = Fences()
         self.namespaces = Namespaces(database)
         self.types = Types(database)

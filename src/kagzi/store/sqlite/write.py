@@ -61,6 +61,8 @@ _ONE_COMMANDS_FAULT = (
 
 def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> list[Outcome]:
     """See Store.write."""
+    if not writer.fast_path:
+        return _in_transaction(writer, _one_by_one, batch, now, terms)
     try:
         return _in_transaction(writer, _together, batch, now, terms)
     except (NotAsPlanned, *_ONE_COMMANDS_FAULT):
