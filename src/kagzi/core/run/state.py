@@ -140,6 +140,8 @@ class Relatives(msgspec.Struct, kw_only=True):
     by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
     foreign: set[tuple[str, str]] = msgspec.field(default_factory=set[tuple[str, str]])
     """Steps, with their runs, whose request id belongs to a run that they did not start."""
+    created_requests: set[str] = msgspec.field(default_factory=set[str])
+    """Request ids of `created`: no other step may use them."""
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
     limit: int | None = None  # of open runs
     room: int | None = None  # how many may be started

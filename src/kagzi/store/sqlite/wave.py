@@ -56,6 +56,7 @@ class Wave:
         self.now = now
         self.terms = terms
         self.begun: dict[tuple[str, str], StepRow] = {}  # steps begun in this wave that have no result yet
+        self.completed: set[tuple[str, str]] = set()  # steps of earlier waves that got a result in this one
         self.touched: dict[str, Fence] = {}
         self._ended: set[str] = set()
         self._run_rows: list[tuple[Any, ...]] = []
@@ -140,6 +141,7 @@ class Wave:
     def add_completion(self, fence: Fence, step_id: str, attempt: int, seq: int, output: Payload) -> None:
         """A result of a step that was begun in an earlier wave."""
         meta = write_mapping(output.metadata) if output.metadata else None
+        self.completed.add((fence.run_id, step_id))
         self._completions.append(
             (fence.run_id, step_id, attempt, fence.lease, fence.nonce, seq, output.data, meta, self.now)
         )
@@ -185,6 +187,7 @@ class Wave:
             self._write("insert_labels", self._label_rows)
         if self._completions:
             self._write("complete_steps", self._completions)
+            self.completed.clear()
         if self._ends:
             given = {"rows": write_json(self._ends), "now": self.now}
             if self.database.run("complete_runs", given) != len(self._ends):

@@ -153,7 +153,8 @@ def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
         return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
-    if (fence.run_id, step_id) in wave.begun or command.attempt < 0:
+    step = (fence.run_id, step_id)
+    if step in wave.begun or step in wave.completed or command.attempt < 0:
         return None
     seq = fence.next_seq()
     wave.add_step(command, fence, seq)
