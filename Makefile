@@ -18,7 +18,7 @@ PYTHON_DIRS := $(wildcard src tests examples bench scripts)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev test unit interleavings properties campaign pgbouncer partitioned campaigns rolling million two-servers drain standby outages downs clock sizes pages
+.PHONY: help dev test unit interleavings fast-path properties campaign pgbouncer partitioned campaigns rolling million two-servers drain standby outages downs clock sizes pages
 .PHONY: lint format gen gen-check lock bench clean
 
 help: ## Show this list
@@ -51,6 +51,9 @@ unit: $(VENV)/.installed-dev ## Only the test suite (ARGS="tests/core -k retry",
 
 interleavings: $(VENV)/.installed-dev ## Park against signal, child end and timer 10,000 times on every store (minutes)
 	KAGZI_TEST_INTERLEAVINGS=10000 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/store/conformance/test_interleavings.py $(ARGS)
+
+fast-path: $(VENV)/.installed-dev ## The fast paths of both stores against load, decide, save: 10,000 random states and batches on every set-up (minutes)
+	KAGZI_TEST_PAIRS=10000 $(BIN)/python -m pytest --numprocesses $(JOBS) -rP tests/store/fast_path $(ARGS)
 
 properties: $(VENV)/.installed-dev ## Random programs with a crash, a cancellation or a change of code at any moment: 2,000, and 100 on each store (an hour)
 	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/sdk/run/test_changing_programs.py tests/sdk/run/test_parking_property.py tests/acceptance/test_every_boundary.py $(ARGS)

@@ -41,7 +41,8 @@ def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: 
         return refused
     start = command.start
     found = relatives.by_request.get(start.request_id)
-    if found is not None and (run.run.run_id, command.step_id) in relatives.foreign:
+    foreign = (run.run.run_id, command.step_id) in relatives.foreign or start.request_id in relatives.created_requests
+    if found is not None and foreign:
         return foreign_request(start.request_id, found.run_id)
     if found is None:
         found = relatives.active.get(start.workflow_id)
@@ -63,6 +64,8 @@ def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: 
     relatives.created.append(command)
     child = Relative(start.run.run_id, start.workflow_type, status)
     relatives.active[start.workflow_id] = relatives.recorded[run.run.run_id, command.step_id] = child
+    relatives.by_request[start.request_id] = child
+    relatives.created_requests.add(start.request_id)
     return ChildStarted(step.begun_seq, now, start.run.run_id, created=True, status=RUN_STATUS_OF_CODE[status])
 
 

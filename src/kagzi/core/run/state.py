@@ -140,6 +140,8 @@ class Relatives(msgspec.Struct, kw_only=True):
     by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
     foreign: set[tuple[str, str]] = msgspec.field(default_factory=set[tuple[str, str]])
     """Steps, with their runs, whose request id belongs to a run that they did not start."""
+    created_requests: set[str] = msgspec.field(default_factory=set[str])
+    """Request ids of `created`: no other step may use them."""
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
     limit: int | None = None  # of open runs
     room: int | None = None  # how many may be started
@@ -196,6 +198,7 @@ class RunState(msgspec.Struct, kw_only=True):
     successor: ContinueAsNew | None = None  # the run that goes on instead of this one
     successor_paused: bool = False  # it takes over the request to pause
     reported_alive: bool = False  # a step of it was
+    begun_again: int = 0  # attempts of steps that were begun before: a count that is kept without reading contains them
     signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # not bound when read, in order
     steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])

@@ -133,6 +133,7 @@ def _begin_running(run: RunState, step: StepState, command: BeginStep, now: Time
 
 def _begin_again(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
     """The next attempt; or the same one by a new holder, since a lost worker is not a failed attempt."""
+    run.begun_again += 1
     step.begun_seq = run.next_seq()
     step.status, step.retry_at, step.started_at = StepCode.RUNNING, None, now
     step.lease, step.worker_id, step.changed = command.lease, run.worker_id, True

@@ -8,6 +8,8 @@ import asyncpg
 from ...core.commands import ClosingCommand, Command, StepCommand
 from ...core.outcomes import Failed, Outcome
 from ...core.records import RunKey
+from ...core.run.decide import decide
+from ...core.run.state import RunState
 from ...core.seams import Dice
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
@@ -34,6 +36,15 @@ class Writing(NamedTuple):
     terms: LeaseTerms
     dice: Dice
     outcomes: Outcomes
+
+    def decide(self, run: RunState | None, command: Command) -> Outcome:
+        """What the command does to the run. One that cannot be stored is refused in any state: if it would be written, a statement
+        fails for it; if not, it is looked at here."""
+        before = None if run is None else run.seq
+        outcome = decide(run, command, self.now, self.dice)
+        if run is not None and run.seq != before:
+            return outcome
+        return fault_of(command) or outcome
 
 
 Act: TypeAlias = Callable[[Sequence[Group[Kind]]], Awaitable[None]]

@@ -10,7 +10,6 @@ import msgspec
 
 from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
 from ...core.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
-from ...core.run.decide import decide
 from ...core.run.state import Relative, Relatives, RunState
 from ...core.states import RunCode
 from .batch import WorkerGroup, Writing
@@ -60,7 +59,7 @@ async def _settle(writing: Writing, groups: Sequence[WorkerGroup], going: set[st
         if state is not None:
             state.relatives = kin.get(run.namespace)
         for index, command in commands:
-            decided.append((index, decide(state, command, writing.now, writing.dice)))
+            decided.append((index, writing.decide(state, command)))
     changed = [state for state in states.values() if state.changed]
     if changed and len(await write_states(writing, changed)) < len(changed):
         raise MovedError

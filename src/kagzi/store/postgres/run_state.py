@@ -208,7 +208,7 @@ def _run_row(state: RunState) -> tuple[object, ...]:
         state.read_seq,
         state.seq,
         state.result_seq,
-        state.step_count,
+        state.step_count + state.begun_again,
         state.attempt,
         state.status,
         state.wait_reason,

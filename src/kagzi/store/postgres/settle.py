@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from ...core.commands import CancelRun, Command, CompleteRun, ContinueAsNew, FailRun, StartChild
 from ...core.outcomes import Busy
-from ...core.run.decide import decide
 from ...core.run.state import RunState
 from .batch import WorkerGroup, Writing
 from .families import settle_families
@@ -55,11 +54,7 @@ async def _decide_and_write(
     writing: Writing, alone: Sequence[tuple[WorkerGroup, RunState | None]]
 ) -> list[WorkerGroup]:
     """Fill in the outcomes; answers the groups that have changed since they were read."""
-    decided = [
-        (index, decide(state, command, writing.now, writing.dice))
-        for (_, commands), state in alone
-        for index, command in commands
-    ]
+    decided = [(index, writing.decide(state, command)) for (_, commands), state in alone for index, command in commands]
     changed = [(group, state) for group, state in alone if state is not None and state.changed]
     taken = await write_states(writing, [state for _, state in changed]) if changed else ()
     groups = [group for number, (group, _) in enumerate(changed, start=1) if number not in taken]

@@ -71,13 +71,13 @@ class PostgresStore(
     QueueDesk,
     Links,
 ):
-    """Keeps `store.protocol.Store`."""
+    """Keeps `store.protocol.Store`. `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved."""
 
     name: str = "postgresql"
 
-    def __init__(self, url: str, *, dice: Dice) -> None:
+    def __init__(self, url: str, *, dice: Dice, fast_path: bool = True) -> None:
         super().__init__(url)
-        self._writer = Writer(dice)
+        self._writer = Writer(dice, fast_path=fast_path)
         self._claims = claims.Claims()
         self._migrator = PostgresMigrator(url)
         self.warnings: list[str] = []

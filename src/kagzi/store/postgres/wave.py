@@ -113,31 +113,18 @@ class Wave:
             self._completed.append((number, step_id, command.attempt, place, output.data, metadata))
             return True
         row = rows[step_id]
-        if row is None or row[_RESULT] or command.attempt > 1:
+        if row is None or row[_RESULT] or command.attempt not in (0, 1):
             return False
         row[_RESULT], row[_DATA], row[_METADATA] = place, output.data, metadata
         return True
 
     async def record(self, writing: Writing) -> list[WorkerGroup]:
         """Write everything, fill in the outcomes, and answer the groups that were not taken: they must be looked at."""
-        if len(self._begun) == 1 and self._is_lone_step():
-            return await self._record_lone_step(writing)
+        lone = len(self._begun) == 1 and self._is_lone_step()
         try:
-            [row] = await writing.session.write(
-                "wave",
-                writing.now,
-                writing.terms.until,
-                writing.terms.renew_before,
-                *columns(self._heads, _HEAD_COLUMNS),
-                STEPS_PER_RUN,
-                *columns(self._begun, _BEGUN_COLUMNS),
-                *columns(self._completed, _COMPLETED_COLUMNS),
-            )
+            taken = await (self._write_lone_step if lone else self._write_all)(writing)
         except asyncpg.DivisionByZeroError:
             return self._groups
-        numbers: list[int] = row[0] or []
-        bases: list[int] = row[1] or []
-        taken = dict(zip(numbers, bases, strict=True))
         if taken:
             writing.session.committed()
         self._answer(taken, writing.now, writing.outcomes)
@@ -145,23 +132,33 @@ class Wave:
             return []
         return [group for number, group in enumerate(self._groups, start=1) if number not in taken]
 
+    async def _write_all(self, writing: Writing) -> dict[int, int]:
+        """The last seq before this, by the numbers of the groups that were taken."""
+        [row] = await writing.session.write(
+            "wave",
+            writing.now,
+            writing.terms.until,
+            writing.terms.renew_before,
+            *columns(self._heads, _HEAD_COLUMNS),
+            STEPS_PER_RUN,
+            *columns(self._begun, _BEGUN_COLUMNS),
+            *columns(self._completed, _COMPLETED_COLUMNS),
+        )
+        return dict(zip(row[0] or (), row[1] or (), strict=True))
+
     def _is_lone_step(self) -> bool:
         """One step of one run that begins and completes: what a run without company sends all the time."""
         row = self._begun[0]
         return len(self._groups) == 1 and not self._completed and row[_RESULT] is not None and row[_KIND] is None
 
-    async def _record_lone_step(self, writing: Writing) -> list[WorkerGroup]:
+    async def _write_lone_step(self, writing: Writing) -> dict[int, int]:
         run_id, namespace, lease, nonce = self._heads[0][:4]
         _, step_id, name, _, _, _, timeout_ms, *rest = self._begun[0]
         now, terms = writing.now, writing.terms
         lease_terms = (now, terms.until, terms.renew_before)
         run = (run_id, namespace, lease, nonce, STEPS_PER_RUN)
         rows = await writing.session.write("lone_step", *lease_terms, *run, step_id, name, timeout_ms or 0, *rest)
-        if not rows or not rows[0]["begun"]:
-            return self._groups
-        writing.session.committed()
-        self._answer({1: rows[0]["base"]}, now, writing.outcomes)
-        return []
+        return {1: rows[0]["base"]} if rows else {}
 
     def _answer(self, bases: dict[int, int], now: Timestamp, outcomes: Outcomes) -> None:
         for index, number, place, what in self._answers:

@@ -24,8 +24,9 @@ _LOCK_ROUNDS = 3
 class Writer:
     """Remembers which rows were found locked, so that the next batch asks before it waits for them."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: Dice, *, fast_path: bool) -> None:
         self._dice = dice
+        self._fast_path = fast_path
         self._suspects: set[str] = set()
 
     async def write(
@@ -56,7 +57,7 @@ class Writer:
             if not groups:
                 return
             wave = Wave()
-            rest = [group for group in groups if not wave.add(group)]
+            rest = [group for group in groups if not (self._fast_path and wave.add(group))]
             try:
                 if len(wave):
                     rest += await wave.record(writing)

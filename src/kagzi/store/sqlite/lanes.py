@@ -21,11 +21,15 @@ Given = ParamSpec("Given")
 
 
 class Lanes:
-    """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer."""
+    """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer.
 
-    def __init__(self, path: str, *, dice: Dice) -> None:
+    `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved by itself.
+    """
+
+    def __init__(self, path: str, *, dice: Dice, fast_path: bool = True) -> None:
         self._path = path
         self._dice = dice
+        self._fast_path = fast_path
         self._writing = Lane("kagzi-sqlite-writer")
         self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
         self._folding = None if path == MEMORY else Folding(path, self._writing)
@@ -47,7 +51,7 @@ class Lanes:
         self._writing.start()
         try:
             database = await self._writing.call(self._open_database)
-            self._writer = Writer(database, self._dice)
+            self._writer = Writer(database, self._dice, fast_path=self._fast_path)
             self._reader = database
             if self._reading is not self._writing:
                 self._reading.start()

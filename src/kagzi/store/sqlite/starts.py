@@ -10,12 +10,12 @@ from ...core.records import NamespaceRecord, RunKey
 from ...core.refusals import namespace_disabled, namespace_full, namespace_gone, workflow_id_active, workflow_id_of_type
 from ...core.run.control import replaced_error
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
+from ...core.text_validation import is_storable
 from .connection import Row
 from .doors import make_room, refuse
 from .ends import Told, end
 from .fences import Fence
 from .namespace_room import note_start, refuse_start
-from .plain_text import is_plain
 from .rows import write_mapping, write_retry
 from .signals import give
 from .wave import Wave
@@ -35,12 +35,14 @@ def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
     limits = wave.writer.types.limits(command.run.namespace, command.workflow_type)
     if limits is not None and limits.when_full != "queue":
         return None
-    if not (is_plain(command.workflow_id) and is_plain(command.workflow_type) and is_plain(command.request_id)):
+    if not (
+        is_storable(command.workflow_id) and is_storable(command.workflow_type) and is_storable(command.request_id)
+    ):
         return None
     if command.labels or command.version or command.concurrency_key or command.schedule_id:
         texts = [*command.labels, *command.labels.values(), command.version or ""]
         texts += [command.concurrency_key, command.schedule_id]
-        if not all(map(is_plain, texts)):
+        if not all(map(is_storable, texts)):
             return None
     return _create(wave, command, leased=command.assignment is not None)
 

@@ -32,9 +32,10 @@ class NotAsPlanned(Exception):
 class Writer:
     """What the thread that writes works with: its connection, and what it knows by heart."""
 
-    def __init__(self, database: Database, dice: Dice) -> None:
+    def __init__(self, database: Database, dice: Dice, *, fast_path: bool) -> None:
         self.database = database
         self.dice = dice
+        self.fast_path = fast_path
         self.fences = Fences()
         self.namespaces = Namespaces(database)
         self.types = Types(database)
@@ -55,6 +56,7 @@ class Wave:
         self.now = now
         self.terms = terms
         self.begun: dict[tuple[str, str], StepRow] = {}  # steps begun in this wave that have no result yet
+        self.completed: set[tuple[str, str]] = set()  # steps of earlier waves that got a result in this one
         self.touched: dict[str, Fence] = {}
         self._ended: set[str] = set()
         self._run_rows: list[tuple[Any, ...]] = []
@@ -62,6 +64,7 @@ class Wave:
         self._step_rows: list[StepRow] = []
         self._completions: list[tuple[Any, ...]] = []
         self._ends: list[tuple[str, int, int, int]] = []
+        self._progressed: list[str] = []  # runs whose lost leases do not count any more
 
     def add_run(self, command: StartRun, row: tuple[Any, ...]) -> None:
         """A run begins, with its input, context and labels. The row is one of `insert_runs`."""
@@ -138,6 +141,7 @@ class Wave:
     def add_completion(self, fence: Fence, step_id: str, attempt: int, seq: int, output: Payload) -> None:
         """A result of a step that was begun in an earlier wave."""
         meta = write_mapping(output.metadata) if output.metadata else None
+        self.completed.add((fence.run_id, step_id))
         self._completions.append(
             (fence.run_id, step_id, attempt, fence.lease, fence.nonce, seq, output.data, meta, self.now)
         )
@@ -152,6 +156,7 @@ class Wave:
         self._step_rows.append(row)
         self._ends.append((fence.run_id, fence.lease, fence.nonce, seq))
         self._ended.add(fence.run_id)
+        self._note_progress(fence)
         self.let_go(fence.run_id)
 
     def let_go(self, run_id: str) -> None:
@@ -182,6 +187,7 @@ class Wave:
             self._write("insert_labels", self._label_rows)
         if self._completions:
             self._write("complete_steps", self._completions)
+            self.completed.clear()
         if self._ends:
             given = {"rows": write_json(self._ends), "now": self.now}
             if self.database.run("complete_runs", given) != len(self._ends):
@@ -190,6 +196,9 @@ class Wave:
             self._ended.clear()
         if self.touched:
             self._advance()
+        if self._progressed:
+            self.database.run("forget_lost_leases", (write_json(self._progressed),))
+            self._progressed.clear()
 
     def _write(self, statement: str, rows: list[Any]) -> None:
         expected = len(rows)
@@ -198,17 +207,19 @@ class Wave:
         if written != expected:
             raise NotAsPlanned
 
+    def _note_progress(self, fence: Fence) -> None:
+        if fence.lost_leases < 0:
+            fence.lost_leases = 0
+            self._progressed.append(fence.run_id)
+
     def _advance(self) -> None:
         """Write the seqs of the runs touched; and their leases, where half is gone."""
         plain: list[tuple[str, int, int, int]] = []
-        got_on: list[str] = []
         renewed: list[tuple[str, int, int, int]] = []
         renew_before, until = self.terms.renew_before, self.terms.until
         for fence in self.touched.values():
             row = (fence.run_id, fence.lease, fence.nonce, fence.seq)
-            if fence.lost_leases < 0:
-                fence.lost_leases = 0
-                got_on.append(fence.run_id)
+            self._note_progress(fence)
             if fence.lease_until >= renew_before:
                 plain.append(row)
             else:
@@ -221,5 +232,3 @@ class Wave:
             given = {"rows": write_json(renewed), "until": until}
             if self.database.run("advance_and_renew_runs", given) != len(renewed):
                 raise NotAsPlanned
-        if got_on:
-            self.database.run("forget_lost_leases", (write_json(got_on),))

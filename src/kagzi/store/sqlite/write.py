@@ -12,14 +12,10 @@ from typing import Any
 from ...core.commands import (
     BeginSleep,
     BeginStep,
-    CancelRun,
     Command,
     CompleteRun,
     CompleteStep,
-    FailRun,
-    FailStep,
     Park,
-    PauseDiverged,
     RecordPatch,
     StartChild,
     StartRun,
@@ -32,12 +28,12 @@ from ...core.run.decide import decide
 from ...core.run.state import RETURNS_STEP
 from ...core.sizes import outcome_bytes
 from ...core.states import RunStatus, StepCode
+from ...core.text_validation import is_storable, unstorable_field
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
 from .children import without_assignment
 from .failures import describe
 from .fences import Fence
-from .plain_text import is_plain, unfit_field
 from .rows import write_mapping
 from .run_changes import save
 from .run_state import load
@@ -65,6 +61,8 @@ _ONE_COMMANDS_FAULT = (
 
 def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> list[Outcome]:
     """See Store.write."""
+    if not writer.fast_path:
+        return _in_transaction(writer, _one_by_one, batch, now, terms)
     try:
         return _in_transaction(writer, _together, batch, now, terms)
     except (NotAsPlanned, *_ONE_COMMANDS_FAULT):
@@ -155,7 +153,8 @@ def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
         return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
-    if (fence.run_id, step_id) in wave.begun or command.attempt < 0:
+    step = (fence.run_id, step_id)
+    if step in wave.begun or step in wave.completed or command.attempt < 0:
         return None
     seq = fence.next_seq()
     wave.add_step(command, fence, seq)
@@ -214,7 +213,7 @@ def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | Non
 def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome | None:
     if fence.related or (fence.cancelling and command.after_step):
         return None
-    seq = fence.next_result()
+    seq = fence.next_seq()
     wave.add_end(fence, seq, command.output)
     return RunClosed(seq, wave.now, RunStatus.COMPLETED)
 
@@ -247,7 +246,7 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
             wave.database.rollback_to_savepoint()
             _forget(wave.writer, command)
             wave = Wave(wave.writer, wave.now, wave.terms)
-            outcome = _refuse_culprit(command, error)
+            outcome = _refuse_culprit(error)
             if isinstance(outcome, Failed):
                 failed[command.run.run_id] = outcome
         else:
@@ -256,19 +255,17 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
     return outcomes
 
 
-def _refuse_culprit(command: Command, error: Exception) -> Outcome:
-    if isinstance(error, UnicodeError) and isinstance(command, (FailStep, FailRun, CancelRun, PauseDiverged)):
-        return unstorable("error")  # all other text was looked at
-    if isinstance(error, (UnicodeError, OverflowError)):
+def _refuse_culprit(error: Exception) -> Outcome:
+    if isinstance(error, OverflowError):
         return refused(ErrorCode.INVALID_ARGUMENT, f"the command holds a value that cannot be stored: {error}")
     return Failed(f"SQLite refused it: {describe(error)}")
 
 
 def apply_one(wave: Wave, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
-    if not isinstance(command, StartRun) and not is_plain(command.run.run_id):
+    if not isinstance(command, StartRun) and not is_storable(command.run.run_id):
         return RUN_NOT_FOUND
-    if (field := unfit_field(command)) is not None:
+    if (field := unstorable_field(command)) is not None:
         return unstorable(field)
     if isinstance(command, StartRun):
         return start_one(wave, command)

@@ -91,7 +91,7 @@ WITH held AS (
         AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)
     RETURNING 1
 )
-SELECT base, (SELECT count(*) FROM begun) AS begun FROM held;
+SELECT base, 1 / (SELECT count(*) FROM begun) AS fits FROM held;  -- nothing is kept, as above
 
 -- name: read_for_write
 -- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.

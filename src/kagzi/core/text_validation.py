@@ -1,0 +1,56 @@
+"""Text validation: what no store keeps. PostgreSQL has no NUL in text, and nobody has half a character."""
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import msgspec
+
+from .commands import Assignment, Command, SignalGiven, StartRun
+from .error_details import ErrorDetail
+from .records import Payload, RunKey
+from .retry import RetryPolicy
+
+_encode = msgspec.json.Encoder().encode
+
+
+def is_storable(text: str) -> bool:
+    if text.isascii():
+        return "\0" not in text
+    return "\0" not in text and _is_encodable(text)
+
+
+def unstorable_field(command: Command) -> str | None:
+    """The name of the first field that cannot be stored; None if all can."""
+    return next(_unstorable_fields(command), None)
+
+
+def _unstorable_fields(value: msgspec.Struct, within: str = "") -> Iterator[str]:
+    for name in value.__struct_fields__:
+        field: object = getattr(value, name)
+        if isinstance(field, (RunKey, Assignment, StartRun)):
+            yield from _unstorable_fields(field)
+        elif isinstance(field, SignalGiven):
+            yield from _unstorable_fields(field, f"{name}.")
+        elif not _fits(field):
+            yield f"{within}{name}.metadata" if isinstance(field, Payload) else within + name
+
+
+def _fits(field: object) -> bool:
+    if isinstance(field, str):
+        return is_storable(field)
+    if isinstance(field, Payload):
+        return _is_encodable(field.metadata)
+    if isinstance(field, (ErrorDetail, RetryPolicy)):  # as metadata they are JSON, where a NUL is escaped
+        return _is_encodable(field)
+    if isinstance(field, Mapping):
+        labels = cast("Mapping[str, str]", field)
+        return all(map(is_storable, labels)) and all(map(is_storable, labels.values()))
+    return not isinstance(field, tuple) or all(map(is_storable, cast("tuple[str, ...]", field)))
+
+
+def _is_encodable(value: object) -> bool:
+    try:
+        _encode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
