@@ -23,6 +23,7 @@ from .server.file_lock import Endpoint, FileLock, refuse_bad_place
 from .server.grpc.interceptor import PROOF_HEADER
 from .server.listen import ListenAddress
 from .system import SystemIds
+from .wire.in_process import OpenCall
 
 LOGGER = logging.getLogger(__name__)
 
@@ -47,6 +48,11 @@ class EmbeddedServer:
     def is_owner(self) -> bool:
         """Whether this process serves the address."""
         return self._host is not None
+
+    @property
+    def open_call(self) -> OpenCall | None:
+        """The way to the server if it is in this process; otherwise `target` is."""
+        return None if self._host is None else self._host.open_call
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
         if self._host is not None and self._host.alive:
@@ -122,6 +128,7 @@ class _Host:
             secret=self.secret,
         )
         self._server = Server(config, lock=lock)
+        self.open_call = self._server.open_call
         self._serving = self._loop.create_task(self._serve(), name="kagzi embedded server")
 
     @property
