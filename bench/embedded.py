@@ -79,7 +79,8 @@ def _apart(transport: str, plan: Plan, address: str, *, uvloop: bool) -> list[di
     command += [part for workload in plan.workloads for part in ("--only", workload)]
     with tempfile.TemporaryDirectory(prefix="kagzi-bench-") as directory:
         command += ["--address", address or f"sqlite:///{directory}/bench.db"]
-        return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    return msgspec.json.decode(printed, type=list[dict[str, Any]])
 
 
 async def _measure(transport: str, plan: Plan, address: str) -> list[Measurement]:

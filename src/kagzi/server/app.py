@@ -42,6 +42,9 @@ _REACH_S = 5.0
 _REACH_AGAIN_S = 0.25
 
 
+Listeners = tuple[GrpcListener, InProcessListener]
+
+
 class _Cellar(NamedTuple):
     store: Store
     bus: Bus
@@ -203,18 +206,16 @@ class Server:
 
         return start
 
-    async def _stop_listening(
-        self, listeners: tuple[GrpcListener, InProcessListener], gate: Gate, engine: Engine, patience: Patience
-    ) -> None:
+    async def _stop_listening(self, listeners: Listeners, gate: Gate, engine: Engine, patience: Patience) -> None:
         gate.close()
         engine.sessions.announce_stop()
         patience.end()
         await asyncio.sleep(_TURN_AWAY_S)
-        stopping = asyncio.gather(*(listener.stop(self._grace_s) for listener in listeners))
+        stopping = asyncio.ensure_future(_stop_all(listeners, self._grace_s))
         hurried = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
-        await (stopping if stopping.done() else asyncio.gather(*(listener.stop(0) for listener in listeners)))
+        await (stopping if stopping.done() else _stop_all(listeners, 0.0))
 
     # --- the store -----------------------------------------------------------------------------------------------------
 
@@ -263,6 +264,10 @@ class Server:
                         "Check that it runs, and that host, user and password are right."
                     ) from error
             await asyncio.sleep(_REACH_AGAIN_S)
+
+
+async def _stop_all(listeners: Listeners, grace_s: float) -> None:
+    await asyncio.gather(*(listener.stop(grace_s) for listener in listeners))
 
 
 async def _nothing_to_start(engine: Engine, health: Health) -> None:

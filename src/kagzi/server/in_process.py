@@ -6,7 +6,7 @@ Every call passes the same interceptor, so admission, budgets, deadlines and err
 import asyncio
 import contextvars
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
 import grpc
@@ -16,6 +16,8 @@ from ..wire.status import RpcStatus
 
 LOGGER = logging.getLogger(__name__)
 
+LOOK_S = 5.0
+"""How often callers on other loops are looked at: whether their loops are still there."""
 _CANCEL_S = 2.0  # how long a handler may take to end when it is cancelled
 _FAILED = RpcStatus(grpc.StatusCode.UNKNOWN, "the handler of the call failed", ())
 
@@ -31,7 +33,9 @@ class InProcessListener:
     def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         self._generic = tuple(handlers)
         self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], ServerEnd] = {}
+        self._far: set[ServerEnd] = set()  # of callers on other loops
+        self._looking: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
 
@@ -52,7 +56,7 @@ class InProcessListener:
             self._begin(path, end, metadata, timeout_s)
             return caller
         try:
-            serving.call_soon_threadsafe(self._begin, path, end, metadata, timeout_s)
+            serving.call_soon_threadsafe(self._begin_far, path, end, metadata, timeout_s)
         except RuntimeError:  # its loop is closed
             caller.end(NOT_THERE)
         return caller
@@ -60,6 +64,8 @@ class InProcessListener:
     async def stop(self, grace_s: float) -> None:
         """New calls are refused at once; those in flight get `grace_s` to finish. May be called again, in a hurry."""
         self._loop = None
+        if self._looking is not None:
+            self._looking.cancel()
         if self._calls:
             await asyncio.wait(set(self._calls), timeout=grace_s)
         cut = set(self._calls)
@@ -67,6 +73,19 @@ class InProcessListener:
             call.cancel()
         if cut:
             await asyncio.wait(cut, timeout=_CANCEL_S)
+
+    def _begin_far(self, path: str, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
+        self._begin(path, end, metadata, timeout_s)
+        if self._loop is not None:
+            self._far.add(end)
+            self._looking = self._looking or self._loop.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        for end in tuple(self._far):
+            end.give_up_if_gone()
+        self._looking = None
+        if self._far and self._loop is not None:
+            self._looking = self._loop.call_later(LOOK_S, self._look)
 
     def _begin(self, path: str, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
         if self._loop is None:
@@ -78,8 +97,13 @@ class InProcessListener:
             self._serve(path, self._handler(path), context), name=path, context=self._context.copy()
         )
         end.on_cancel = call.cancel
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        self._calls[call] = end
+        call.add_done_callback(self._ended)
+
+    def _ended(self, call: "asyncio.Task[None]") -> None:
+        end = self._calls.pop(call)
+        end.finish(GONE)  # if it was cancelled before it began; otherwise that was done
+        self._far.discard(end)
 
     def _handler(self, path: str) -> "grpc.RpcMethodHandler[Any, Any] | None":
         if path not in self._handlers:
@@ -114,6 +138,8 @@ class _Context:
     def __init__(self, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
         self.end = end
         self.status = _FAILED
+        self._sent: asyncio.Future[None] = end.loop.create_future()
+        self._sent.set_result(None)
         self._metadata = metadata
         self._deadline = None if timeout_s is None else end.loop.time() + timeout_s
 
@@ -121,8 +147,10 @@ class _Context:
         data = await self.end.read()
         return grpc.aio.EOF if data is None else data
 
-    async def write(self, data: bytes) -> None:
-        await self.end.write(data)
+    def write(self, data: bytes) -> Awaitable[None]:
+        """It is sent at once; awaited, it waits until there is room for more. May be cut short."""
+        self.end.send(data)
+        return self.end.room() if self.end.is_full else self._sent
 
     async def abort(self, code: grpc.StatusCode, details: str, metadata: "tuple[tuple[str, bytes], ...]") -> NoReturn:
         self.status = RpcStatus(code, details, metadata)

@@ -73,10 +73,14 @@ class End:
             self._read = self._read_bytes = 0
         return data
 
-    async def write(self, data: bytes) -> None:
-        """Returns when there is room for more. What is written after the end of a call is dropped."""
-        self.send(data)
-        while (self._sent_bytes > WINDOW_BYTES or self._sent > WINDOW_MESSAGES) and not self._is_over:
+    @property
+    def is_full(self) -> bool:
+        """Whether a writer has to wait."""
+        return (self._sent_bytes > WINDOW_BYTES or self._sent > WINDOW_MESSAGES) and not self._is_over
+
+    async def room(self) -> None:
+        """Returns when more may be sent."""
+        while self.is_full:
             self._room = self.loop.create_future()
             try:
                 await self._room
@@ -84,7 +88,7 @@ class End:
                 self._room = None
 
     def send(self, data: bytes) -> None:
-        """For the one message of its direction: the window does not matter."""
+        """At once. Who sends many waits for `room` after each. What is sent after the end of a call is dropped."""
         if not self._is_over:
             self._sent += 1
             self._sent_bytes += len(data)
@@ -163,6 +167,11 @@ class ServerEnd(End):
         super().__init__(loop)
         self.on_cancel: Callable[[], object] | None = None
         """Called when the caller is gone, or wants no more."""
+
+    def give_up_if_gone(self) -> None:
+        """A loop that is closed says nothing any more, not even that it is."""
+        if self._other is not None and self._other.loop.is_closed():
+            self._on_cancel()
 
     def finish(self, status: RpcStatus) -> None:
         """Everything was sent."""

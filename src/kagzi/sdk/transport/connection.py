@@ -7,7 +7,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import grpc
 import grpc.aio
@@ -62,11 +62,12 @@ class Link:
         self.target = target
         self.channel = channel
         self.metadata = metadata
-        self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(channel)
-        self.workers: WorkerServiceAsyncStub = WorkerServiceStub(channel)
-        self.admin: AdminServiceAsyncStub = AdminServiceStub(channel)
-        self.schedules: WorkflowScheduleServiceAsyncStub = WorkflowScheduleServiceStub(channel)
-        self.namespaces: NamespaceServiceAsyncStub = NamespaceServiceStub(channel)
+        stubs = cast("grpc.aio.Channel", channel)  # all that they use of it
+        self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(stubs)
+        self.workers: WorkerServiceAsyncStub = WorkerServiceStub(stubs)
+        self.admin: AdminServiceAsyncStub = AdminServiceStub(stubs)
+        self.schedules: WorkflowScheduleServiceAsyncStub = WorkflowScheduleServiceStub(stubs)
+        self.namespaces: NamespaceServiceAsyncStub = NamespaceServiceStub(stubs)
         # Requests are encoded by the outbox, once.
         self.session: grpc.aio.StreamStreamMultiCallable[bytes, worker_pb2.SessionResponse] = channel.stream_stream(
             "/kagzi.v1.WorkerService/Session",

@@ -44,12 +44,12 @@ class InProcessChannel:
     def stream_unary(
         self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
     ) -> Callable[..., Any]:
-        return partial(self._many_requests, path, request_serializer, response_deserializer)
+        return partial(self._many_requests, UnaryCall, path, request_serializer, response_deserializer)
 
     def stream_stream(
         self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
     ) -> Callable[..., Any]:
-        return partial(self._open, StreamCall, path, request_serializer, response_deserializer)
+        return partial(self._many_requests, StreamCall, path, request_serializer, response_deserializer)
 
     async def close(self) -> None:
         for call in tuple(self._calls):
@@ -66,22 +66,25 @@ class InProcessChannel:
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> "Call":
-        call = self._open(kind, path, encode, decode, timeout=timeout, metadata=metadata)
+        call = self._open(kind, path, encode, decode, timeout_s=timeout, metadata=metadata)
         call.send_only(request)
         return call
 
     def _many_requests(
         self,
+        kind: "type[Call]",
         path: str,
         encode: Encode,
         decode: Decode,
-        requests: Iterable[Any] | AsyncIterable[Any],
+        requests: Iterable[Any] | AsyncIterable[Any] | None = None,
         *,
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> "Call":
-        call = self._open(UnaryCall, path, encode, decode, timeout=timeout, metadata=metadata)
-        call.send_all(requests)
+        """Without `requests` they are written by the caller, one by one."""
+        call = self._open(kind, path, encode, decode, timeout_s=timeout, metadata=metadata)
+        if requests is not None:
+            call.send_all(requests)
         return call
 
     def _open(
@@ -91,11 +94,11 @@ class InProcessChannel:
         encode: Encode,
         decode: Decode,
         *,
-        timeout: float | None = None,
-        metadata: Metadata = (),
+        timeout_s: float | None,
+        metadata: Metadata,
     ) -> "Call":
-        call = kind(self._open_call(path, metadata, timeout), encode, decode)
-        call.begin(timeout, self._calls)
+        call = kind(self._open_call(path, metadata, timeout_s), encode, decode)
+        call.begin(timeout_s, self._calls)
         return call
 
 
@@ -129,9 +132,6 @@ class Call:
 
     def done(self) -> bool:
         return self._end.status is not None
-
-    def cancelled(self) -> bool:
-        return self._end.status is _CANCELLED
 
     def cancel(self) -> bool:
         if self.done():
@@ -174,7 +174,8 @@ class Call:
             self._raise_for_status()
             return
         try:
-            await self._end.write(data)
+            self._end.send(data)
+            await self._end.room()
         except asyncio.CancelledError:
             self.cancel()
             raise
