@@ -230,11 +230,13 @@ async def test_requests_that_cannot_be_made_end_their_call(stubs: Stubs) -> None
 async def test_messages_have_the_limits_they_have_on_a_wire(stubs: Stubs, service: Service) -> None:
     large = pb.StartWorkflowRequest(input=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))
     sent = await refused(stubs.workflows.StartWorkflow(large, timeout=TIMEOUT_S))
-    received = await refused(stubs.workflows.Watch(pb.WatchRequest(), timeout=TIMEOUT_S).read())
-    for failure, what in ((sent, "Sent"), (received, "Received")):
+    streamed = await refused(stubs.workflows.Watch(pb.WatchRequest(), timeout=TIMEOUT_S).read())
+    assert not service.requests
+    service.response.url = "x" * limits.MESSAGE_READ_BYTES
+    received = await refused(stubs.workflows.StartWorkflow(pb.StartWorkflowRequest(), timeout=TIMEOUT_S))
+    for failure, what in ((sent, "Sent"), (streamed, "Received"), (received, "Received")):
         assert failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert f"{what} message larger than max" in (failure.details() or "")
-    assert not service.requests
     await soon(service.cancelled)
 
 

@@ -70,9 +70,11 @@ class Server:
         self._engine: Engine | None = None
         self._in_process: InProcessListener | None = None
 
-    def open_call(self, path: str, metadata: Metadata, timeout_s: float | None) -> ClientEnd:
+    def open_call(
+        self, path: str, metadata: Metadata, timeout_s: float | None, request: bytes | None = None
+    ) -> ClientEnd:
         """A call from within this process (`OpenCall`)."""
-        return _started(self._in_process).open_call(path, metadata, timeout_s)
+        return _started(self._in_process).open_call(path, metadata, timeout_s, request)
 
     @property
     def grpc_address(self) -> str:

@@ -42,14 +42,16 @@ class InProcessListener:
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
 
-    def open_call(self, path: str, metadata: Metadata, timeout_s: float | None) -> ClientEnd:
+    def open_call(
+        self, path: str, metadata: Metadata, timeout_s: float | None, request: bytes | None = None
+    ) -> ClientEnd:
         """See `OpenCall`. On a server that does not serve the call ends with UNAVAILABLE."""
         here, serving = asyncio.get_running_loop(), self._loop
         caller = ClientEnd(here)
         if serving is None:
             caller.end(NOT_THERE)
             return caller
-        end = ServerEnd(serving)
+        end = ServerEnd(serving, request)
         caller.connect(end)
         end.connect(caller)
         if here is serving:
@@ -113,12 +115,12 @@ class InProcessListener:
         return self._handlers[path]
 
     async def _serve(self, path: str, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
-        status = GONE  # if it is cancelled: the server stops, or nobody waits for it
+        status, response = GONE, None  # if it is cancelled: the server stops, or nobody waits for it
         try:
             if handler is None:
                 status = RpcStatus(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
             elif handler.unary_unary is not None:
-                context.end.send(await cast("Any", handler.unary_unary)(await context.end.read(), context))
+                response = await cast("Any", handler.unary_unary)(await context.end.read(), context)
                 status = OK
             else:
                 await cast("Any", handler.stream_stream)(None, context)
@@ -129,7 +131,7 @@ class InProcessListener:
             LOGGER.exception("a call of %s failed outside of the interceptor", path)
             status = _FAILED
         finally:
-            context.end.finish(status)
+            context.end.finish(status, response)
 
 
 class _Context:

@@ -28,9 +28,14 @@ NOT_THERE = RpcStatus(grpc.StatusCode.UNAVAILABLE, "Connection refused", ())
 
 
 class OpenCall(Protocol):
-    """Begins a call of the method `path` at a server in this process. Called on the loop on which the call is used."""
+    """Begins a call of the method `path` at a server in this process. Called on the loop on which the call is used.
 
-    def __call__(self, path: str, metadata: Metadata, timeout_s: float | None) -> "ClientEnd": ...
+    `request`: the only one, if it is known already.
+    """
+
+    def __call__(
+        self, path: str, metadata: Metadata, timeout_s: float | None, request: bytes | None = None
+    ) -> "ClientEnd": ...
 
 
 class End:
@@ -88,7 +93,7 @@ class End:
                 self._room = None
 
     def send(self, data: bytes) -> None:
-        """At once. Who sends many waits for `room` after each. What is sent after the end of a call is dropped."""
+        """At once; then wait for `room`. What is sent after the end of a call is dropped."""
         if not self._is_over:
             self._sent += 1
             self._sent_bytes += len(data)
@@ -151,8 +156,10 @@ class ClientEnd(End):
             self._post("_on_cancel")
             self._on_status(status)
 
-    def _on_status(self, status: RpcStatus) -> None:
+    def _on_status(self, status: RpcStatus, response: bytes | None = None) -> None:
         if self.status is None:
+            if response is not None:
+                self._unread.append(response)
             self.status = status
             self._end()
             if self.on_end is not None:
@@ -163,8 +170,13 @@ class ClientEnd(End):
 
 
 class ServerEnd(End):
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    """`request`: the only one, if it is known already."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, request: bytes | None = None) -> None:
         super().__init__(loop)
+        if request is not None:
+            self._unread.append(request)
+            self._is_complete = True
         self.on_cancel: Callable[[], object] | None = None
         """Called when the caller is gone, or wants no more."""
 
@@ -173,9 +185,9 @@ class ServerEnd(End):
         if self._other is not None and self._other.loop.is_closed():
             self._on_cancel()
 
-    def finish(self, status: RpcStatus) -> None:
-        """Everything was sent."""
-        self._post("_on_status", status)
+    def finish(self, status: RpcStatus, response: bytes | None = None) -> None:
+        """`response`: the only one, if it was not sent before."""
+        self._post("_on_status", status, response)
         self._end()
 
     def _on_cancel(self) -> None:

@@ -66,9 +66,13 @@ class InProcessChannel:
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> "Call":
-        call = self._open(kind, path, encode, decode, timeout_s=timeout, metadata=metadata)
-        call.send_only(request)
-        return call
+        data: bytes = request if encode is None else encode(request)
+        if len(data) > _LARGEST_BYTES:
+            end = ClientEnd(asyncio.get_running_loop())
+            end.end(_too_large("Sent", data))
+        else:
+            end = self._open_call(path, metadata, timeout, data)
+        return self._begin(kind(end, encode, decode), timeout)
 
     def _many_requests(
         self,
@@ -82,22 +86,12 @@ class InProcessChannel:
         metadata: Metadata = (),
     ) -> "Call":
         """Without `requests` they are written by the caller, one by one."""
-        call = self._open(kind, path, encode, decode, timeout_s=timeout, metadata=metadata)
+        call = self._begin(kind(self._open_call(path, metadata, timeout), encode, decode), timeout)
         if requests is not None:
             call.send_all(requests)
         return call
 
-    def _open(
-        self,
-        kind: "type[Call]",
-        path: str,
-        encode: Encode,
-        decode: Decode,
-        *,
-        timeout_s: float | None,
-        metadata: Metadata,
-    ) -> "Call":
-        call = kind(self._open_call(path, metadata, timeout_s), encode, decode)
+    def _begin(self, call: "Call", timeout_s: float | None) -> "Call":
         call.begin(timeout_s, self._calls)
         return call
 
@@ -141,12 +135,6 @@ class Call:
 
     # --- requests ------------------------------------------------------------------------------------------------------
 
-    def send_only(self, request: Any) -> None:
-        data = self._encoded(request)
-        if data is not None:
-            self._end.send(data)
-            self._end.send_no_more()
-
     def send_all(self, requests: Iterable[Any] | AsyncIterable[Any]) -> None:
         self._sending = self._end.loop.create_task(self._send_all(requests), name="kagzi-requests")
 
@@ -169,10 +157,10 @@ class Call:
         """Returns when there is room for more. Raises the status, if the call has failed already."""
         if self.done():
             self._raise_for_status()
-        data = self._encoded(request)
-        if data is None:
+        data: bytes = request if self._encode is None else self._encode(request)
+        if len(data) > _LARGEST_BYTES:
+            self._end.end(_too_large("Sent", data))
             self._raise_for_status()
-            return
         try:
             self._end.send(data)
             await self._end.room()
@@ -183,11 +171,6 @@ class Call:
     async def done_writing(self) -> None:
         self._end.send_no_more()
 
-    def _encoded(self, request: Any) -> bytes | None:
-        """None: it is too large, and the call is over."""
-        data: bytes = request if self._encode is None else self._encode(request)
-        return data if self._fits(data, "Sent") else None
-
     # --- responses -----------------------------------------------------------------------------------------------------
 
     async def _read(self) -> Any:
@@ -197,26 +180,21 @@ class Call:
         except asyncio.CancelledError:
             self.cancel()
             raise
-        if data is None or not self._fits(data, "Received"):
+        if data is not None and len(data) > _LARGEST_BYTES:
+            status = _too_large("Received", data)
+            self._end.end(status)
+            raise _error(status)  # also if all is over, and well
+        if data is None:
             self._raise_for_status()
             return grpc.aio.EOF
         return data if self._decode is None else self._decode(data)
-
-    def _fits(self, data: bytes, what: str) -> bool:
-        if len(data) <= _LARGEST_BYTES:
-            return True
-        text = f"CLIENT: {what} message larger than max ({len(data)} vs. {_LARGEST_BYTES})"
-        self._end.end(RpcStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, text, ()))
-        return False
 
     def _raise_for_status(self) -> None:
         status = self._end.status
         if status is _CANCELLED:
             raise asyncio.CancelledError
         if status is not None and status.code is not grpc.StatusCode.OK:
-            raise grpc.aio.AioRpcError(
-                status.code, grpc.aio.Metadata(), grpc.aio.Metadata(*status.metadata), details=status.details
-            )
+            raise _error(status)
 
 
 class UnaryCall(Call):
@@ -244,3 +222,14 @@ class StreamCall(Call):
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (response := await self._read()) is not grpc.aio.EOF:
             yield response
+
+
+def _too_large(what: str, data: bytes) -> RpcStatus:
+    text = f"CLIENT: {what} message larger than max ({len(data)} vs. {_LARGEST_BYTES})"
+    return RpcStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, text, ())
+
+
+def _error(status: RpcStatus) -> grpc.aio.AioRpcError:
+    return grpc.aio.AioRpcError(
+        status.code, grpc.aio.Metadata(), grpc.aio.Metadata(*status.metadata), details=status.details
+    )
