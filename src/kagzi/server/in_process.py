@@ -5,7 +5,6 @@ Every call passes the same interceptor, so admission, budgets, deadlines and err
 
 import asyncio
 import contextvars
-import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -14,12 +13,9 @@ import grpc
 from ..wire.in_process import GONE, NOT_THERE, OK, ClientEnd, Metadata, ServerEnd
 from ..wire.status import RpcStatus
 
-LOGGER = logging.getLogger(__name__)
-
 LOOK_S = 5.0
 """How often callers on other loops are looked at: whether their loops are still there."""
 _CANCEL_S = 2.0  # how long a handler may take to end when it is cancelled
-_FAILED = RpcStatus(grpc.StatusCode.UNKNOWN, "the handler of the call failed", ())
 
 
 class _Details(NamedTuple):
@@ -96,7 +92,7 @@ class InProcessListener:
         context = _Context(end, metadata, timeout_s)
         # Not in the caller's context: what it keeps in context variables is not the server's.
         call = self._loop.create_task(
-            self._serve(path, self._handler(path), context), name=path, context=self._context.copy()
+            self._serve(self._handler(path), context), name=path, context=self._context.copy()
         )
         end.on_cancel = call.cancel
         self._calls[call] = end
@@ -114,7 +110,8 @@ class InProcessListener:
             self._handlers[path] = next((each for each in found if each is not None), None)
         return self._handlers[path]
 
-    async def _serve(self, path: str, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
+    async def _serve(self, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
+        """Whatever a handler raises is a status already: the interceptor sees to that."""
         status, response = GONE, None  # if it is cancelled: the server stops, or nobody waits for it
         try:
             if handler is None:
@@ -127,9 +124,6 @@ class InProcessListener:
                 status = OK
         except grpc.aio.AbortError:
             status = context.status
-        except Exception:
-            LOGGER.exception("a call of %s failed outside of the interceptor", path)
-            status = _FAILED
         finally:
             context.end.finish(status, response)
 
@@ -139,7 +133,7 @@ class _Context:
 
     def __init__(self, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
         self.end = end
-        self.status = _FAILED
+        self.status = GONE
         self._sent: asyncio.Future[None] = end.loop.create_future()
         self._sent.set_result(None)
         self._metadata = metadata
