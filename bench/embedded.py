@@ -58,7 +58,7 @@ def main(
     plan = Plan(workloads=tuple(workloads) or WORKLOADS, seconds=seconds, in_flight=(100,))
     if one:
         with fast_runner() if uvloop else asyncio.Runner() as loop:
-            click.echo(msgspec.json.encode(loop.run(_measure(one, plan, address))))
+            click.echo(msgspec.json.encode(loop.run(measure(one, plan, address))))
         return
     document: list[dict[str, Any]] = []
     for number in range(rounds):
@@ -83,7 +83,8 @@ def _apart(transport: str, plan: Plan, address: str, *, uvloop: bool) -> list[di
     return msgspec.json.decode(printed, type=list[dict[str, Any]])
 
 
-async def _measure(transport: str, plan: Plan, address: str) -> list[Measurement]:
+async def measure(transport: str, plan: Plan, address: str) -> list[Measurement]:
+    """In this process, which keeps the transport from then on."""
     if transport == "grpc":
         setattr(EmbeddedServer, "open_call", None)  # noqa: B010  as if the server were in another process
     meter = CpuMeter({"process": [os.getpid()]})
