@@ -227,6 +227,19 @@ async def test_requests_that_cannot_be_made_end_their_call(stubs: Stubs) -> None
         await stubs.workflows.ImportWorkflow(requests(), timeout=TIMEOUT_S)
 
 
+async def test_requests_are_not_made_for_a_call_that_is_over(stubs: Stubs) -> None:
+    def requests() -> Any:
+        for number in range(1_000_000):
+            yield pb.WatchRequest(after_seq=number)
+        pytest.fail("it went on")
+
+    call = stubs.channel.stream_unary(
+        "/kagzi.v1.WorkflowService/GetWorkflow", request_serializer=pb.WatchRequest.SerializeToString
+    )
+    assert (await refused(call(requests(), timeout=TIMEOUT_S))).code() is grpc.StatusCode.UNIMPLEMENTED
+    await asyncio.sleep(0)
+
+
 async def test_messages_have_the_limits_they_have_on_a_wire(stubs: Stubs, service: Service) -> None:
     large = pb.StartWorkflowRequest(input=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))
     sent = await refused(stubs.workflows.StartWorkflow(large, timeout=TIMEOUT_S))

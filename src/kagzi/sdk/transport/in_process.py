@@ -21,6 +21,7 @@ Decode = Callable[[bytes], Any] | None
 
 _CANCELLED = RpcStatus(grpc.StatusCode.CANCELLED, "Locally cancelled by application!", ())
 _TOO_LATE = RpcStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", ())
+_NO_RESPONSE = RpcStatus(grpc.StatusCode.INTERNAL, "the call ended without a response", ())
 _LARGEST_BYTES = limits.MESSAGE_READ_BYTES
 
 
@@ -145,6 +146,8 @@ class Call:
                     await self.write(request)
             else:
                 for request in requests:
+                    if self.done():  # a write that does not wait does not notice that it is cancelled
+                        return
                     await self.write(request)
             await self.done_writing()
         except grpc.aio.AioRpcError:
@@ -206,8 +209,9 @@ class UnaryCall(Call):
     async def _response(self) -> Any:
         try:
             response = await self._read()
-            if response is not grpc.aio.EOF:
-                await self._read()  # the status
+            if response is grpc.aio.EOF:
+                raise _error(_NO_RESPONSE)
+            await self._read()  # the status
         except asyncio.CancelledError:
             if self._sending is not None and self._sending.done() and not self._sending.cancelled():
                 self._sending.result()  # raises why the requests ended, if they did
