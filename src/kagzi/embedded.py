@@ -6,6 +6,7 @@ the winner serves, the rest connect to it. `:memory:` is one store per process, 
 """
 
 import asyncio
+import atexit
 import logging
 import os
 import shutil
@@ -23,6 +24,7 @@ from .server.file_lock import Endpoint, FileLock, refuse_bad_place
 from .server.grpc.interceptor import PROOF_HEADER
 from .server.listen import ListenAddress
 from .system import SystemIds
+from .wire.in_process import OpenCall
 
 LOGGER = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ class EmbeddedServer:
         self._key = key
         self._host: _Host | None = None
         self._closed = False
+        self._loop = asyncio.get_running_loop()
         self.target = ""
         self.metadata: tuple[tuple[str, str], ...] = ()
 
@@ -47,6 +50,11 @@ class EmbeddedServer:
     def is_owner(self) -> bool:
         """Whether this process serves the address."""
         return self._host is not None
+
+    @property
+    def open_call(self) -> OpenCall | None:
+        """The way to the server if it is in this process; otherwise `target` is."""
+        return None if self._host is None else self._host.open_call
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
         if self._host is not None and self._host.alive:
@@ -70,7 +78,7 @@ class EmbeddedServer:
         self._closed = True
         host, self._host = self._host, None
         if host is not None:
-            await host.leave()
+            await host.leave(self._loop)
 
     async def _resolve(self) -> None:
         if self._host is not None and self._host.alive:
@@ -79,8 +87,8 @@ class EmbeddedServer:
         while True:
             found = _find(self._key)
             if isinstance(found, _Host):
-                await asyncio.wrap_future(found.ready)
                 self._host = found
+                await asyncio.shield(asyncio.wrap_future(found.ready))  # which is for others, too
                 self.target, self.metadata = found.target, _proof(found.secret)
                 return
             if found is not None:
@@ -99,20 +107,26 @@ async def open_embedded(address: str) -> EmbeddedServer:
     if database.path is not None:
         refuse_bad_place(database.path)
     embedded = EmbeddedServer(MEMORY if database.path is None else str(database.path.resolve()))
-    await embedded.renew()
+    try:
+        await embedded.renew()
+    except BaseException:
+        await embedded.close()
+        raise
     return embedded
 
 
 class _Host:
-    """The server of one address, shared by all its users in this process. Runs on the loop of its first user."""
+    """The server of one address, shared by all its users in this process. It has a loop and a thread of its own: a user whose loop is
+    blocked keeps it from nobody."""
 
     def __init__(self, key: str, lock: FileLock | None) -> None:
-        self.users = 0
+        self.users: list[asyncio.AbstractEventLoop] = []
         self.ready: Future[None] = Future()
+        self.ended: Future[None] = Future()
+        self.is_ending = False
         self.secret = SystemIds().token()
         self._key = key
         self._lock = lock
-        self._loop = asyncio.get_running_loop()
         self._directory = Path(tempfile.mkdtemp(prefix=_SOCKET_PREFIX))
         self.target = f"unix:{self._directory}/socket"
         config = ServerConfig(
@@ -122,18 +136,27 @@ class _Host:
             secret=self.secret,
         )
         self._server = Server(config, lock=lock)
+        self.open_call = self._server.open_call
+        self._loop = asyncio.new_event_loop()
         self._serving = self._loop.create_task(self._serve(), name="kagzi embedded server")
+        # A daemon: a program that ends without closing it does not wait for it, and the file is safe as if it was killed.
+        threading.Thread(target=self._run, name="kagzi-embedded", daemon=True).start()
 
     @property
     def alive(self) -> bool:
-        return _hosts.get(self._key) is self and not self._loop.is_closed()
+        return not self.is_ending
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
         if self._lock is not None:
             self._lock.note_worker((namespace, worker_id))
 
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(asyncio.wait({self._serving}))
+        self._release()
+        self.ended.set_result(None)
+
     async def _serve(self) -> None:
-        """A task of its own: a user who gives up does not take the server from the others."""
         try:
             await self._server.start()
             self.ready.set_result(None)
@@ -145,36 +168,36 @@ class _Host:
             else:
                 self.ready.set_exception(error)
         finally:
-            self.abandon()
+            self.is_ending = True
             if not self.ready.done():
                 self.ready.set_exception(Unavailable(f"the process stopped serving {self._key}. Try again."))
             await self._server.stop(_STOP_GRACE_S)
-            self.release()
 
-    async def leave(self) -> None:
-        """One user less; the last one ends the server, on whatever loop it runs."""
+    async def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One user less; the last one ends the server."""
         with _guard:
-            self.users -= 1
-            if self.users > 0 or not self.alive:
+            self.users.remove(loop)
+            if self.users:
                 return
-            self.abandon()
-        ending = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._end(), self._loop))
-        await asyncio.wait({ending}, timeout=_STOP_TIMEOUT_S)
+            self.end()
+        await asyncio.wait({asyncio.wrap_future(self.ended)}, timeout=_STOP_TIMEOUT_S)
 
-    async def _end(self) -> None:
-        self._serving.cancel()
-        await asyncio.wait({self._serving})
+    def end(self) -> None:
+        """Nobody new joins; the next one to come serves anew, when this one has ended."""
+        if not self.is_ending:
+            self.is_ending = True
+            self._loop.call_soon_threadsafe(self._serving.cancel)
 
-    def abandon(self) -> None:
-        """Nobody new joins."""
+    def _release(self) -> None:
+        """Let go of lock and socket."""
         with _guard:
+            if self._lock is not None:
+                self._lock.release()
+            self.remove_socket()
             if _hosts.get(self._key) is self:
                 del _hosts[self._key]
 
-    def release(self) -> None:
-        """Let go of lock and socket. Safe to call twice."""
-        if self._lock is not None:
-            self._lock.release()
+    def remove_socket(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
@@ -183,15 +206,22 @@ _guard = threading.RLock()  # users of one address may live on several loops
 _opened_in: dict[str, int] = {}  # the process that first opened an address
 
 
+@atexit.register
+def _remove_sockets() -> None:
+    for key, host in tuple(_hosts.items()):
+        if _opened_in.get(key) == os.getpid():
+            host.remove_socket()
+
+
 def _find(key: str) -> _Host | Endpoint | None:
     """The host in this process, made if nobody serves (it counts the caller as a user); where another process serves; or
-    None while another process is about to."""
+    None while another process is about to, or this one has not yet ended."""
     with _guard:
         host = _hosts.get(key)
-        if host is not None and not host.alive:  # its loop was closed under it
-            host.abandon()
-            host.release()
-            host = None
+        if host is not None and all(loop.is_closed() for loop in host.users):  # they ended without closing it
+            host.end()
+        if host is not None and not host.alive:
+            return None
         if host is None:
             lock = None if key == MEMORY else FileLock(Path(key))
             if lock is not None:
@@ -200,7 +230,7 @@ def _find(key: str) -> _Host | Endpoint | None:
                     return published
                 _remove_stale_socket(published)
             host = _hosts[key] = _Host(key, lock)
-        host.users += 1
+        host.users.append(asyncio.get_running_loop())
         return host
 
 

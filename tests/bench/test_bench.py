@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.embedded import WORKLOADS as EMBEDDED_WORKLOADS
+from bench.embedded import measure
 from kagzi.cli.bench.cpu import cpu_seconds
-from kagzi.cli.bench.plan import WORKLOADS, percentile
+from kagzi.cli.bench.plan import WORKLOADS, Plan, percentile
+from kagzi.embedded import EmbeddedServer
 from tests.support.kagzi_process import kagzi
 
 TINY = ("--quick", "--duration", "2s", "--warm-up", "1s", "--in-flight", "5")
@@ -41,6 +44,26 @@ def test_every_workload_is_measured_and_written_down(database: list[str], tmp_pa
         assert {"server", "worker", "client"} <= set(result["cpu_seconds_per_1000"])
         assert result["workload"] in done.stdout
     assert list(tmp_path.iterdir()) == [file]  # nothing else is left behind
+
+
+@pytest.mark.parametrize("transport", ["grpc", "in_process"])
+async def test_an_embedded_address_is_measured_over_each_transport(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EmbeddedServer, "open_call", EmbeddedServer.open_call)  # put back afterwards
+    plan = Plan(
+        workloads=EMBEDDED_WORKLOADS,
+        seconds=0.1,
+        warm_up_seconds=0.1,
+        in_flight=(5,),
+        latency_steps=2,
+        latency_runs=1,
+        pickups=1,
+        fan_out_steps=1,
+    )
+    results = await measure(transport, plan, ":memory:")
+    assert [result.workload for result in results] == list(EMBEDDED_WORKLOADS)
+    assert all(result.value > 0 and result.cpu_seconds_per_1000 for result in results)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1))

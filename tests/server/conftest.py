@@ -3,19 +3,25 @@
 `database_url`   an empty database: SQLite file, then PostgreSQL
 `start_server`   starts servers; they are stopped after the test
 `server`         one of them, on `database_url`
+`transport`      the two ways to a server; `serve` serves services of a test's own, each test on each way
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import msgspec
 import pytest
 
 from kagzi.core.limits import Settings
+from kagzi.sdk.transport.in_process import InProcessChannel
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
+from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.registration import handlers
+from kagzi.server.in_process import InProcessListener
 from kagzi.server.listen import ListenAddress
 from tests.server.stubs import Stubs
 
@@ -59,9 +65,56 @@ async def stubs(server: Server) -> AsyncIterator[Stubs]:
         yield Stubs(channel, server.grpc_address)
 
 
+@pytest.fixture(params=["grpc", "in_process"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@asynccontextmanager
+async def channel_to(server: Server, transport: str) -> AsyncIterator[grpc.aio.Channel]:
+    if transport == "grpc":
+        async with grpc.aio.insecure_channel(server.grpc_address) as channel:
+            yield channel
+        return
+    channel = InProcessChannel(server.open_call)
+    yield cast("grpc.aio.Channel", channel)
+    await channel.close()
+
+
 @pytest.fixture
-async def memory_stubs(start_server: StartServer) -> AsyncIterator[Stubs]:
-    """For what does not depend on the store."""
+async def memory_stubs(start_server: StartServer, transport: str) -> AsyncIterator[Stubs]:
+    """For what does not depend on the store. Over each transport: what it does must not depend on that, either."""
     server = await start_server()
-    async with grpc.aio.insecure_channel(server.grpc_address) as channel:
+    async with channel_to(server, transport) as channel:
         yield Stubs(channel, server.grpc_address)
+
+
+Serve = Callable[[dict[str, object], Gate, Callable[[Stubs], Awaitable[None]]], Awaitable[None]]
+
+
+@pytest.fixture
+def serve(transport: str) -> Serve:
+    return _serve_grpc if transport == "grpc" else _serve_in_process
+
+
+async def _serve_grpc(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            await use(Stubs(channel))
+    finally:
+        await server.stop(0)
+
+
+async def _serve_in_process(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
+    listener = InProcessListener(handlers(gate, services))
+    listener.start()
+    channel = InProcessChannel(listener.open_call)
+    try:
+        await use(Stubs(cast("grpc.aio.Channel", channel)))
+    finally:
+        await channel.close()
+        await listener.stop(0)

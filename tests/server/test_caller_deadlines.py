@@ -14,9 +14,9 @@ from kagzi.server.grpc.interceptor import Gate
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
-from tests.server.conftest import StartServer
+from tests.server.conftest import Serve, StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_gate import refused, serve
+from tests.server.test_gate import refused
 
 DEADLINE_S = 2.4
 
@@ -63,8 +63,11 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("words", ["", f"{DATABASE} cannot be reached"])
-async def test_a_call_that_takes_too_long_is_answered_before_its_deadline(words: str) -> None:
+@pytest.mark.parametrize(
+    ("transport", "words"),
+    [("grpc", ""), ("grpc", f"{DATABASE} cannot be reached"), ("in_process", f"{DATABASE} cannot be reached")],
+)
+async def test_a_call_that_takes_too_long_is_answered_before_its_deadline(serve: Serve, words: str) -> None:
     stuck = Stuck()
 
     async def use(stubs: Stubs) -> None:

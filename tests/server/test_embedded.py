@@ -42,6 +42,10 @@ asyncio.run(main())
 """
 
 
+# Opens the file, says so, and blocks its event loop until its input ends.
+BLOCKED = OPENER.replace("await asyncio.to_thread(sys.stdin.read)", "sys.stdin.read()")
+
+
 # Takes the lock and forks; the child says so, and lives until its input ends.
 FORKING = """
 import os, sys
@@ -57,9 +61,9 @@ sys.stdin.read()
 
 
 @asynccontextmanager
-async def opener(address: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+async def opener(address: str, program: str = OPENER) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", OPENER, address, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", program, address, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     try:
         assert process.stdout is not None
@@ -143,6 +147,15 @@ async def test_another_process_is_a_guest_with_the_secret(address: str, tmp_path
         assert published.secret
     async with opened(address) as owner, connected(owner) as client:
         assert await client.get(run_id) == run_id
+
+
+async def test_an_owner_whose_loop_is_blocked_serves_its_guests(address: str) -> None:
+    async with opener(address, BLOCKED) as (process, role):
+        assert role == "owner"
+        async with opened(address) as guest, connected(guest) as client:
+            assert not guest.is_owner
+            assert await client.get(run_id := await client.start()) == run_id
+        assert process.returncode is None
 
 
 async def test_without_the_secret_nobody_is_served(address: str) -> None:

@@ -1,7 +1,7 @@
 """What a call meets on its way: errors mapped without a leak, limits, budgets, a proof where one is asked for."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import grpc
@@ -10,13 +10,12 @@ import pytest
 from kagzi.core import errors, limits
 from kagzi.core.ids import is_uuid
 from kagzi.server.grpc.interceptor import PROOF_HEADER, Gate
-from kagzi.server.grpc.registration import handlers
 from kagzi.server.grpc.services.workers import WorkerService
 from kagzi.server.grpc.services.workflows import WorkflowService
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
-from tests.server.conftest import StartServer
+from tests.server.conftest import Serve, StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs, held
 
 SECRET_TEXT = "password=hunter2"
@@ -35,25 +34,13 @@ class Raising:
         raise self._error
 
 
-async def serve(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            await use(Stubs(channel))
-    finally:
-        await server.stop(0)
-
-
 async def refused(call: Awaitable[Any]) -> grpc.aio.AioRpcError:
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await call
     return refusal.value
 
 
-async def test_where_the_database_is_stays_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_where_the_database_is_stays_in_the_log(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     async def use(stubs: Stubs) -> None:
         request = workflow_pb2.GetWorkflowRequest(run_id="x")
         failure = await refused(stubs.workflows.GetWorkflow(request, timeout=TIMEOUT_S))
@@ -70,7 +57,7 @@ async def test_where_the_database_is_stays_in_the_log(caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("error", [RuntimeError(SECRET_TEXT), errors.InternalError(SECRET_TEXT), KeyError(SECRET_TEXT)])
 async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
-    error: Exception, caplog: pytest.LogCaptureFixture
+    error: Exception, serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def use(stubs: Stubs) -> None:
         unary = await refused(stubs.workflows.GetWorkflow(workflow_pb2.GetWorkflowRequest(), timeout=TIMEOUT_S))
@@ -92,7 +79,7 @@ async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
     assert SECRET_TEXT in caplog.text  # whoever runs the server is told
 
 
-async def test_our_own_errors_arrive_with_their_details() -> None:
+async def test_our_own_errors_arrive_with_their_details(serve: Serve) -> None:
     async def use(stubs: Stubs) -> None:
         failure = await refused(stubs.workflows.GetWorkflow(workflow_pb2.GetWorkflowRequest(), timeout=TIMEOUT_S))
         raised = from_rpc_error(failure)
@@ -175,7 +162,7 @@ async def test_what_is_not_supported_names_its_field(memory_stubs: Stubs, call: 
     assert raised.field == field
 
 
-async def test_polls_and_streams_do_not_eat_the_budget_of_calls() -> None:
+async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) -> None:
     gate = Gate(ids=SystemIds())
     gate.budgets.polls.limit = 1
     gate.budgets.calls.limit = 1
@@ -202,7 +189,7 @@ async def test_polls_and_streams_do_not_eat_the_budget_of_calls() -> None:
     await serve(services, gate, use)
 
 
-async def test_a_closed_gate_answers_with_what_clients_retry() -> None:
+async def test_a_closed_gate_answers_with_what_clients_retry(serve: Serve) -> None:
     gate = Gate(ids=SystemIds())
     gate.close()
 

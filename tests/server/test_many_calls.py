@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 
 import grpc
+import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from kagzi.server.grpc.interceptor import Budgets
@@ -24,6 +25,7 @@ async def outcome(call: object) -> str:
     return "answered"
 
 
+@pytest.mark.parametrize("transport", ["grpc"])
 async def test_a_burst_of_waits_is_answered(memory_stubs: Stubs) -> None:
     started = await memory_stubs.start()
     request = workflow_pb2.WaitRequest(run_id=started.run_id, timeout=Duration(nanos=100_000_000))
@@ -31,6 +33,7 @@ async def test_a_burst_of_waits_is_answered(memory_stubs: Stubs) -> None:
     assert Counter(await asyncio.gather(*calls)) == {"answered": CALLS}
 
 
+@pytest.mark.parametrize("transport", ["grpc"])
 async def test_a_burst_of_polls_is_answered(memory_stubs: Stubs) -> None:
     worker_id = await memory_stubs.register()
     request = worker_pb2.PollTaskRequest(worker_id=worker_id, wait=Duration(nanos=100_000_000))

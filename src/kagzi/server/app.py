@@ -13,6 +13,7 @@ from ..engine import Engine
 from ..store.private_files import PRIVATE, database_files, make_private
 from ..store.protocol import Bus, Migrator, NullBus, Store
 from ..system import SystemClock, SystemDice, SystemIds
+from ..wire.in_process import ClientEnd, Metadata
 from .config import ServerConfig
 from .database import PostgresDatabase, mask
 from .descriptors import connection_limits
@@ -28,6 +29,7 @@ from .grpc.services.schedules import WorkflowScheduleService
 from .grpc.services.workers import WorkerService
 from .grpc.services.workflows import WorkflowService
 from .health import Health, HealthService, health_descriptor
+from .in_process import InProcessListener
 from .info import ServerInfo
 from .listen import ListenAddress
 from .log_guard import guard_logs
@@ -38,6 +40,9 @@ Result = TypeVar("Result")
 _TURN_AWAY_S = 0.05  # calls already on their way are refused in words before the port closes
 _REACH_S = 5.0
 _REACH_AGAIN_S = 0.25
+
+
+Listeners = tuple[GrpcListener, InProcessListener]
 
 
 class _Cellar(NamedTuple):
@@ -63,6 +68,13 @@ class Server:
         self._address: ListenAddress | None = None
         self._info: ServerInfo | None = None
         self._engine: Engine | None = None
+        self._in_process: InProcessListener | None = None
+
+    def open_call(
+        self, path: str, metadata: Metadata, timeout_s: float | None, request: bytes | None = None
+    ) -> ClientEnd:
+        """A call from within this process (`OpenCall`)."""
+        return _started(self._in_process).open_call(path, metadata, timeout_s, request)
 
     @property
     def grpc_address(self) -> str:
@@ -170,11 +182,12 @@ class Server:
             "kagzi.v1.NamespaceService": NamespaceService(engine),
             "grpc.health.v1.Health": HealthService(health, patience),
         }
-        listener = GrpcListener(
-            handlers(gate, services, (*SERVICES, health_descriptor())), max_connections=connection_limits().grpc
-        )
+        served = handlers(gate, services, (*SERVICES, health_descriptor()))
+        listener = GrpcListener(served, max_connections=connection_limits().grpc)
+        self._in_process = InProcessListener(served)
         start_http = self._bind_http(stack, info)
-        stack.push_async_callback(self._stop_listening, listener, gate, engine, patience)
+        stack.push_async_callback(self._stop_listening, (listener, self._in_process), gate, engine, patience)
+        self._in_process.start()
         self._address = await listener.start(self._config.listen)
         await start_http(engine, health)
 
@@ -195,16 +208,16 @@ class Server:
 
         return start
 
-    async def _stop_listening(self, listener: GrpcListener, gate: Gate, engine: Engine, patience: Patience) -> None:
+    async def _stop_listening(self, listeners: Listeners, gate: Gate, engine: Engine, patience: Patience) -> None:
         gate.close()
         engine.sessions.announce_stop()
         patience.end()
         await asyncio.sleep(_TURN_AWAY_S)
-        stopping = asyncio.ensure_future(listener.stop(self._grace_s))
+        stopping = asyncio.ensure_future(_stop_all(listeners, self._grace_s))
         hurried = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
-        await (stopping if stopping.done() else listener.stop(0))
+        await (stopping if stopping.done() else _stop_all(listeners, 0.0))
 
     # --- the store -----------------------------------------------------------------------------------------------------
 
@@ -253,6 +266,10 @@ class Server:
                         "Check that it runs, and that host, user and password are right."
                     ) from error
             await asyncio.sleep(_REACH_AGAIN_S)
+
+
+async def _stop_all(listeners: Listeners, grace_s: float) -> None:
+    await asyncio.gather(*(listener.stop(grace_s) for listener in listeners))
 
 
 async def _nothing_to_start(engine: Engine, health: Health) -> None:

@@ -6,7 +6,7 @@ import time
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
-from kagzi import Kagzi, Worker
+from kagzi import Kagzi, Worker, embedded
 from tests.sdk.net.test_real_server import ALL, WAIT_S, greet, nap
 
 PROGRAM = """
@@ -74,6 +74,19 @@ async def test_a_killed_opener_is_replaced(tmp_path: Path) -> None:
             assert await client.run(greet, "bob") == "HELLO, BOB!"
             assert time.monotonic() - began < 5
             assert await asyncio.gather(*napping) == [f"n{n}" for n in range(20)]
+
+
+async def test_a_server_that_fails_in_its_own_process_is_replaced_there(tmp_path: Path) -> None:
+    path = tmp_path / "kagzi.db"
+    address = f"sqlite:///{path}"
+    async with asyncio.timeout(WAIT_S), Worker(address, workflows=ALL), Kagzi.connect(address) as client:
+        napping = [asyncio.create_task(client.run(nap, f"n{n}")) for n in range(20)]
+        assert await client.run(greet, "ada") == "HELLO, ADA!"
+        failed = embedded._hosts[str(path)]
+        failed.end()
+        assert await client.run(greet, "bob") == "HELLO, BOB!"
+        assert await asyncio.gather(*napping) == [f"n{n}" for n in range(20)]
+        assert embedded._hosts[str(path)] is not failed
 
 
 async def test_a_killed_program_goes_on_where_it_was_without_waiting_for_its_own_leases(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ class File:
         self.targets = [server.address for server in servers]
         self.renewed = 0
         self.closed = False
+        self.open_call = None  # other processes serve it
 
     @property
     def target(self) -> str:

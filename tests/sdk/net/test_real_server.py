@@ -21,6 +21,8 @@ from kagzi import (
     current_step,
     workflow,
 )
+from kagzi.embedded import EmbeddedServer
+from kagzi.sdk.transport.in_process import InProcessChannel
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import ListenAddress, parse_listen
@@ -151,10 +153,13 @@ async def test_a_server_that_restarts_under_load_costs_nobody_an_error(tmp_path:
             await worker.__aexit__(None, None, None)
 
 
-@pytest.mark.parametrize("kind", ["memory", "file"])
-async def test_embedded(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "transport"), [("memory", "in process"), ("file", "in process"), ("file", "gRPC")])
+async def test_embedded(kind: str, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = ":memory:" if kind == "memory" else f"sqlite:///{tmp_path}/kagzi.db"
+    if transport == "gRPC":
+        monkeypatch.setattr(EmbeddedServer, "open_call", None)  # as if another process had opened it
     async with asyncio.timeout(WAIT_S), Worker(address, workflows=ALL), Kagzi.connect(address) as client:
+        assert isinstance(client._connection.link.channel, InProcessChannel) is (transport == "in process")
         assert await client.run(greet, "ada") == "HELLO, ADA!"
         assert await client.run(nap, "bob") == "bob"
 

@@ -7,7 +7,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import grpc
 import grpc.aio
@@ -25,10 +25,13 @@ from ...v1.worker_pb2_grpc import WorkerServiceStub
 from ...v1.workflow_pb2_grpc import WorkflowServiceStub
 from ...v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
 from ...wire.common import read_time_if
+from ...wire.in_process import Metadata
 from ...wire.status import from_rpc_error
 from .address import Address
+from .channel import Channel, blocking_channel, grpc_channel
 from .credentials import Tls, call_metadata, channel_credentials
 from .embedding import Embedded, open_embedded
+from .in_process import InProcessChannel
 from .outage_notices import OutageNotices
 from .tries import Tries
 from .unreachable import Outage, told_by_server, unreachable
@@ -51,39 +54,20 @@ _PROBE_S = 2.0  # how long a server may take to say how it is
 API_VERSION = "v1"
 BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi's details
 
-Metadata = tuple[tuple[str, str | bytes], ...]
-
-_OPTIONS: tuple[tuple[str, Any], ...] = (
-    ("grpc.max_receive_message_length", limits.MESSAGE_READ_BYTES),
-    ("grpc.max_send_message_length", limits.MESSAGE_READ_BYTES),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take
-    ("grpc.keepalive_time_ms", 5_000),  # with the next: a server that fell silent is left before a lease is over
-    ("grpc.keepalive_timeout_ms", 4_000),
-    ("grpc.http2.ping_timeout_ms", 4_000),  # of a ping that measures the line, and keeps others from being sent
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.use_local_subchannel_pool", 1),  # a new channel begins anew, without the backoff of an older one
-)
-
-
-def channel_options(address: Address) -> list[tuple[str, Any]]:
-    """A proxy named by the environment is for other machines only."""
-    return list(_OPTIONS) if address.leaves_machine else [*_OPTIONS, ("grpc.enable_http_proxy", 0)]
-
 
 class Link:
     """A channel to one server. Closed once it is retired and no call is left on it: closing sooner would cancel them."""
 
-    def __init__(self, target: str, channel: grpc.aio.Channel, metadata: Metadata) -> None:
+    def __init__(self, target: str, channel: Channel, metadata: Metadata) -> None:
         self.target = target
         self.channel = channel
         self.metadata = metadata
-        self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(channel)
-        self.workers: WorkerServiceAsyncStub = WorkerServiceStub(channel)
-        self.admin: AdminServiceAsyncStub = AdminServiceStub(channel)
-        self.schedules: WorkflowScheduleServiceAsyncStub = WorkflowScheduleServiceStub(channel)
-        self.namespaces: NamespaceServiceAsyncStub = NamespaceServiceStub(channel)
+        stubs = cast("grpc.aio.Channel", channel)  # all that they use of it
+        self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(stubs)
+        self.workers: WorkerServiceAsyncStub = WorkerServiceStub(stubs)
+        self.admin: AdminServiceAsyncStub = AdminServiceStub(stubs)
+        self.schedules: WorkflowScheduleServiceAsyncStub = WorkflowScheduleServiceStub(stubs)
+        self.namespaces: NamespaceServiceAsyncStub = NamespaceServiceStub(stubs)
         # Requests are encoded by the outbox, once.
         self.session: grpc.aio.StreamStreamMultiCallable[bytes, worker_pb2.SessionResponse] = channel.stream_stream(
             "/kagzi.v1.WorkerService/Session",
@@ -310,10 +294,9 @@ class Connection:
 
     def _new_link(self) -> Link:
         target, metadata = self._whom()
-        options = channel_options(self.address)
-        if self._credentials is None:
-            return Link(target, grpc.aio.insecure_channel(target, options), metadata)
-        return Link(target, grpc.aio.secure_channel(target, self._credentials, options), metadata)
+        if self._embedded is not None and self._embedded.open_call is not None:
+            return Link(target, InProcessChannel(self._embedded.open_call), metadata)
+        return Link(target, grpc_channel(target, self._credentials, self.address), metadata)
 
     def _whom(self) -> tuple[str, Metadata]:
         if self._embedded is not None:
@@ -328,10 +311,7 @@ class Connection:
     def blocking_channel(self) -> tuple[grpc.Channel, Metadata]:
         """A channel of its own for a thread, to the server in use. The caller closes it."""
         link = self.link
-        options = channel_options(self.address)
-        if self._credentials is None:
-            return grpc.insecure_channel(link.target, options), link.metadata
-        return grpc.secure_channel(link.target, self._credentials, options), link.metadata
+        return blocking_channel(link.target, self._credentials, self.address), link.metadata
 
     async def close(self) -> None:
         self.notices.close()

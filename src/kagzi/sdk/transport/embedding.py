@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
+from ...wire.in_process import OpenCall
+
 _MODULE = "kagzi.embedded"
 
 
@@ -18,6 +20,11 @@ class Embedded(Protocol):
     @property
     def metadata(self) -> Sequence[tuple[str, str]]:
         """What proves to it that the caller may read the file."""
+        ...
+
+    @property
+    def open_call(self) -> OpenCall | None:
+        """The way within this process, if it is this one that serves."""
         ...
 
     def note_worker(self, namespace: str, worker_id: str) -> None:

@@ -3,8 +3,6 @@
 User code may block the loop (a long computation, a blocking driver in an `async def`). A thread sees it, keeps the leases of the
 runs with calls on a channel of its own, and says which code is to blame. Not for ever: a process that hangs must lose its runs.
 The same thread sees sync steps that wait for a thread, and steps that keep the interpreter to themselves.
-If the server lives in the same blocked loop (embedded), nobody can take the runs over while it is blocked, and the thread's
-calls just time out.
 """
 
 import asyncio
@@ -19,9 +17,9 @@ import grpc
 
 from ...v1 import worker_pb2 as pb
 from ...v1.worker_pb2_grpc import WorkerServiceStub
+from ...wire.in_process import Metadata
 from ...wire.workers import write_troubles
 from ..execution.calls.threads import Crowd, StepThreads
-from ..transport.connection import Metadata
 from ..transport.unreachable import cause_of
 from .blocked_by import blocked_by
 from .diagnostics import Troubles

@@ -37,7 +37,10 @@ class Mailbox:
 
 
 async def whole(writing: Awaitable[None]) -> None:
-    """Await a write; if this is cancelled meanwhile, let it finish first: a call whose write was cut short cannot end any more."""
+    """Await a write; if this is cancelled meanwhile, let it finish first: a call whose write was cut short cannot end any more.
+    One that is done already (in process) costs no task."""
+    if isinstance(writing, asyncio.Future) and writing.done():
+        return
     sending = asyncio.ensure_future(writing)
     try:
         await asyncio.shield(sending)

@@ -1,0 +1,239 @@
+"""The way to a server in this process: calls as gRPC's, without a socket and without gRPC.
+
+A channel that the generated stubs take instead of gRPC's. Limits of messages, deadlines, cancellation and the errors of failed calls
+are gRPC's, so nobody above the channel knows which of the two it is.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable
+from functools import partial
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from ...core import limits
+from ...wire.in_process import ClientEnd, Metadata, OpenCall
+from ...wire.status import RpcStatus
+
+Encode = Callable[[Any], bytes] | None
+Decode = Callable[[bytes], Any] | None
+
+_CANCELLED = RpcStatus(grpc.StatusCode.CANCELLED, "Locally cancelled by application!", ())
+_TOO_LATE = RpcStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", ())
+_NO_RESPONSE = RpcStatus(grpc.StatusCode.INTERNAL, "the call ended without a response", ())
+_LARGEST_BYTES = limits.MESSAGE_READ_BYTES
+
+
+class InProcessChannel:
+    """`open_call`: of the server. Closing the channel cancels the calls that are open on it."""
+
+    def __init__(self, open_call: OpenCall) -> None:
+        self._open_call = open_call
+        self._calls: set[Call] = set()
+
+    def unary_unary(
+        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
+    ) -> Callable[..., Any]:
+        return partial(self._one_request, UnaryCall, path, request_serializer, response_deserializer)
+
+    def unary_stream(
+        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
+    ) -> Callable[..., Any]:
+        return partial(self._one_request, StreamCall, path, request_serializer, response_deserializer)
+
+    def stream_unary(
+        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
+    ) -> Callable[..., Any]:
+        return partial(self._many_requests, UnaryCall, path, request_serializer, response_deserializer)
+
+    def stream_stream(
+        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
+    ) -> Callable[..., Any]:
+        return partial(self._many_requests, StreamCall, path, request_serializer, response_deserializer)
+
+    async def close(self) -> None:
+        for call in tuple(self._calls):
+            call.cancel()
+
+    def _one_request(
+        self,
+        kind: "type[Call]",
+        path: str,
+        encode: Encode,
+        decode: Decode,
+        request: Any,
+        *,
+        timeout: float | None = None,
+        metadata: Metadata = (),
+    ) -> "Call":
+        data: bytes = request if encode is None else encode(request)
+        if len(data) > _LARGEST_BYTES:
+            end = ClientEnd(asyncio.get_running_loop())
+            end.end(_too_large("Sent", data))
+        else:
+            end = self._open_call(path, metadata, timeout, data)
+        return self._begin(kind(end, encode, decode), timeout)
+
+    def _many_requests(
+        self,
+        kind: "type[Call]",
+        path: str,
+        encode: Encode,
+        decode: Decode,
+        requests: Iterable[Any] | AsyncIterable[Any] | None = None,
+        *,
+        timeout: float | None = None,
+        metadata: Metadata = (),
+    ) -> "Call":
+        """Without `requests` they are written by the caller, one by one."""
+        call = self._begin(kind(self._open_call(path, metadata, timeout), encode, decode), timeout)
+        if requests is not None:
+            call.send_all(requests)
+        return call
+
+    def _begin(self, call: "Call", timeout_s: float | None) -> "Call":
+        call.begin(timeout_s, self._calls)
+        return call
+
+
+class Call:
+    """One call, as gRPC's: ends with a status, which whoever reads is told as an AioRpcError unless it is OK."""
+
+    def __init__(self, end: ClientEnd, encode: Encode, decode: Decode) -> None:
+        self._end = end
+        self._encode = encode
+        self._decode = decode
+        self._timer: asyncio.TimerHandle | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._open: set[Call] = set()
+
+    def begin(self, timeout_s: float | None, open_calls: "set[Call]") -> None:
+        """`open_calls`: it is one of them until it is over."""
+        if self._end.status is not None:
+            return
+        self._open = open_calls
+        open_calls.add(self)
+        self._end.on_end = self._on_end
+        if timeout_s is not None:
+            self._timer = self._end.loop.call_later(timeout_s, self._end.end, _TOO_LATE)
+
+    def _on_end(self) -> None:
+        self._open.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def done(self) -> bool:
+        return self._end.status is not None
+
+    def cancel(self) -> bool:
+        if self.done():
+            return False
+        self._end.end(_CANCELLED)
+        return True
+
+    # --- requests ------------------------------------------------------------------------------------------------------
+
+    def send_all(self, requests: Iterable[Any] | AsyncIterable[Any]) -> None:
+        self._sending = self._end.loop.create_task(self._send_all(requests), name="kagzi-requests")
+
+    async def _send_all(self, requests: Iterable[Any] | AsyncIterable[Any]) -> None:
+        try:
+            if isinstance(requests, AsyncIterable):
+                async for request in requests:
+                    await self.write(request)
+            else:
+                for request in requests:
+                    if self.done():  # a write that does not wait does not notice that it is cancelled
+                        return
+                    await self.write(request)
+            await self.done_writing()
+        except grpc.aio.AioRpcError:
+            return  # whoever awaits the call is told
+        except Exception:
+            self.cancel()
+            raise
+
+    async def write(self, request: Any) -> None:
+        """Returns when there is room for more. Raises the status, if the call has failed already."""
+        if self.done():
+            self._raise_for_status()
+        data: bytes = request if self._encode is None else self._encode(request)
+        if len(data) > _LARGEST_BYTES:
+            self._end.end(_too_large("Sent", data))
+            self._raise_for_status()
+        try:
+            self._end.send(data)
+            await self._end.room()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    async def done_writing(self) -> None:
+        self._end.send_no_more()
+
+    # --- responses -----------------------------------------------------------------------------------------------------
+
+    async def _read(self) -> Any:
+        """The next response, or EOF after the last."""
+        try:
+            data = await self._end.read()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if data is not None and len(data) > _LARGEST_BYTES:
+            status = _too_large("Received", data)
+            self._end.end(status)
+            raise _error(status)  # also if all is over, and well
+        if data is None:
+            self._raise_for_status()
+            return grpc.aio.EOF
+        return data if self._decode is None else self._decode(data)
+
+    def _raise_for_status(self) -> None:
+        status = self._end.status
+        if status is _CANCELLED:
+            raise asyncio.CancelledError
+        if status is not None and status.code is not grpc.StatusCode.OK:
+            raise _error(status)
+
+
+class UnaryCall(Call):
+    """Awaited for its one response."""
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._response().__await__()
+
+    async def _response(self) -> Any:
+        try:
+            response = await self._read()
+            if response is grpc.aio.EOF:
+                raise _error(_NO_RESPONSE)
+            await self._read()  # the status
+        except asyncio.CancelledError:
+            if self._sending is not None and self._sending.done() and not self._sending.cancelled():
+                self._sending.result()  # raises why the requests ended, if they did
+            raise
+        return response
+
+
+class StreamCall(Call):
+    async def read(self) -> Any:
+        return await self._read()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (response := await self._read()) is not grpc.aio.EOF:
+            yield response
+
+
+def _too_large(what: str, data: bytes) -> RpcStatus:
+    text = f"CLIENT: {what} message larger than max ({len(data)} vs. {_LARGEST_BYTES})"
+    return RpcStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, text, ())
+
+
+def _error(status: RpcStatus) -> grpc.aio.AioRpcError:
+    return grpc.aio.AioRpcError(
+        status.code, grpc.aio.Metadata(), grpc.aio.Metadata(*status.metadata), details=status.details
+    )
