@@ -88,7 +88,7 @@ PAGES = (
         "records.md",
         "Records",
         "What calls return about runs and steps.",
-        ("RunInfo", "RunStatus", "core.states.WaitReason", "StepRecord", "StepKind", "StepStatus", "Explanation"),
+        ("RunInfo", "RunStatus", "WaitReason", "StepRecord", "StepKind", "StepStatus", "Explanation"),
     ),
     Page(
         "errors.md",
@@ -220,7 +220,8 @@ class Api:
             "",
             "# Python API",
             "",
-            "Everything that `from kagzi import ...` offers, and what its calls return.",
+            "Everything that `from kagzi import ...` offers, and what its calls return. All of this is public, and nothing else is: modules",
+            "below `kagzi` (`kagzi.sdk`, `kagzi.core` and so on) may move or change in any version, so do not import from them.",
             "",
         ]
         for page in self._pages:

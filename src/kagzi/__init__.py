@@ -2,6 +2,8 @@
 
     from kagzi import Context, Kagzi, Worker, workflow
 
+What this module exports is public; every module below it is private, and may move or change in any version.
+
 Names are loaded when first used: the command line and the server, which live in this package, do not pay for the SDK.
 """
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
         Unavailable,
         Unimplemented,
     )
-    from .core.states import RunStatus, StepKind, StepStatus, WorkerStatus
+    from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
     from .sdk.client.client import Kagzi
     from .sdk.client.explanation import Explanation
     from .sdk.client.operations.bulk import BulkOperation, BulkProgress
@@ -119,6 +121,7 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "VersionInfo",
+    "WaitReason",
     "Won",
     "Worker",
     "WorkerEvent",
@@ -159,7 +162,7 @@ _HOMES = {
         "Unavailable",
         "Unimplemented",
     ),
-    "core.states": ("RunStatus", "StepKind", "StepStatus", "WorkerStatus"),
+    "core.states": ("RunStatus", "StepKind", "StepStatus", "WaitReason", "WorkerStatus"),
     "sdk.client.operations.bulk": ("BulkOperation", "BulkProgress"),
     "sdk.workflow.children": ("ChildHandle",),
     "sdk.client.client": ("Kagzi",),

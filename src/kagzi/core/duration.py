@@ -5,6 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
+from .public import exported
+
 Duration: TypeAlias = str | timedelta
 """A span of time: text with units (`"30s"`, `"5m 30s"`, `"1 day"`), or a timedelta. See `parse_duration`."""
 
@@ -29,6 +31,7 @@ _BARE_NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
 _MAX_US = 100 * 366 * 86_400_000_000
 
 
+@exported
 def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
     """Read a duration: `"30s"`, `"5m 30s"`, `"1 day"` or a timedelta. A bare number is refused: it has no unit.
 

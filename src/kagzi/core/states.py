@@ -10,7 +10,10 @@ FAILED --explicit retry--> PENDING (the one way back; the first failure stays in
 
 from enum import IntEnum, StrEnum
 
+from .public import exported
 
+
+@exported
 class RunStatus(StrEnum):
     """The state of a run."""
 
@@ -28,6 +31,7 @@ class RunStatus(StrEnum):
         return self in ENDED
 
 
+@exported
 class WaitReason(StrEnum):
     """What a SLEEPING run waits for."""
 
@@ -37,6 +41,7 @@ class WaitReason(StrEnum):
     RETRY = "retry"  #: the next attempt of a step
 
 
+@exported
 class StepStatus(StrEnum):
     """The state of a step."""
 
@@ -47,6 +52,7 @@ class StepStatus(StrEnum):
     ABANDONED = "abandoned"  #: lost a race, or was given up with its branch
 
 
+@exported
 class StepKind(StrEnum):
     """What a step is."""
 
@@ -58,6 +64,7 @@ class StepKind(StrEnum):
     PATCH = "patch"  #: `ctx.changed`
 
 
+@exported
 class WorkerStatus(StrEnum):
     """The state of a worker."""
 

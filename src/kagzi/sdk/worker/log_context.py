@@ -3,6 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
+from ...core.public import exported
 from ..execution.scopes import Scope
 from ..workflow.current import StepInfo, place
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:  # commands import this before they need the rest
 FIELDS = ("run_id", "workflow_id", "workflow_type", "step", "attempt")
 
 
+@exported
 class RunContextFilter(logging.Filter):
     """Gives every log record that is made in a workflow or in the body of a step the attributes run_id, workflow_id,
     workflow_type and, in a step, step and attempt: `handler.addFilter(RunContextFilter())`. It lets every record pass.
