@@ -9,7 +9,7 @@ Names are loaded when first used: the command line and the server, which live in
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from .core.release import __version__
 
 if TYPE_CHECKING:
     from .core.commands import OnConflict
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
         PreconditionFailed,
         RequestError,
         ResourceExhausted,
-        RetryAfter,
         RunError,
         SchemaMismatch,
         StepError,
         Unavailable,
         Unimplemented,
     )
+    from .core.retry_after import RetryAfter
     from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
     from .sdk.client.client import Kagzi
     from .sdk.client.explanation import Explanation
@@ -155,13 +155,13 @@ _HOMES = {
         "PreconditionFailed",
         "RequestError",
         "ResourceExhausted",
-        "RetryAfter",
         "RunError",
         "SchemaMismatch",
         "StepError",
         "Unavailable",
         "Unimplemented",
     ),
+    "core.retry_after": ("RetryAfter",),
     "core.states": ("RunStatus", "StepKind", "StepStatus", "WaitReason", "WorkerStatus"),
     "sdk.client.operations.bulk": ("BulkOperation", "BulkProgress"),
     "sdk.workflow.children": ("ChildHandle",),

@@ -19,13 +19,13 @@ from kagzi.core.errors import (
     NonRetryable,
     NotFound,
     RequestError,
-    RetryAfter,
     RunError,
     StepError,
     Unavailable,
     not_found,
     qualified_name,
 )
+from kagzi.core.retry_after import RetryAfter
 
 
 class ShopError(Exception):

@@ -2,7 +2,7 @@
 
 KagziError
 |-- NonRetryable          raise it in a step: fail now, do not retry
-|-- RetryAfter            raise it in a step: retry, but not before this delay
+|-- RetryAfter            raise it in a step: retry, but not before this delay (retry_after.py)
 |-- StepError             a step failed for good                       (handle it, or let the run fail)
 |-- RunError              a run did not complete                       (look at .error)
 |   `-- ChildError        ... and it was a child of this one
@@ -34,7 +34,6 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from .duration import Duration, parse_duration
 from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
 from .public import PACKAGE, exported
 from .remote_traceback import remote_traceback
@@ -100,19 +99,6 @@ class NonRetryable(KagziError):
         if details is not None:
             metadata["details"] = msgspec.json.encode(details).decode()
         super().__init__(message, metadata=metadata)
-
-
-@exported
-class RetryAfter(KagziError):
-    """Raise it inside a step: the step is tried again, but not before `after`, as HTTP 429 and 503 ask for. The retry
-    policy still decides whether there is another attempt."""
-
-    kind = ErrorKind.TRANSIENT
-    code = ErrorCode.USER
-
-    def __init__(self, message: str, after: Duration) -> None:
-        self.after = parse_duration(after, what="after")  #: the delay as a timedelta
-        super().__init__(message, retry_after=self.after)
 
 
 class FailureError(KagziError):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import grpc
 import grpc.aio
 
-from ... import __version__
 from ...core import limits
 from ...core.errors import DOWN_SERVER, KagziError, PreconditionFailed, Unavailable
 from ...core.outages import database_down
+from ...core.release import __version__
 from ...core.seams import Clock, Dice
 from ...core.times import Timestamp
 from ...v1 import admin_pb2, worker_pb2
