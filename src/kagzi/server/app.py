@@ -74,10 +74,6 @@ class Server:
         return _started(self._info).http_url
 
     @property
-    def store_name(self) -> str:
-        return _started(self._info).store
-
-    @property
     def store_url(self) -> str:
         """As it may be shown: without passwords."""
         return mask(self._config.db)

@@ -11,8 +11,6 @@ if TYPE_CHECKING:  # commands import this before they need the rest
     from ...v1 import worker_pb2 as pb
     from ..execution.run_execution import Run
 
-FIELDS = ("run_id", "workflow_id", "workflow_type", "step", "attempt")
-
 
 @exported
 class RunContextFilter(logging.Filter):
