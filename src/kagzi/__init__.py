@@ -9,7 +9,7 @@ Names are loaded when first used: the command line and the server, which live in
 
 from typing import TYPE_CHECKING
 
-from .core.release import __version__
+from .core.version import __version__
 
 if TYPE_CHECKING:
     from .core.commands import OnConflict

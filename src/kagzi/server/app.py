@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ..core.errors import Unavailable
-from ..core.release import __version__
+from ..core.version import __version__
 from ..engine import Engine
 from ..store.private_files import PRIVATE, database_files, make_private
 from ..store.protocol import Bus, Migrator, NullBus, Store

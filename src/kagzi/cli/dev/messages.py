@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...core.release import __version__
+from ...core.version import __version__
 from ..console import put
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What `kagzi dev` was asked to serve."""
+"""What `kagzi dev` was asked to run."""
 
 from pathlib import Path
 

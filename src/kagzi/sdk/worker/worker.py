@@ -15,7 +15,7 @@ from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.public import exported
 from ...core.records import NO_LABELS, WorkerRecord
-from ...core.release import __version__
+from ...core.version import __version__
 from ...system import SystemIds
 from ...wire.workers import write_register
 from ..client.operations.schedule_options import DeclaredSchedule, checked_schedules

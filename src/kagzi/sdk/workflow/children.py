@@ -43,6 +43,7 @@ class ChildHandle(Generic[O_co]):
     def __init__(
         self,
         run: Run,
+        step_id: str,
         run_id: str,
         workflow: Workflow[Any, O_co],
         end: Any,
@@ -51,6 +52,7 @@ class ChildHandle(Generic[O_co]):
     ) -> None:
         self.run_id = run_id  #: the run id of the child
         self._run = run
+        self._step_id = step_id
         self._workflow = workflow
         self._end: asyncio.Future[pb.HistoryStep] = end
         self._given_up = recorded if recorded is not None and recorded.status == ABANDONED else None
@@ -135,7 +137,7 @@ async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.Histo
     end.add_done_callback(lambda _: run.open_steps.pop(step_id, None))
     if step is not None and step.seq and _is_conflict(step):
         _value(run, step, options.workflow)
-    return ChildHandle(run, child_run_id, options.workflow, end, recorded=step)
+    return ChildHandle(run, step_id, child_run_id, options.workflow, end, recorded=step)
 
 
 async def _started_again(run: Run, step_id: str, options: ChildOptions) -> str:
