@@ -57,7 +57,7 @@ def _child_error(run_id: str, status: RunCode, error: ErrorDetail | None) -> Err
     return ErrorDetail(
         code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,
         kind=cause.kind,
-        type="kagzi.ChildError",
+        type="kagzi.core.errors.ChildError",
         message=f"run {run_id} {how}: {cause.text}" if cause.text else f"run {run_id} {how}",
         subject="run",
         subject_id=run_id,

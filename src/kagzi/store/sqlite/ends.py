@@ -9,7 +9,7 @@ from .connection import Row
 from .rows import write_error
 from .wave import Writer
 
-_CHILD_ERROR = "kagzi.ChildError"
+_CHILD_ERROR = "kagzi.core.errors.ChildError"
 
 
 class Told:
