@@ -4,8 +4,10 @@ Tests are not users: what only they call is dead. Users are the package with its
 scripts, and whoever reads docs/reference/python, where each member of a public class is described.
 """
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from vulture import Vulture
@@ -14,17 +16,17 @@ ROOT = Path(__file__).resolve().parent.parent
 USERS = ("src", "examples", "bench", "scripts")
 GENERATED = ("*/kagzi/v1/*_pb2.py", "*/kagzi/v1/*.pyi")  # the services of *_pb2_grpc.py call what we implement
 CALLED_BY_OTHERS = (
-    "__getattr__", "__dir__",  # Python
+    "__*__",  # Python
     "capture_signals", "main_loop",  # uvicorn
     "convert", "format_commands", "format_epilog", "get_metavar", "list_commands",  # click
     "Check",  # gRPC's health service
 )  # fmt: skip
-# They arrive as numbers, or as names of columns and fields: no code needs to spell them.
-BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED", "retry_request_id")
+BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED")  # they arrive as numbers: no code needs to spell them
+KEPT = ("_ending",)  # a task that would be collected if nobody held it
 BY_POSITION = ("f",)  # of the longest signature that Context.parallel offers
 # Asked by tests only, still: the list may only shrink.
 KNOWN = ("NO_RETRY", "_step_id", "is_owner", "may_become")
-DECORATORS = ["@*.command*", "@*.group*", "@overload", "@workflow*", "@step*"]
+DECORATORS = ["@*.command*", "@*.group*", "@overload", "@workflow*", "@step*", "@atexit.*"]
 
 
 def documented() -> set[str]:
@@ -33,12 +35,26 @@ def documented() -> set[str]:
     return {*re.findall(r"^### \w+\.(\w+)$", pages, re.MULTILINE), *re.findall(r"^\| `(\w+)` \|", pages, re.MULTILINE)}
 
 
+def quoted() -> Iterator[str]:
+    """Names that are used as texts: those of columns, of attributes that are asked for by name, and of statuses in SQL."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                yield node.value
+    for path in (ROOT / "src").rglob("*.sql"):
+        yield from re.findall(r"\{[A-Z_]+\.([A-Z_]+)\}", path.read_text())
+
+
 def main() -> int:
-    allowed = [*CALLED_BY_OTHERS, *BY_VALUE, *BY_POSITION, *KNOWN, *documented()]
-    finder = Vulture(ignore_names=allowed, ignore_decorators=DECORATORS)
+    finder = Vulture(ignore_names=list(CALLED_BY_OTHERS), ignore_decorators=DECORATORS)
     finder.scavenge([ROOT / path for path in USERS], exclude=list(GENERATED))
-    found = [item for item in finder.get_unused_code(min_confidence=60) if (ROOT / "src") in item.filename.parents]
-    found = [item for item in found if "v1" not in item.filename.parts]
+    used = {*BY_VALUE, *KEPT, *BY_POSITION, *KNOWN, *documented(), *quoted()}
+    own = ROOT / "src" / "kagzi"
+    found = [
+        item
+        for item in finder.get_unused_code(min_confidence=60)
+        if item.name not in used and own in item.filename.parents and own / "v1" not in item.filename.parents
+    ]
     for item in found:
         print(item.get_report())
     return 1 if found else 0
