@@ -110,10 +110,11 @@ partitioned: $(VENV)/.installed-dev ## Every verb of the store on PostgreSQL wit
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
-lint: $(VENV)/.installed-dev ## Style, types, import contracts, dead code, duplicates
+lint: $(VENV)/.installed-dev ## Style, types, import contracts, cycles, dead code, duplicates, dependencies, words, rules
 	@$(MAKE) --no-print-directory --jobs 2 $(LINTERS)
 
-LINTERS := lint-basedpyright lint-mypy lint-duplicates lint-style lint-layers lint-dead-code
+LINTERS := lint-basedpyright lint-mypy lint-duplicates lint-style lint-layers lint-cycles lint-dead-code
+LINTERS += lint-dependencies lint-words lint-rules
 .PHONY: $(LINTERS)
 
 lint-basedpyright: $(VENV)/.installed-dev
@@ -132,8 +133,20 @@ lint-style: $(VENV)/.installed-dev
 lint-layers: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
+lint-cycles: $(VENV)/.installed-dev
+	$(BIN)/python scripts/import_cycles.py
+
 lint-dead-code: $(VENV)/.installed-dev
 	$(BIN)/python scripts/dead_code.py
+
+lint-dependencies: $(VENV)/.installed-dev
+	$(BIN)/deptry src
+
+lint-words: $(VENV)/.installed-dev
+	$(BIN)/python scripts/words.py
+
+lint-rules: $(VENV)/.installed-dev # seconds: where files lie, what a conformance test may say, names in SQL
+	$(BIN)/python -m pytest --numprocesses 0 --quiet tests/house/rules $(wildcard tests/store/test_sql_files.py)
 
 format: $(VENV)/.installed-dev ## Put the code in house style
 	$(BIN)/ruff check --fix $(PYTHON_DIRS)

@@ -2,12 +2,14 @@
 
     from kagzi import Context, Kagzi, Worker, workflow
 
+What this module exports is public; every module below it is private, and may move or change in any version.
+
 Names are loaded when first used: the command line and the server, which live in this package, do not pay for the SDK.
 """
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from .core.version import __version__
 
 if TYPE_CHECKING:
     from .core.commands import OnConflict
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
         PreconditionFailed,
         RequestError,
         ResourceExhausted,
-        RetryAfter,
         RunError,
         SchemaMismatch,
         StepError,
         Unavailable,
         Unimplemented,
     )
-    from .core.states import RunStatus, StepKind, StepStatus, WorkerStatus
+    from .core.retry_after import RetryAfter
+    from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
     from .sdk.client.client import Kagzi
     from .sdk.client.explanation import Explanation
     from .sdk.client.operations.bulk import BulkOperation, BulkProgress
@@ -119,6 +121,7 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "VersionInfo",
+    "WaitReason",
     "Won",
     "Worker",
     "WorkerEvent",
@@ -152,14 +155,14 @@ _HOMES = {
         "PreconditionFailed",
         "RequestError",
         "ResourceExhausted",
-        "RetryAfter",
         "RunError",
         "SchemaMismatch",
         "StepError",
         "Unavailable",
         "Unimplemented",
     ),
-    "core.states": ("RunStatus", "StepKind", "StepStatus", "WorkerStatus"),
+    "core.retry_after": ("RetryAfter",),
+    "core.states": ("RunStatus", "StepKind", "StepStatus", "WaitReason", "WorkerStatus"),
     "sdk.client.operations.bulk": ("BulkOperation", "BulkProgress"),
     "sdk.workflow.children": ("ChildHandle",),
     "sdk.client.client": ("Kagzi",),

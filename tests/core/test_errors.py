@@ -19,13 +19,13 @@ from kagzi.core.errors import (
     NonRetryable,
     NotFound,
     RequestError,
-    RetryAfter,
     RunError,
     StepError,
     Unavailable,
     not_found,
     qualified_name,
 )
+from kagzi.core.retry_after import RetryAfter
 
 
 class ShopError(Exception):
@@ -157,6 +157,31 @@ def test_every_error_says_whether_to_try_again_and_what_it_is_about() -> None:
 def test_builtins_are_named_as_people_write_them() -> None:
     assert qualified_name(ValueError) == "ValueError"
     assert qualified_name(PaymentError) == f"{__name__}.PaymentError"
+
+
+def test_kagzis_own_errors_are_named_as_they_are_exported() -> None:
+    assert qualified_name(NotFound) == "kagzi.NotFound"
+    assert qualified_name(errors.ServerUnavailable) == "kagzi.Unavailable", "it is not exported: its nearest base is"
+    assert qualified_name(errors.FailureError) == "kagzi.KagziError"
+
+
+def test_a_record_that_names_an_error_by_the_file_it_was_in_is_read_as_today() -> None:
+    old = decode_detail(
+        b'{"type": "kagzi.core.errors.InvalidArgument", "bases": ["kagzi.core.errors.RequestError", "shop.Mine", "ValueError"],'
+        b' "cause": {"type": "kagzi.core.errors.ChildError"}}'
+    )
+    assert (old.type, old.bases) == ("kagzi.InvalidArgument", ("kagzi.RequestError", "shop.Mine", "ValueError"))
+    assert old.cause == ErrorDetail(type="kagzi.ChildError")
+    failure = StepError.of("charge", old, attempts=1)
+    assert failure.matches(InvalidArgument)
+    assert failure.matches(RequestError)
+    assert not failure.matches(NotFound)
+
+
+def test_a_record_with_a_bare_name_is_read_as_it_is() -> None:
+    bare = decode_detail(b'{"type": "InvalidArgument", "bases": ["ValueError"]}')
+    assert (bare.type, bare.text) == ("InvalidArgument", "InvalidArgument")
+    assert StepError.of("charge", bare, attempts=1).matches(ValueError)
 
 
 def test_everything_raised_has_one_root() -> None:

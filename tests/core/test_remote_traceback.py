@@ -13,11 +13,11 @@ from kagzi.core.errors import (
     KagziError,
     NonRetryable,
     RequestError,
-    RetryAfter,
     RunError,
     StepError,
 )
 from kagzi.core.remote_traceback import NOTE_CHARS, remote_traceback
+from kagzi.core.retry_after import RetryAfter
 
 FRAME = '  File "shop.py", line 7, in price\n    return prices[item]\n'
 RECORDED = ErrorDetail(

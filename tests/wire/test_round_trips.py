@@ -39,10 +39,11 @@ from kagzi.wire.runs import (
     write_start,
 )
 from kagzi.wire.steps import read_step, write_step
-from kagzi.wire.tasks import read_task, write_task
+from kagzi.wire.tasks import write_task
 from kagzi.wire.workers import read_register, read_worker, write_register, write_worker
 
 from . import strategies as some
+from .reading import read_task
 
 Letter = TypeVar("Letter", bound=Message)
 few = settings(max_examples=40, deadline=None)

@@ -8,7 +8,7 @@ from typing import cast
 
 import click
 
-from .. import __version__
+from ..core.version import __version__
 from .console import colour, fail
 from .exits import Exit, exit_code_of, message_and_hint, stop_of
 from .groups import Commands

@@ -5,6 +5,9 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
+from .errors import InvalidArgument
+from .public import exported
+
 Duration: TypeAlias = str | timedelta
 """A span of time: text with units (`"30s"`, `"5m 30s"`, `"1 day"`), or a timedelta. See `parse_duration`."""
 
@@ -29,6 +32,7 @@ _BARE_NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
 _MAX_US = 100 * 366 * 86_400_000_000
 
 
+@exported
 def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
     """Read a duration: `"30s"`, `"5m 30s"`, `"1 day"` or a timedelta. A bare number is refused: it has no unit.
 
@@ -43,10 +47,12 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
         return _within_limits(value // timedelta(microseconds=1), value, what)
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            raise _invalid(f'{what}={value!r} has no unit. Write "{value}s".', what)
-        raise _invalid(f'{what}={value!r} is no duration. Write a string such as "30s", or a timedelta.', what)
+            raise InvalidArgument(f'{what}={value!r} has no unit. Write "{value}s".', field=what)
+        raise InvalidArgument(
+            f'{what}={value!r} is no duration. Write a string such as "30s", or a timedelta.', field=what
+        )
     if _BARE_NUMBER.fullmatch(value):
-        raise _invalid(f'{what}={value!r} has no unit. Write "{value.strip()}s".', what)
+        raise InvalidArgument(f'{what}={value!r} has no unit. Write "{value.strip()}s".', field=what)
     total = Decimal(0)
     position = 0
     while position < len(value):
@@ -56,13 +62,15 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
         number, unit = part.groups()
         scale = _UNIT_US.get(unit) or _UNIT_US.get(unit.lower())
         if scale is None:
-            raise _invalid(
-                f'{what}={value!r}: unknown unit {unit!r}. Use us, ms, s, m, h, d or w, as in "5m 30s".', what
+            raise InvalidArgument(
+                f'{what}={value!r}: unknown unit {unit!r}. Use us, ms, s, m, h, d or w, as in "5m 30s".', field=what
             )
         total += Decimal(number) * scale
         position = part.end()
     if position == 0 or value[position:].strip():
-        raise _invalid(f'{what}={value!r} is no duration. Write for example "30s", "5m 30s" or "1 day".', what)
+        raise InvalidArgument(
+            f'{what}={value!r} is no duration. Write for example "30s", "5m 30s" or "1 day".', field=what
+        )
     return _within_limits(int(total.to_integral_value(rounding="ROUND_CEILING")), value, what)
 
 
@@ -81,13 +89,7 @@ def format_duration(duration: timedelta) -> str:
 
 def _within_limits(microseconds: int, value: Duration, what: str) -> timedelta:
     if microseconds < 0:
-        raise _invalid(f"{what}={value!r} is negative. A duration is zero or more.", what)
+        raise InvalidArgument(f"{what}={value!r} is negative. A duration is zero or more.", field=what)
     if microseconds > _MAX_US:
-        raise _invalid(f"{what}={value!r} is over the limit of 100 years.", what)
+        raise InvalidArgument(f"{what}={value!r} is over the limit of 100 years.", field=what)
     return timedelta(microseconds=microseconds)
-
-
-def _invalid(message: str, what: str) -> Exception:
-    from .errors import InvalidArgument  # noqa: PLC0415  errors needs durations for RetryAfter
-
-    return InvalidArgument(message, field=what)

@@ -4,7 +4,10 @@ from enum import StrEnum
 
 import msgspec
 
+from .public import PACKAGE, exported
 
+
+@exported
 class ErrorKind(StrEnum):
     """What an error means for whoever sees it."""
 
@@ -18,6 +21,7 @@ class ErrorKind(StrEnum):
     LOST = "lost"  #: the worker was lost while it ran
 
 
+@exported
 class ErrorCode(StrEnum):
     """What went wrong, as one word that is the same on the wire, in the stores and in Python."""
 
@@ -36,18 +40,28 @@ class ErrorCode(StrEnum):
     USER = "user"  #: raised by workflow or step code
 
 
+_OWN = f"{PACKAGE}."
+
+
+def current_name(name: str) -> str:
+    """The name of an error's class in a record or a retry policy. Older versions named Kagzi's own by the file they were in: it is
+    left out."""
+    return _OWN + name.rpartition(".")[2] if name.startswith(_OWN) else name
+
+
 OWN_CODE = "code"
 """In the metadata of an error: its code in the terms of whoever raised it: "404", "INVALID_ARGUMENT", "card_declined"."""
 
 
+@exported
 class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error as it is stored and sent."""
 
     code: ErrorCode = ErrorCode.USER  #: what went wrong
     kind: ErrorKind = ErrorKind.TRANSIENT  #: what it means for whoever sees it
     message: str = ""  #: the text of the exception
-    type: str = ""  #: qualified name of the exception's class
-    bases: tuple[str, ...] = ()  #: qualified names of its base classes
+    type: str = ""  #: the exception's class: "kagzi.NotFound", "app.orders.OutOfStock", "ValueError"
+    bases: tuple[str, ...] = ()  #: its base classes, named likewise
     traceback: str = ""  #: as Python prints it
     non_retryable: bool = False  #: whether it forbids another attempt
     retry_after_ms: int = 0  #: no attempt before this many milliseconds; 0: as the retry policy says
@@ -58,9 +72,13 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     exhausted: bool = False  #: whether the last allowed attempt failed; `kind` is that of its error
 
     def __post_init__(self) -> None:
-        """Records of older versions said it in the kind, and the original one is lost."""
+        """Brings records of older versions into today's form: there `exhausted` was a kind (the original one is lost), and Kagzi's
+        own errors were named after the file they were in."""
         if self.kind is ErrorKind.EXHAUSTED and not self.exhausted:
             msgspec.structs.force_setattr(self, "exhausted", True)
+        if any(name.startswith(_OWN) for name in (self.type, *self.bases)):
+            msgspec.structs.force_setattr(self, "type", current_name(self.type))
+            msgspec.structs.force_setattr(self, "bases", tuple(map(current_name, self.bases)))
 
     @property
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 KagziError
 |-- NonRetryable          raise it in a step: fail now, do not retry
-|-- RetryAfter            raise it in a step: retry, but not before this delay
+|-- RetryAfter            raise it in a step: retry, but not before this delay (retry_after.py)
 |-- StepError             a step failed for good                       (handle it, or let the run fail)
 |-- RunError              a run did not complete                       (look at .error)
 |   `-- ChildError        ... and it was a child of this one
@@ -34,8 +34,8 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from .duration import Duration, parse_duration
 from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
+from .public import PACKAGE, exported
 from .remote_traceback import remote_traceback
 
 REASON = "reason"
@@ -47,6 +47,7 @@ def limit_reached(name: str, maximum: float) -> dict[str, str]:
     return {"limit": name, "maximum": str(int(maximum)) if maximum == int(maximum) else f"{maximum:g}"}
 
 
+@exported
 class KagziError(Exception):
     """Base of everything Kagzi raises."""
 
@@ -76,13 +77,14 @@ class KagziError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by what it holds: constructors differ, and those of users, too."""
-        return _unpickled, (type(self), self.args), self.__dict__
+        return self._unpickled, (self.args,), self.__dict__
+
+    @classmethod
+    def _unpickled(cls, args: tuple[Any, ...]) -> Self:
+        return cls.__new__(cls, *args)
 
 
-def _unpickled(cls: type[KagziError], args: tuple[Any, ...]) -> KagziError:
-    return cls.__new__(cls, *args)
-
-
+@exported
 class NonRetryable(KagziError):
     """Raise it inside a step: the step fails now and is not tried again. `code` (a word of your own) and `details` (any
     value with a JSON form) are kept in the metadata of the error."""
@@ -97,18 +99,6 @@ class NonRetryable(KagziError):
         if details is not None:
             metadata["details"] = msgspec.json.encode(details).decode()
         super().__init__(message, metadata=metadata)
-
-
-class RetryAfter(KagziError):
-    """Raise it inside a step: the step is tried again, but not before `after`, as HTTP 429 and 503 ask for. The retry
-    policy still decides whether there is another attempt."""
-
-    kind = ErrorKind.TRANSIENT
-    code = ErrorCode.USER
-
-    def __init__(self, message: str, after: Duration) -> None:
-        self.after = parse_duration(after, what="after")  #: the delay as a timedelta
-        super().__init__(message, retry_after=self.after)
 
 
 class FailureError(KagziError):
@@ -141,6 +131,7 @@ class FailureError(KagziError):
         return any(qualified_name(cls) in names for cls in errors)
 
 
+@exported
 class StepError(FailureError):
     """A step failed for good. Always this type, live and on replay, so `except` is deterministic."""
 
@@ -168,6 +159,7 @@ class StepError(FailureError):
         return cls(step, error.type, error.message, attempts=attempts, kind=error.kind, mro=error.bases, error=error)
 
 
+@exported
 class RunError(FailureError):
     """A run did not complete: raised by `run.result()` and `client.run()`."""
 
@@ -186,10 +178,12 @@ class RunError(FailureError):
         return cls(run_id, status, error.message, error.kind, error=error)
 
 
+@exported
 class ChildError(RunError):
     """A child run did not complete: raised by `ctx.child()` and `ChildHandle.result()`."""
 
 
+@exported
 class Diverged(KagziError):
     """The code does not fit the recorded history."""
 
@@ -197,6 +191,7 @@ class Diverged(KagziError):
     code = ErrorCode.PRECONDITION_FAILED
 
 
+@exported
 class RequestError(KagziError):
     """The request was refused and nothing was changed."""
 
@@ -223,36 +218,42 @@ class RequestError(KagziError):
         self.field = field  #: the argument or field to fix; empty if it is not about one
 
 
+@exported
 class InvalidArgument(RequestError, ValueError):
     """An argument cannot be right. The message names it and says what to write instead."""
 
     code = ErrorCode.INVALID_ARGUMENT
 
 
+@exported
 class NotFound(RequestError, LookupError):
     """There is no such thing in this namespace."""
 
     code = ErrorCode.NOT_FOUND
 
 
+@exported
 class AlreadyExists(RequestError):
     """The id is taken by something else."""
 
     code = ErrorCode.CONFLICT
 
 
+@exported
 class PreconditionFailed(RequestError):
     """What was asked for cannot be done in the present state."""
 
     code = ErrorCode.PRECONDITION_FAILED
 
 
+@exported
 class PermissionDenied(RequestError):
     """The credentials do not allow this."""
 
     code = ErrorCode.UNAUTHORIZED
 
 
+@exported
 class ResourceExhausted(RequestError):
     """A limit was reached; `metadata["limit"]` names it. Try again after `retry_after`, or raise the limit."""
 
@@ -260,6 +261,7 @@ class ResourceExhausted(RequestError):
     code = ErrorCode.RESOURCE_EXHAUSTED
 
 
+@exported
 class LeaseLost(RequestError):
     """Another worker holds the run now. The SDK handles this itself: workflow code never sees it."""
 
@@ -277,12 +279,14 @@ class CancelRequested(RequestError):
     code = ErrorCode.CANCELLED
 
 
+@exported
 class Unimplemented(RequestError):
     """This server does not do that (yet)."""
 
     code = ErrorCode.UNIMPLEMENTED
 
 
+@exported
 class Unavailable(KagziError):
     """The server, or its store, cannot be reached. Nothing is known about what became of the request: repeat it."""
 
@@ -308,6 +312,7 @@ class StoreLost(Unavailable):
     """The files of the store were taken away under the server: nothing works until it is started again."""
 
 
+@exported
 class InternalError(KagziError):
     """A bug in Kagzi."""
 
@@ -337,14 +342,21 @@ def incident_error(number: str) -> InternalError:
 
 
 def qualified_name(cls: type[BaseException]) -> str:
-    """`module.Class`; builtins without their module, as people write them."""
-    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    """The name an error is recorded and matched by: `kagzi.NotFound`, `app.orders.OutOfStock`, `ValueError` (builtins without
+    their module, as people write them).
+
+    A class of this package that is not exported goes by the nearest base that is, or by Python's: where a file of this package
+    lies must not matter to a recorded history.
+    """
+    named = next(base for base in cls.__mro__ if not base.__module__.startswith(f"{PACKAGE}."))
+    return named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"
 
 
 def not_found(what: str, which: str) -> NotFound:
     return NotFound(f"{what} {which} not found", subject=what, subject_id=which)
 
 
+@exported
 class SchemaMismatch(KagziError):
     """The database is of another schema version than this code. The message says which, and what to run."""
 

@@ -180,7 +180,7 @@ def child_conflict(workflow_id: str, run_id: str, *, found: str, asked: str, its
     return ErrorDetail(
         code=ErrorCode.CONFLICT,
         kind=ErrorKind.PERMANENT,
-        type="kagzi.core.errors.AlreadyExists",
+        type="kagzi.AlreadyExists",
         message=f"workflow_id {workflow_id!r} {reason}",
         non_retryable=True,
         subject="workflow_id",

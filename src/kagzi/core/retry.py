@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from . import limits
-from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
+from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind, current_name
 from .seams import Dice
 from .times import US_PER_MS, Timestamp
 
@@ -95,10 +95,12 @@ def retried_by_name(policy: RetryPolicy, error: ErrorDetail) -> bool | None:
     for listed, verdict in ((policy.non_retryable_errors, False), (policy.retry_on_errors, True)):
         if not codes.isdisjoint(fold_code(name) for name in listed):
             return verdict
+    final = frozenset(map(current_name, policy.non_retryable_errors))
+    retried = frozenset(map(current_name, policy.retry_on_errors))
     for name in _names(error):
-        if name in policy.non_retryable_errors:
+        if name in final:
             return False
-        if name in policy.retry_on_errors:
+        if name in retried:
             return True
     return None
 

@@ -2,7 +2,10 @@
 
 from enum import IntEnum, StrEnum
 
+from .public import exported
 
+
+@exported
 class RunStatus(StrEnum):
     """The state of a run."""
 
@@ -20,6 +23,7 @@ class RunStatus(StrEnum):
         return self in ENDED
 
 
+@exported
 class WaitReason(StrEnum):
     """What a SLEEPING run waits for."""
 
@@ -29,6 +33,7 @@ class WaitReason(StrEnum):
     RETRY = "retry"  #: the next attempt of a step
 
 
+@exported
 class StepStatus(StrEnum):
     """The state of a step."""
 
@@ -39,6 +44,7 @@ class StepStatus(StrEnum):
     ABANDONED = "abandoned"  #: lost a race, or was given up with its branch
 
 
+@exported
 class StepKind(StrEnum):
     """What a step is."""
 
@@ -50,6 +56,7 @@ class StepKind(StrEnum):
     PATCH = "patch"  #: `ctx.changed`
 
 
+@exported
 class WorkerStatus(StrEnum):
     """The state of a worker."""
 

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from .. import __version__
 from ..core.errors import Unavailable
+from ..core.version import __version__
 from ..engine import Engine
 from ..store.private_files import PRIVATE, database_files, make_private
 from ..store.protocol import Bus, Migrator, NullBus, Store
@@ -84,10 +84,6 @@ class Server:
     def http_url(self) -> str:
         """Empty without an HTTP listener."""
         return _started(self._info).http_url
-
-    @property
-    def store_name(self) -> str:
-        return _started(self._info).store
 
     @property
     def store_url(self) -> str:

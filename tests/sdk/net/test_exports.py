@@ -64,6 +64,7 @@ PUBLIC = [
     "Unavailable",
     "Unimplemented",
     "VersionInfo",
+    "WaitReason",
     "Won",
     "Worker",
     "WorkerEvent",

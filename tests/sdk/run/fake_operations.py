@@ -244,7 +244,7 @@ class Operations:
             error = ErrorDetail(
                 code=code,
                 kind=run.error.kind,
-                type="kagzi.core.errors.ChildError",
+                type="kagzi.ChildError",
                 message=f"run {run.run_id} failed: {run.error.text}",
                 subject="run",
                 subject_id=run.run_id,

@@ -12,8 +12,10 @@ from typing import Any
 import grpc
 import pytest
 
-from kagzi.core.error_details import ErrorKind
-from kagzi.core.errors import InternalError, NonRetryable, NotFound, RetryAfter, StepError
+import kagzi
+from kagzi.core.error_details import ErrorDetail, ErrorKind
+from kagzi.core.errors import InternalError, NonRetryable, NotFound, StepError
+from kagzi.core.retry_after import RetryAfter
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.error_kinds import kind_of
 from kagzi.sdk.workflow.retry import Retry
@@ -157,3 +159,80 @@ async def test_a_large_output_is_warned_of_once_per_function(caplog: pytest.LogC
     warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warned) == 1
     assert "step 'large' is 300,002 bytes" in warned[0]
+
+
+EXPORTED_ERRORS = sorted(
+    (cls for name in kagzi.__all__ if isinstance(cls := getattr(kagzi, name), type) and issubclass(cls, BaseException)),
+    key=lambda cls: cls.__name__,
+)
+
+
+def an_error(cls: type[BaseException]) -> BaseException:
+    recorded = ErrorDetail(type="shop.OutOfStock", message="none left")
+    if issubclass(cls, StepError):
+        return cls.of("reserve", recorded, attempts=1)
+    if issubclass(cls, kagzi.RunError):
+        return cls.of("run-1", "failed", recorded)
+    return cls("later", "1ms") if issubclass(cls, RetryAfter) else cls("no")
+
+
+async def test_every_exported_error_is_recorded_and_matched_by_its_public_name() -> None:
+    async def fails(name: str) -> None:
+        raise an_error(getattr(kagzi, name))
+
+    @workflow
+    async def w(ctx: Context) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        for cls in EXPORTED_ERRORS:
+            try:
+                await ctx.step(cls.__name__, retry=Retry.none()).run(fails, cls.__name__)
+            except StepError as error:
+                told[cls.__name__] = [
+                    error.error.type,
+                    [each.__name__ for each in EXPORTED_ERRORS if error.matches(each)],
+                ]
+        return told
+
+    async with fake_server(w) as server:
+        result = (await server.run(w)).result
+    assert len(EXPORTED_ERRORS) >= 20
+    assert result == {
+        cls.__name__: [f"kagzi.{cls.__name__}", [each.__name__ for each in EXPORTED_ERRORS if issubclass(cls, each)]]
+        for cls in EXPORTED_ERRORS
+    }
+
+
+async def test_listing_an_error_of_kagzi_or_of_the_user_decides_about_its_retry() -> None:
+    class OutOfStockError(NotFound):
+        pass
+
+    tries: list[str] = []
+
+    async def fails(name: str) -> None:
+        tries.append(name)
+        raise OutOfStockError(name)
+
+    retry = Retry.attempts(2).initial("1ms")
+    policies = {
+        "not by default": retry,
+        "its class": retry.retry_on([OutOfStockError]),
+        "its base": retry.retry_on([kagzi.NotFound]),
+        "by name": retry.retry_on(["kagzi.RequestError"]),
+        "by its plain name": retry.retry_on(["RequestError"]),
+        "by the file it was in once": retry.retry_on(["kagzi.core.errors.NotFound"]),
+        "the nearest decides": retry.retry_on([kagzi.NotFound]).non_retryable([OutOfStockError]),
+    }
+
+    @workflow
+    async def w(ctx: Context) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for name, policy in policies.items():
+            try:
+                await ctx.step(name, retry=policy).run(fails, name)
+            except StepError as error:
+                counts[name] = error.attempts
+        return counts
+
+    async with fake_server(w) as server:
+        counts = (await server.run(w)).result
+    assert counts == dict.fromkeys(policies, 2) | {"not by default": 1, "the nearest decides": 1}

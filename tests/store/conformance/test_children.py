@@ -225,7 +225,7 @@ async def test_the_failure_of_a_child_is_the_failure_of_the_step(cellar: Cellar)
     failure = (await step_of(cellar, parent)).error
     assert failure is not None
     assert (failure.code, failure.kind, failure.cause) == (ErrorCode.USER, ErrorKind.PERMANENT, error)
-    assert failure.type == "kagzi.core.errors.ChildError"
+    assert failure.type == "kagzi.ChildError"
     assert failure.message == f"run {child.run_id} failed: PaymentError: declined"
     assert (failure.subject, failure.subject_id) == ("run", child.run_id)
     assert (await cellar.run(parent.run)).status == S.PENDING
@@ -431,7 +431,7 @@ async def test_namespaces_of_parent_and_child_are_one(cellar: Cellar) -> None:
 
 
 def test_what_the_parent_gets_has_a_name_of_its_own() -> None:
-    assert ErrorDetail(type="kagzi.core.errors.ChildError", message="x").text == "ChildError: x"
+    assert ErrorDetail(type="kagzi.ChildError", message="x").text == "ChildError: x"
 
 
 async def test_a_start_with_the_request_id_of_a_child_answers_the_child(cellar: Cellar) -> None:

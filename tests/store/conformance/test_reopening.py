@@ -31,7 +31,7 @@ from .verbs import (
 
 S = RunStatus
 CHARGE_FAILED = ErrorDetail(
-    type="kagzi.core.errors.StepError", message="charge failed", subject="step", subject_id="charge", cause=BOOM
+    type="kagzi.StepError", message="charge failed", subject="step", subject_id="charge", cause=BOOM
 )
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
+from ...core.version import __version__
 
 _PACKAGES = ("grpcio", "protobuf", "asyncpg", "msgspec", "uvloop")
 

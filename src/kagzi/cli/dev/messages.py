@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ... import __version__
+from ...core.version import __version__
 from ..console import put
 
 if TYPE_CHECKING:
-    from .supervisor import DevSetup
+    from .setup import DevSetup
 
 DEFAULT_PORT = "50051"
 DEFAULT_NAMESPACE = "default"

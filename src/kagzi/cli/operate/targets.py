@@ -112,7 +112,7 @@ def _let_import_from(directory: Path) -> None:
 
 def _own_traceback(error: BaseException) -> str:
     """From the user's file on: the frames before it are ours and the importer's."""
-    ours = str(Path(__file__).parent)
+    ours = str(Path(__file__).parents[1])
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "importlib" not in frame.filename and not frame.filename.startswith(ours)]
     return "".join(traceback.format_list(own) + traceback.format_exception_only(error)).rstrip("\n")

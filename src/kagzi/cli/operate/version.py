@@ -6,7 +6,7 @@ from importlib.metadata import version as installed
 
 import click
 
-from ... import __version__
+from ...core.version import __version__
 from ..console import put, put_json
 from ..exits import Exit
 from ..options import json_option

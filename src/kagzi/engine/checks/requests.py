@@ -34,6 +34,12 @@ def optional_name(value: str, field: str) -> None:
         name(value, field)
 
 
+def over_limit(field: str, size: str, limit: str, maximum: int, remedy: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{field} has {size}; the limit is {maximum}. {remedy}", field=field, metadata=limit_reached(limit, maximum)
+    )
+
+
 def text(value: str, field: str, limit_bytes: int) -> None:
     """Text without control characters and lone surrogates; may be empty."""
     for character in value:
@@ -43,7 +49,7 @@ def text(value: str, field: str, limit_bytes: int) -> None:
             )
     size = len(value.encode())
     if size > limit_bytes:
-        raise InvalidArgument(f"{field} has {size} bytes; the limit is {limit_bytes}. Shorten it.", field=field)
+        raise over_limit(field, f"{size} bytes", "text_bytes", limit_bytes, "Shorten it.")
 
 
 def reason(value: str, field: str = "reason") -> None:
@@ -59,18 +65,15 @@ def payload(value: Payload | None, field: str, limit_bytes: int) -> None:
     if value is None:
         return
     if len(value.data) > limit_bytes:
-        raise InvalidArgument(
-            f"{field} has {len(value.data)} bytes; the limit is {limit_bytes}. Store it elsewhere and pass a reference.",
-            field=field,
-            metadata=limit_reached("payload_bytes", limit_bytes),
-        )
+        size = f"{len(value.data)} bytes"
+        raise over_limit(field, size, "payload_bytes", limit_bytes, "Store it elsewhere and pass a reference.")
     if value.metadata:
         entries(value.metadata, f"{field}.metadata", limits.METADATA_ENTRIES)
 
 
 def entries(values: Mapping[str, str], field: str, limit: int) -> None:
     if len(values) > limit:
-        raise InvalidArgument(f"{field} has {len(values)} entries; the limit is {limit}. Use fewer.", field=field)
+        raise over_limit(field, f"{len(values)} entries", "entries", limit, "Use fewer.")
     for key, value in values.items():
         name(key, f"{field} key")
         text(value, f"{field}[{key}]", limits.NAME_BYTES)
@@ -218,10 +221,8 @@ def worker(record: WorkerRecord) -> None:
     if not record.served:
         raise InvalidArgument("workflow_types is empty. Name at least one type.", field="workflow_types")
     if len(record.served) > limits.WORKER_TYPES:
-        raise InvalidArgument(
-            f"{len(record.served)} workflow types; the limit is {limits.WORKER_TYPES}. Use several workers.",
-            field="workflow_types",
-        )
+        count = f"{len(record.served)} types"
+        raise over_limit("workflow_types", count, "worker_types", limits.WORKER_TYPES, "Use several workers.")
     for served in record.served:
         name(served.workflow_type, "workflow_types")
         name(served.version, "version")
@@ -253,7 +254,7 @@ def run_filter(where: RunFilter) -> None:
 
 def batch_size(items: Sequence[object], limit: int, field: str) -> None:
     if len(items) > limit:
-        raise InvalidArgument(f"{field} has {len(items)} items; the limit is {limit}. Send several.", field=field)
+        raise over_limit(field, f"{len(items)} items", "items", limit, "Send several.")
 
 
 def leases(held: Sequence[object]) -> None:

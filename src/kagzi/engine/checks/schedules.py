@@ -12,9 +12,8 @@ def check_id(schedule_id: str) -> None:
     checks.name(schedule_id, "schedule_id")
     size = len(schedule_id.encode())
     if size > limits.SCHEDULE_ID_BYTES:
-        raise InvalidArgument(
-            f"schedule_id has {size} bytes; the limit is {limits.SCHEDULE_ID_BYTES}. Shorten it.", field="schedule_id"
-        )
+        limit = ("schedule_id_bytes", limits.SCHEDULE_ID_BYTES)
+        raise checks.over_limit("schedule_id", f"{size} bytes", *limit, "Shorten it.")
 
 
 def check_spec(spec: ScheduleSpec, payload_bytes: int) -> None:

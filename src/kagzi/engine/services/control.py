@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import msgspec
 
 from ...core.commands import SignalGiven, SignalReplacement
-from ...core.errors import InvalidArgument
 from ...core.limits import METADATA_ENTRIES, Settings
 from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
@@ -174,9 +173,8 @@ class Control:
 
     def _outputs(self, outputs: Mapping[str, Payload]) -> Mapping[str, Payload]:
         if len(outputs) > METADATA_ENTRIES:
-            raise InvalidArgument(
-                f"outputs has {len(outputs)} entries; the limit is {METADATA_ENTRIES}. Replace fewer.", field="outputs"
-            )
+            count = f"{len(outputs)} entries"
+            raise checks.over_limit("outputs", count, "entries", METADATA_ENTRIES, "Replace fewer.")
         for step_id, output in outputs.items():
             checks.name(step_id, "outputs key")
             checks.payload(output, f"outputs[{step_id}]", self._payload_bytes)

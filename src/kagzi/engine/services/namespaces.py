@@ -30,8 +30,6 @@ _COUNTED_LIMITS = (
 _STARTS_PER_SECOND_MOST = 1_000_000.0
 _BOUND_TO = "namespaces"
 
-CHANGEABLE = frozenset({"enabled", "retention_seconds", "starts_per_second_limit", *_COUNTED_LIMITS})
-
 
 class Namespaces:
     """`on_deleted` hears of one that is to be removed."""

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from ...core import limits
-from ...core.errors import InternalError, ResourceExhausted, Unavailable
+from ...core.errors import InternalError, ResourceExhausted, Unavailable, limit_reached
 from ...core.ids import is_uuid
 from ...core.records import RunEnd, RunKey
 from ...core.states import RunStatus
@@ -39,6 +39,7 @@ class Waits:
                 f"{len(self.ids) + len(new)} runs to wait for; the limit is {limits.WAITS_PER_STREAM} per stream. "
                 "Forget some, or open another stream.",
                 field="run_ids",
+                metadata=limit_reached("waits_per_stream", limits.WAITS_PER_STREAM),
             )
         self.ids |= new
         self._hub.subscribe(self, [RunKey(self._namespace, run_id) for run_id in new])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, overloa
 from ...core.commands import OnConflict, StartRequest
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
+from ...core.public import exported
 from ...v1 import workflow_pb2 as pb
 from ...wire.enums import RUN_STATUS_FROM_WIRE
 from ..transport.connecting import checked_namespace, open_connection
@@ -60,6 +61,7 @@ class Connecting:
             await client.close()
 
 
+@exported
 class Kagzi(RunVerbs, OperationVerbs):
     """A client: `async with Kagzi.connect() as client:`.
 

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ...core.public import exported
 
+
+@exported
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a run is where it is. `str()` is the sentence."""

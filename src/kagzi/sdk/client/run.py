@@ -10,6 +10,7 @@ from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import InvalidArgument, PreconditionFailed, RunError
 from ...core.ids import is_uuid
+from ...core.public import exported
 from ...core.records import Payload, RunEnd, RunRecord
 from ...core.states import RunStatus
 from ...wire.runs import read_run_status
@@ -28,6 +29,7 @@ O_co = TypeVar("O_co", covariant=True)
 _NULL = Payload(b"null")
 
 
+@exported
 class Run(Generic[O_co]):
     """A handle to a run. Made by `client.start`, `client.get` and `client.list`, without a call of its own.
 
@@ -348,6 +350,7 @@ class Run(Generic[O_co]):
         raise PreconditionFailed(f"{what} of {self!r} is not known yet. Ask the server first: await run.status()")
 
 
+@exported
 class RunQuery(Run[O_co]):
     """A run as `client.get(id)` looks for it. Awaited, it tells what there is: `status = (await client.get(id)).status`."""
 

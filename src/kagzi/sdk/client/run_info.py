@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...core.error_details import ErrorDetail
+from ...core.public import exported
 from ...core.records import RunRecord
 from ...core.scheduled_time import split_scheduled_time
 from ...core.states import RunStatus, WaitReason
 from ...core.times import to_datetime
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """A run as it was when asked: `await run.info()`. Times are in UTC."""

@@ -12,6 +12,7 @@ from ...core.commands import OnConflict, StartRequest
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, ResourceExhausted, limit_reached
 from ...core.names import canonical_type
+from ...core.public import exported
 from ...core.records import NO_LABELS, Payload
 from ...core.times import Timestamp, from_datetime, us_from_timedelta
 from ..workflow.codec import ANY, write_payload
@@ -53,6 +54,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
 BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
 
 
+@exported
 class Start(Generic[I, O]):
     """A start to refine and await: `run = await client.start(order).id("order-7").input(...)`.
 

@@ -5,10 +5,12 @@ from datetime import datetime
 
 from ...core import records
 from ...core.errors import StepError
+from ...core.public import exported
 from ...core.states import StepKind, StepStatus
 from ...core.times import to_datetime
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """A step of a run: its result, or how far it has come."""

@@ -7,11 +7,13 @@ from pathlib import Path
 import grpc
 
 from ...core.errors import InvalidArgument
+from ...core.public import exported
 from .address import Address
 
 KEY_VARIABLE = "KAGZI_API_KEY"
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class Tls:
     """How to encrypt a connection: files in PEM form."""

@@ -3,6 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
+from ...core.public import exported
 from ..execution.scopes import Scope
 from ..workflow.current import StepInfo, place
 
@@ -10,9 +11,8 @@ if TYPE_CHECKING:  # commands import this before they need the rest
     from ...v1 import worker_pb2 as pb
     from ..execution.run_execution import Run
 
-FIELDS = ("run_id", "workflow_id", "workflow_type", "step", "attempt")
 
-
+@exported
 class RunContextFilter(logging.Filter):
     """Gives every log record that is made in a workflow or in the body of a step the attributes run_id, workflow_id,
     workflow_type and, in a step, step and attempt: `handler.addFilter(RunContextFilter())`. It lets every record pass.

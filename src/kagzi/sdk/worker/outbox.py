@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from ...core import limits
+from ...core.errors import limit_reached
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
 from .ports import Execution, OnAnswer
@@ -255,6 +256,7 @@ def _refuse_too_large(sent: Sent, part: bytes) -> pb.OperationAnswer:
         kind=common_pb2.ERROR_KIND_PERMANENT,
         message=message,
         non_retryable=True,
+        metadata=limit_reached("message_bytes", limits.MESSAGE_HARD_BYTES),
     )
     return pb.OperationAnswer(id=sent.id, refused=refused)
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 _FRAMES = 30  # shown of one traceback, the innermost; the limit of what is recorded
-_PACKAGE = str(PurePath(__file__).parent.parent) + os.sep
+_PACKAGE = str(PurePath(__file__).parents[2]) + os.sep
 _SAMPLES = _PACKAGE + "cli" + os.sep  # workflows that come with Kagzi are as good as the user's own
 _MACHINERY = (
     (_PACKAGE, "kagzi"),

@@ -5,6 +5,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from ...core.error_details import ErrorCode
 from ...core.errors import AlreadyExists, ChildError
+from ...core.public import exported
 from ...core.records import Payload
 from ...core.times import us_from_timedelta
 from ...v1 import common_pb2 as common
@@ -35,6 +36,7 @@ class ChildOptions(NamedTuple):
     concurrency_key: str = ""
 
 
+@exported
 class ChildHandle(Generic[O_co]):
     """A child that was started with `ctx.start_child`. It goes on whether or not its result is awaited."""
 

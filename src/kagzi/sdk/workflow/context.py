@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
+from ...core.public import exported
 from ...core.times import from_datetime, to_datetime, us_from_timedelta
 from ..execution import teardown as unwinding
 from ..execution.calls.waits import NO_DEFAULT, execute_sleep, execute_wait_for
@@ -49,6 +50,7 @@ class RunLog(logging.LoggerAdapter[logging.Logger]):
         return msg, kwargs
 
 
+@exported
 class Context(ContextBranches):
     """What a workflow works with: the first argument of its function.
 

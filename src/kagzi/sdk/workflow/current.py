@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ...core.errors import PreconditionFailed
+from ...core.public import exported
 
 
 class Heart(Protocol):
@@ -23,6 +24,7 @@ class Alive(Protocol):
     def beats(self) -> Heart: ...
 
 
+@exported
 class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
     """The attempt that the running code is part of: `current_step()`."""
 
@@ -57,6 +59,7 @@ place: ContextVar[object] = ContextVar("kagzi_place", default=None)
 the workflow: tasks made in a body are not the workflow's."""
 
 
+@exported
 def current_step() -> StepInfo:
     """The step whose body is running. Raises PreconditionFailed anywhere else."""
     info = place.get()

@@ -115,10 +115,10 @@ def _metadata(error: BaseException) -> dict[str, str]:
     return {OWN_CODE: code} if code else {}
 
 
-def _base_names(cls: type[BaseException]) -> Iterator[str]:
-    for base in cls.__mro__[1:]:
-        if issubclass(base, BaseException) and (name := qualified_name(base)) not in _BASES_LEFT_OUT:
-            yield name
+def _base_names(cls: type[BaseException]) -> list[str]:
+    """Without those that go without saying. Classes that are not exported go by the name of one that is: each name once."""
+    names = dict.fromkeys(qualified_name(base) for base in cls.__mro__ if issubclass(base, BaseException))
+    return [name for name in names if name not in _BASES_LEFT_OUT and name != qualified_name(cls)]
 
 
 def _retry_after_ms(error: KagziError | None) -> int:

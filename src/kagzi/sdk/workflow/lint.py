@@ -10,9 +10,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from ...core.public import exported
 from .signatures import unwrap
 
 
+@exported
 class KagziWarning(UserWarning):
     """A warning about workflow code that works, but not as its author may think."""
 

@@ -8,6 +8,7 @@ from typing import Self
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, qualified_name
+from ...core.public import exported
 from ...core.retry import UNLIMITED, RetryPolicy, is_final
 from ...core.times import US_PER_MS, us_from_timedelta
 from .failures import describe
@@ -17,6 +18,7 @@ ErrorClass = str | type[BaseException]
 _MAX_ATTEMPTS = 2**31 - 1  # what the wire can carry
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class Retry:
     """When and how often to try again. Immutable: every method returns a new Retry.

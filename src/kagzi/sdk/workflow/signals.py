@@ -4,6 +4,7 @@ import builtins
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from ...core.public import exported
 from .codec import Codec, codec_for
 from .signatures import check_name
 
@@ -11,6 +12,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
+@exported
 class Signal(Generic[T]):
     """A typed message that can be sent to a run: `approved = Signal("approved", Approval)`.
 
@@ -37,6 +39,7 @@ class Signal(Generic[T]):
         return f"Signal({self.name!r}, {getattr(self.type, '__name__', self.type)})"
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class Won(Generic[T_co]):
     """The branch of `ctx.race(name=...)` that finished first."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, Protocol, S
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, PreconditionFailed
+from ...core.public import exported
 from ..execution.calls.bodies import StepOptions
 from ..execution.calls.steps import execute_step
 from ..execution.run_execution import Run
@@ -132,6 +133,7 @@ class StepCall:
             )
 
 
+@exported
 class Step(Generic[P, R]):
     """A function that is a step when workflow code calls it; elsewhere a call just runs it. Made by `@step`.
 
@@ -209,6 +211,7 @@ def step(fn: Callable[P, R], /) -> Step[P, R]: ...
 def step(
     name: str | None = None, /, *, retry: Retry | None = None, timeout: Duration | None = None, once: bool = False
 ) -> StepDecorator: ...
+@exported
 def step(
     fn: Callable[..., Any] | str | None = None,
     /,

@@ -10,6 +10,7 @@ from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.limits import NAME_BYTES
 from ...core.names import canonical_type
+from ...core.public import exported
 from ...core.records import Payload
 from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
 from .retry import Retry
@@ -24,6 +25,7 @@ I_contra = TypeVar("I_contra", contravariant=True)
 O_co = TypeVar("O_co", covariant=True)
 
 
+@exported
 class Workflow(Generic[I_contra, O_co]):
     """A durable function, made by `@workflow`. Call `.fn` to unit-test it as a plain coroutine.
 
@@ -130,6 +132,7 @@ def workflow(
     retry: Retry | None = None,
     timeout: Duration | None = None,
 ) -> WorkflowDecorator: ...
+@exported
 def workflow(
     fn: Callable[..., Any] | str | None = None,
     /,

@@ -10,6 +10,7 @@ from ....core.bulk import BulkAction
 from ....core.bulk import BulkOperation as Record
 from ....core.duration import Duration, parse_duration
 from ....core.errors import InvalidArgument
+from ....core.public import exported
 from ....core.records import RunFilter
 from ....core.states import RunStatus
 from ....core.times import to_datetime
@@ -43,6 +44,7 @@ class Matching(TypedDict, total=False):
     problem: bool | None
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
     """How far an operation is."""
@@ -59,6 +61,7 @@ class BulkProgress:
     finished_at: datetime | None  #: when it ended
 
 
+@exported
 class BulkOperation:
     """An operation on many runs. The server goes on with it also when this program ends: `client.bulk.get(id)` finds
     it."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....core.duration import Duration, parse_duration
 from ....core.errors import InvalidArgument
+from ....core.public import exported
 from ....core.records import NamespaceRecord
 from ....core.times import to_datetime
 from ....v1 import namespace_pb2 as pb
@@ -17,6 +18,7 @@ from ..paging import all_rows
 from .workflow_types import UNCHANGED, Unchanged
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class NamespaceInfo:
     """A namespace as it was when asked. A limit of None means no limit."""

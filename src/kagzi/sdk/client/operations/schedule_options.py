@@ -14,6 +14,7 @@ from ....core.limits import (
     SCHEDULE_CATCHUP_WINDOW_US,
     SCHEDULE_INTERVAL_MIN_US,
 )
+from ....core.public import exported
 from ....core.schedules import OVERLAPS, Overlap, ScheduleSpec
 from ....core.times import US_PER_S, us_from_timedelta
 from ....wire.schedules import Asked
@@ -125,6 +126,7 @@ def checked_catchup(catchup: object) -> int:
     return catchup
 
 
+@exported
 class DeclaredSchedule(msgspec.Struct, frozen=True):
     """A schedule that is part of a program: made by `kagzi.schedule(...)` for `Worker(schedules=[...])`."""
 
@@ -136,6 +138,7 @@ class DeclaredSchedule(msgspec.Struct, frozen=True):
         return self.options.id
 
 
+@exported
 def schedule(
     id: str,
     *,

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from ....core.public import exported
 from ....core.schedules import Cause, Fire, Overlap, ScheduleRecord
 from ....core.times import Timestamp, to_datetime
 from ...workflow.codec import ANY, Codec, read_payload
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A schedule as it was when asked. It has a cron expression or an interval. Times are in UTC."""
@@ -38,6 +40,7 @@ class Schedule:
     updated_at: datetime  #: when it was last changed
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class ScheduleFire:
     """What became of a nominal time: a run, or a skip. One skip may stand for several times."""

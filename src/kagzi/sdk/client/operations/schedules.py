@@ -9,6 +9,7 @@ import msgspec
 
 from ....core.duration import Duration
 from ....core.errors import InvalidArgument
+from ....core.public import exported
 from ....core.schedules import Overlap
 from ....core.times import from_datetime, to_datetime
 from ....system import SystemIds
@@ -270,6 +271,7 @@ async def _upsert(connection: Connection, namespace: str, options: ScheduleOptio
     return schedule_of(read_schedule(response.schedule), codec)
 
 
+@exported
 class ScheduleBuilder:
     """A schedule to describe and await: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ....core.duration import Duration
+from ....core.public import exported
 from ....core.stats import StatsBucket
 from ....core.times import to_datetime
 from ....v1 import admin_pb2 as pb
@@ -16,6 +17,7 @@ from ...workflow.workflow import Workflow
 from ..filters import moment
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class StatsMinute:
     """Runs of a workflow that were started or ended in a minute."""
@@ -30,6 +32,7 @@ class StatsMinute:
     p95: timedelta | None  #: 95th percentile of the same
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class Stats:
     """What happened minute by minute, and what is open: `await client.stats()`."""

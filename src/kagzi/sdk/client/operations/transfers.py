@@ -11,6 +11,7 @@ import grpc.aio
 from ....core import limits
 from ....core.errors import InvalidArgument
 from ....core.lines import LineBuffer
+from ....core.public import exported
 from ....core.transfers import begins_run
 from ....v1 import workflow_pb2 as pb
 from ...transport.connection import PATIENCE_S, Connection, Link
@@ -23,6 +24,7 @@ TRANSFER_S = 3_600.0
 _SPOOL_BYTES = 8 * limits.MIB  # of a run that is kept to be sent again; beyond it, on disk
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
     """A run that was imported."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ....core.errors import InvalidArgument
+from ....core.public import exported
 from ....core.times import to_datetime
 from ....core.versions import VersionRecord
 from ....v1 import admin_pb2 as pb
@@ -16,6 +17,7 @@ from ...workflow.workflow import Workflow
 from ..paging import all_rows
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class VersionInfo:
     """A version of a workflow as it was when asked."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ....core.errors import InvalidArgument
+from ....core.public import exported
 from ....core.records import WorkerRecord
 from ....core.states import WorkerStatus
 from ....core.times import to_datetime
@@ -19,6 +20,7 @@ from ...workflow.workflow import Workflow
 from ..paging import all_rows
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
     """A worker as it was when asked."""
@@ -39,6 +41,7 @@ class WorkerInfo:
     last_seen_at: datetime  #: when a server last heard of it
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class WorkerEvent:
     """Something that happened to a worker."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ....core.errors import InvalidArgument, not_found
+from ....core.public import exported
 from ....core.queues import QueueStanding, TypeLimits, WhenFull, WorkflowTypeRecord
 from ....core.times import to_datetime
 from ....v1 import admin_pb2 as pb
@@ -24,6 +25,7 @@ class Unchanged:
 UNCHANGED = Unchanged()
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class WorkflowTypeInfo:
     """A workflow type and its limits as they were when asked. A limit of None means no limit."""
@@ -40,6 +42,7 @@ class WorkflowTypeInfo:
     open_runs: int  #: runs that have not ended, counted up to 10,000
 
 
+@exported
 @dataclass(frozen=True, slots=True)
 class QueueInfo:
     """Runs of a workflow type, pinned to a version or to none, that wait for a worker."""
