@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import grpc
 import grpc.aio
 
-from ... import __version__
 from ...core import limits
 from ...core.errors import DOWN_SERVER, KagziError, PreconditionFailed, Unavailable
 from ...core.outages import database_down
 from ...core.seams import Clock, Dice
 from ...core.times import Timestamp
+from ...core.version import __version__
 from ...v1 import admin_pb2, worker_pb2
 from ...v1.admin_pb2_grpc import AdminServiceStub
 from ...v1.namespace_pb2_grpc import NamespaceServiceStub

@@ -9,9 +9,10 @@ from ...core.errors import REASON
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
 from ...v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
+from ..execution.ports import Answer, OnAnswer
 from .lease_clock import LeaseClock
 from .outbox import Outbox, OutPort, Sent
-from .ports import Answer, Executor, OnAnswer
+from .ports import Executor
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -136,7 +137,7 @@ class HeldRuns:
             case pb.RUN_NOTICE_KIND_PAUSE_REQUESTED:
                 port.execution.pause(notice.reason)
             case pb.RUN_NOTICE_KIND_RESULT:
-                port.execution.news()
+                port.execution.results_available()
             case _:
                 logger.debug("run %s: a notice of kind %d says nothing to this SDK", notice.run_id, notice.kind)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from ...core import limits
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
-from .ports import Execution, OnAnswer
+from ..execution.ports import Execution, OnAnswer
 
 # Field tags of SessionRequest and RunOperations. Parts of a protobuf message may be encoded apart and joined.
 RUNS_TAG = b"\x12"

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import msgspec
 
-from ... import __version__
 from ...core import limits
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.records import NO_LABELS, WorkerRecord
+from ...core.version import __version__
 from ...system import SystemIds
 from ...wire.workers import write_register
 from ..client.operations.schedule_options import DeclaredSchedule, checked_schedules

@@ -9,7 +9,7 @@ from ...core.errors import InvalidArgument
 from ..execution.calls.branches import as_coroutine
 from ..execution.calls.parallel import execute_map, execute_parallel
 from ..execution.calls.races import execute_race
-from ..execution.run_execution import Run
+from ..execution.run_execution import RunExecution
 from ..execution.scopes import AnyCoroutine
 from .retry import Retry
 from .signals import Won
@@ -30,7 +30,7 @@ OnError = Literal["fail-fast", "collect"]
 class ContextBranches:
     """Part of Context. Each branch has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`, `enrich[7]`."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunExecution) -> None:
         self._run = run
 
     @overload

@@ -11,15 +11,15 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.times import from_datetime, to_datetime, us_from_timedelta
-from ..execution import teardown as unwinding
 from ..execution.calls.waits import NO_DEFAULT, execute_sleep, execute_wait_for
+from ..execution.ending import ContinuedAsNew
 from ..execution.interruption import Cleanup
-from ..execution.run_execution import Run
+from ..execution.run_execution import RunExecution
 from ..worker.log_context import current_fields, fields_of
 from .branching import ContextBranches
 from .call_sites import called
 from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
-from .patches import ContinuedAsNew, changed
+from .patches import changed
 from .retry import Retry
 from .signals import Signal
 from .signatures import check_name
@@ -37,12 +37,12 @@ _logger = logging.getLogger("kagzi.workflow")
 class RunLog(logging.LoggerAdapter[logging.Logger]):
     """The logger of a run, `ctx.log`. Silent while the run is replayed: each message is logged once."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunExecution) -> None:
         self._run = run
-        super().__init__(_logger, fields_of(run))
+        super().__init__(_logger, fields_of(run.task))
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802  the name is logging's
-        return not self._run.replaying and self.logger.isEnabledFor(level)
+        return not self._run.ledger.replaying and self.logger.isEnabledFor(level)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         kwargs["extra"] = {**(self.extra or {}), **current_fields(), **(kwargs.get("extra") or {})}
@@ -111,7 +111,7 @@ class Context(ContextBranches):
     def is_replaying(self) -> bool:
         """Whether the code repeats what it has done before. For logs and metrics; never let it decide what the workflow
         does."""
-        return self._run.replaying
+        return self._run.ledger.replaying
 
     def step(
         self,
@@ -311,7 +311,7 @@ class Context(ContextBranches):
     def cleanup(self) -> Cleanup:
         """A scope whose steps run also when the run was cancelled: `async with ctx.cleanup():`."""
         here(self._run, "ctx.cleanup()")
-        return Cleanup(self._run)
+        return Cleanup(self._run.interruption)
 
     def changed(self, change: str) -> bool:
         """Whether a run may take new code: False for runs that passed this point before the change was deployed, True
@@ -353,9 +353,9 @@ class Context(ContextBranches):
     def now(self) -> datetime:
         """The time of the last result (at first, of the start), in UTC: the same on every replay."""
         here(self._run, "ctx.now()")
-        now_us = self._run.now_us
+        now_us = self._run.delivery.now_us
         if now_us is None:
-            raise unwinding.rewind(self._run)
+            raise self._run.rewind()
         return to_datetime(now_us)
 
     def uuid(self) -> uuid.UUID:

@@ -9,7 +9,7 @@ from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ..execution.calls.bodies import StepOptions
 from ..execution.calls.steps import execute_step
-from ..execution.run_execution import Run
+from ..execution.run_execution import RunExecution
 from ..execution.scopes import Scope
 from .call_sites import called
 from .current import StepInfo, place
@@ -41,7 +41,7 @@ def timeout_seconds(timeout: Duration | None) -> float | None:
     return seconds
 
 
-def here(run: Run, what: str) -> Scope:
+def here(run: RunExecution, what: str) -> Scope:
     """The scope of the calling workflow code. Raises PreconditionFailed anywhere else."""
     scope = place.get()
     if type(scope) is Scope and scope.run is run:
@@ -74,7 +74,7 @@ class StepCall:
 
     __slots__ = ("_key", "_options", "_run")
 
-    def __init__(self, run: Run, options: StepOptions, key: object = None) -> None:
+    def __init__(self, run: RunExecution, options: StepOptions, key: object = None) -> None:
         self._run = run
         self._options = options
         self._key = key
@@ -154,7 +154,7 @@ class Step(Generic[P, R]):
         scope = place.get()
         if type(scope) is Scope:
             options = self.step_options
-            run = cast("Run", scope.run)
+            run = cast("RunExecution", scope.run)
             step_id = scope.allot(options.name)
             return called(execute_step(run, step_id, options, self.fn, args, kwargs), f"step {options.name!r}")
         return _call_plainly(self.fn, args, kwargs)

@@ -1,6 +1,6 @@
-"""When a run is quiet: every task of it waits, and nothing is on its way that would wake one.
+"""Detects that a run is idle: every task of it waits, and nothing is scheduled that would wake one.
 
-Results are handed to a run one at a time, the next when it is quiet. Only so do tasks that look at each other (queues,
+Results are handed to a run one at a time, the next when it is idle. Only so do tasks that look at each other (queues,
 as_completed, FIRST_COMPLETED) see results in the same order live and on replay.
 
 A task waits if it has a pending waiter. A finished task may still be about to wake another one through callbacks (gather,
@@ -19,18 +19,18 @@ PASSES = 3
 _NESTINGS_MAX = 64
 
 
-class QuietWatch:
-    """Calls `on_quiet` once, when the tasks are quiet. `start` while watching begins to count anew."""
+class IdleDetector:
+    """Calls `on_idle` once, when the tasks are idle. `start` while watching begins to count anew."""
 
-    __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_quiet", "_tasks", "_watching")
+    __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_idle", "_tasks", "_watching")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_quiet: Callable[[], None]
+        self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_idle: Callable[[], None]
     ) -> None:
         """`tasks` is looked at live."""
         self._loop = loop
         self._tasks = tasks
-        self._on_quiet = on_quiet
+        self._on_idle = on_idle
         self._watching = False
         self._clean_passes = 0
         self._nestings: dict[asyncio.Future[Any], int] = {}
@@ -52,7 +52,7 @@ class QuietWatch:
             self._clean_passes += 1
             if self._clean_passes >= PASSES and self._clean_passes >= PASSES + self._passes_for_gathers():
                 self._watching = False
-                self._on_quiet()
+                self._on_idle()
                 return
         self._loop.call_soon(self._look)
 
