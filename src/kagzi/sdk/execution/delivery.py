@@ -4,6 +4,7 @@ A run with one task needs none of this: nobody in it can see any other order, so
 """
 
 import asyncio
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
@@ -14,18 +15,18 @@ from .ports import RunControl
 from .replay_gate import ReplayGate
 
 
+@dataclass(slots=True, eq=False)
 class Delivery:
-    __slots__ = ("_gate", "_ledger", "_pushed", "_results", "_run", "_tasks", "now_us", "restarting")
-
-    def __init__(self, run: RunControl, tasks: RunTasks, ledger: Ledger, gate: ReplayGate, now_us: int) -> None:
-        self._run = run
-        self._tasks = tasks
-        self._ledger = ledger
-        self._gate = gate
-        self._results: list[tuple[int, int, int, asyncio.Future[Any], Any]] = []
-        self._pushed = 0
-        self.now_us: int | None = now_us  # of the last result; None: it is not known yet
-        self.restarting: set[str] = set()  # begun again and not acknowledged: what comes after them waits, too
+    _run: RunControl
+    _tasks: RunTasks
+    _ledger: Ledger
+    _gate: ReplayGate
+    now_us: int | None  # the time of the last result; None: it is not known yet
+    restarting: set[str] = field(
+        init=False, default_factory=set[str]
+    )  # begun again and not acknowledged: what is next waits, too
+    _results: "list[tuple[int, int, int, asyncio.Future[Any], Any]]" = field(init=False, default_factory=list[Any])
+    _pushed: int = field(init=False, default=0)
 
     def give(self, seq: int, at_us: int, future: "asyncio.Future[Any]", value: Any) -> None:
         """A result has come for whoever awaits `future`."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
@@ -37,30 +38,18 @@ class ContinuedAsNew(BaseException):
         self.version = version
 
 
+@dataclass(slots=True, eq=False)
 class Ending:
     """The last operations of a run, and their answers."""
 
-    __slots__ = ("_build_id", "_claim", "_hook", "_interruption", "_refused", "_run", "_status", "_workflow")
-
-    def __init__(
-        self,
-        run: RunLifecycle,
-        claim: Claim,
-        interruption: Interruption,
-        status: Status,
-        *,
-        workflow: Workflow[Any, Any],
-        hook: PayloadHook | None,
-        build_id: str,
-    ) -> None:
-        self._run = run
-        self._claim = claim
-        self._interruption = interruption
-        self._status = status
-        self._workflow = workflow
-        self._hook = hook
-        self._build_id = build_id
-        self._refused = False  # the server has refused an end already
+    _run: RunLifecycle
+    _claim: Claim
+    _interruption: Interruption
+    _status: Status
+    _workflow: Workflow[Any, Any]
+    _hook: PayloadHook | None
+    _build_id: str
+    _refused: bool = field(init=False, default=False)  # the server has refused an end already
 
     def complete(self, output: Any) -> None:
         try:

@@ -7,7 +7,9 @@ numbers, like any result. The same question tells whether a lease that may be ov
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from ...core import limits
 from ...v1 import common_pb2 as common
@@ -27,24 +29,21 @@ OnResults = Callable[[list[pb.HistoryStep]], None]
 OnRefusal = Callable[[common.ErrorDetail], None]
 
 
+@dataclass(slots=True, eq=False)
 class IncomingResults:
-    __slots__ = (
-        "_claim", "_fetch_again", "_fetching", "_fetching_pages", "_ledger", "_pages", "_run", "_synced_seq", "_tasks",
-        "_unsure_of_lease", "_waits",
-    )  # fmt: skip
-
-    def __init__(self, run: RunControl, claim: Claim, tasks: RunTasks, ledger: Ledger, waits: TimedWaits) -> None:
-        self._run = run
-        self._claim = claim
-        self._tasks = tasks
-        self._ledger = ledger
-        self._waits = waits
-        self._fetching = False
-        self._fetch_again = False
-        self._fetching_pages = False
-        self._pages: list[pb.HistoryStep] = []  # of an answer that takes several messages
-        self._synced_seq = claim.task.last_seq  # what others recorded up to here is known
-        self._unsure_of_lease: list[asyncio.Future[None]] = []
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    _waits: TimedWaits
+    _synced_seq: int  # what others recorded up to here is known
+    _fetching: bool = field(init=False, default=False)
+    _fetch_again: bool = field(init=False, default=False)
+    _fetching_pages: bool = field(init=False, default=False)
+    _pages: list[pb.HistoryStep] = field(
+        init=False, default_factory=list[pb.HistoryStep]
+    )  # of an answer in several messages
+    _unsure_of_lease: "list[asyncio.Future[None]]" = field(init=False, default_factory=list[Any])
 
     def synced(self, seq: int) -> None:
         self._synced_seq = max(self._synced_seq, seq)

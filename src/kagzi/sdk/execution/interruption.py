@@ -1,6 +1,7 @@
 """Cancellation and pause of a run, requested from outside; and the scope in which a cancelled run may clean up."""
 
 import asyncio
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from ..workflow.current import place
@@ -12,22 +13,18 @@ from .scopes import Scope
 from .state import RunState
 
 
+@dataclass(slots=True, eq=False)
 class Interruption:
-    __slots__ = (
-        "_cancel_raised", "_claim", "_cleanups", "_function_begun", "_ledger", "_run", "_tasks", "cancel_reason", "cancelling", "pausing",
-    )  # fmt: skip
-
-    def __init__(self, run: RunControl, claim: Claim, tasks: RunTasks, ledger: Ledger) -> None:
-        self._run = run
-        self._claim = claim
-        self._tasks = tasks
-        self._ledger = ledger
-        self._function_begun = False
-        self.cancelling = False
-        self.cancel_reason = ""
-        self.pausing = False
-        self._cancel_raised = False
-        self._cleanups = 0  # scopes that the run is in now
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    cancelling: bool = field(init=False, default=False)
+    cancel_reason: str = field(init=False, default="")
+    pausing: bool = field(init=False, default=False)
+    _function_begun: bool = field(init=False, default=False)
+    _cancel_raised: bool = field(init=False, default=False)
+    _cleanups: int = field(init=False, default=0)  # scopes that the run is in now
 
     def begin(self) -> None:
         """The function is about to begin: from now on a cancellation may be raised. Before that its task would end without a word."""

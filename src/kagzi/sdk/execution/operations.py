@@ -1,6 +1,7 @@
 """Operations about a run's steps, and what becomes of their answers."""
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,29 +18,16 @@ from .ports import Answer, CallControl
 from .timed_waits import TimedWaits, is_open
 
 
+@dataclass(slots=True, eq=False)
 class Operations:
-    __slots__ = ("_claim", "_delivery", "_interruption", "_ledger", "_run", "_tasks", "_waits", "_workflow")
-
-    def __init__(
-        self,
-        run: CallControl,
-        claim: Claim,
-        tasks: RunTasks,
-        ledger: Ledger,
-        *,
-        interruption: Interruption,
-        delivery: Delivery,
-        waits: TimedWaits,
-        workflow: Workflow[Any, Any],
-    ) -> None:
-        self._run = run
-        self._claim = claim
-        self._tasks = tasks
-        self._ledger = ledger
-        self._interruption = interruption
-        self._delivery = delivery
-        self._waits = waits
-        self._workflow = workflow
+    _run: CallControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    _interruption: Interruption
+    _delivery: Delivery
+    _waits: TimedWaits
+    _workflow: Workflow[Any, Any]
 
     def ask(self, step_id: str) -> "tuple[pb.Operation, asyncio.Future[Answer]]":
         """A new operation about a step, and the future of its answer. Results are set in the order of their seqs."""

@@ -7,6 +7,7 @@ server answers, under the run's lock, that it sleeps now or what has come meanwh
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...v1 import common_pb2 as common
@@ -27,33 +28,23 @@ _RETRY_S = 1.0
 _RETRY_MAX_S = 30.0
 
 
+@dataclass(slots=True, eq=False)
 class Parking:
-    def __init__(
-        self,
-        run: RunLifecycle,
-        claim: Claim,
-        tasks: RunTasks,
-        *,
-        waits: TimedWaits,
-        incoming: IncomingResults,
-        interruption: Interruption,
-        status: Status,
-        workflow: Workflow[Any, Any],
-        resident_wait_s: float,
-    ) -> None:
-        self._run = run
-        self._claim = claim
-        self._tasks = tasks
-        self._waits = waits
-        self._incoming = incoming
-        self._interruption = interruption
-        self._status = status
-        self._workflow = workflow
-        self._resident_wait_s = resident_wait_s
-        self._when_answered: Callable[[], None] | None = None  # the function ended while the park was in flight
-        self._timer: asyncio.TimerHandle | None = None
-        self._not_before = 0.0
-        self._pause_s = _RETRY_S
+    _run: RunLifecycle
+    _claim: Claim
+    _tasks: RunTasks
+    _waits: TimedWaits
+    _incoming: IncomingResults
+    _interruption: Interruption
+    _status: Status
+    _workflow: Workflow[Any, Any]
+    _resident_wait_s: float
+    _when_answered: Callable[[], None] | None = field(
+        init=False, default=None
+    )  # the function ended before the answer came
+    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
+    _not_before: float = field(init=False, default=0.0)
+    _pause_s: float = field(init=False, default=_RETRY_S)
 
     def consider(self) -> None:
         """To be called when the run is idle and there is nothing to deliver."""

@@ -12,6 +12,7 @@ Two things may still bring the code to a recorded call: a wait for something out
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...v1 import worker_pb2 as pb
@@ -38,33 +39,22 @@ class Held(NamedTuple):
     first: str
 
 
+@dataclass(slots=True, eq=False)
 class ReplayGate:
-    __slots__ = (
-        "_claim", "_deferred", "_fn", "_held", "_in_vain", "_interruption", "_ledger", "_look_s", "_looks", "_run", "_tasks", "_timer",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        run: RunControl,
-        claim: Claim,
-        tasks: RunTasks,
-        ledger: Ledger,
-        *,
-        interruption: Interruption,
-        fn: Function,
-    ) -> None:
-        self._run = run
-        self._claim = claim
-        self._tasks = tasks
-        self._ledger = ledger
-        self._interruption = interruption
-        self._fn = fn  # the workflow's own, for error messages
-        self._held: list[Held] = []
-        self._in_vain: dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]] = {}
-        self._deferred: list[Callable[[], None]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._looks = 0
-        self._look_s = _FIRST_LOOK_S
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    _interruption: Interruption
+    _fn: Function  # the workflow's, for error messages
+    _held: list[Held] = field(init=False, default_factory=list[Held])
+    _in_vain: "dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]]" = field(
+        init=False, default_factory=dict[Any, Any]
+    )
+    _deferred: list[Callable[[], None]] = field(init=False, default_factory=list[Any])
+    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
+    _looks: int = field(init=False, default=0)
+    _look_s: float = field(init=False, default=_FIRST_LOOK_S)
 
     @property
     def is_watching(self) -> bool:

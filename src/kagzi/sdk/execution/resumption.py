@@ -116,17 +116,14 @@ class Resumption:
         self._port = port
         self._resume = resume
         self._closed = closed
-        self._loop = kept.claim.loop
-        self._accepted_at = self._loop.time()
+        self._accepted_at = kept.claim.loop.time()
         self._run: RunExecution | None = None  # the one that goes on
+        self._requests: list[Callable[[RunExecution], None]] = []  # that came before that
         self._fetching: asyncio.Task[None] | None = None
         self._leaving = False
-        self._cancelled: str | None = None
-        self._paused = False
-        self._results_available = False
 
     def start(self) -> None:
-        self._fetching = self._loop.create_task(self._fetch(), name=f"kagzi-resume-{self._task.run_id}")
+        self._fetching = self._kept.claim.loop.create_task(self._fetch(), name=f"kagzi-resume-{self._task.run_id}")
 
     async def _fetch(self) -> None:
         try:
@@ -141,15 +138,27 @@ class Resumption:
                 self._go_on(rest)
 
     def _go_on(self, rest: Sequence[pb.HistoryStep]) -> None:
-        self._results_available |= as_claimed(rest, self._task.last_seq)
+        if as_claimed(rest, self._task.last_seq):
+            self.results_available()
         run = self._run = self._resume([*self._task.history.steps, *rest], self._accepted_at)
         self._closed(self)
-        if self._cancelled is not None:
-            run.cancel(self._cancelled)
-        if self._paused:
-            run.pause("")
-        if self._results_available:
-            run.results_available()
+        for request in self._requests:
+            request(run)
+
+    def _pass_on(self, request: "Callable[[RunExecution], None]") -> None:
+        if self._run is not None:
+            request(self._run)
+        else:
+            self._requests.append(request)
+
+    def cancel(self, reason: str) -> None:
+        self._pass_on(lambda run: run.cancel(reason))
+
+    def pause(self, reason: str) -> None:
+        self._pass_on(lambda run: run.pause(reason))
+
+    def results_available(self) -> None:
+        self._pass_on(RunExecution.results_available)
 
     def abandon(self, reason: str) -> None:
         if self._run is not None:
@@ -167,29 +176,11 @@ class Resumption:
             self._leave()
             self._port.send(self._released).release.reason = reason
 
-    def cancel(self, reason: str) -> None:
-        if self._run is not None:
-            self._run.cancel(reason)
-        else:
-            self._cancelled = self._cancelled or reason
-
-    def pause(self, reason: str) -> None:
-        if self._run is not None:
-            self._run.pause(reason)
-        else:
-            self._paused = True
-
     def server_failed(self, reason: str) -> None:
         if self._run is not None:
             self._run.server_failed(reason)
         else:
             self.release(reason)
-
-    def results_available(self) -> None:
-        if self._run is not None:
-            self._run.results_available()
-        else:
-            self._results_available = True
 
     def _leave(self) -> None:
         self._leaving = True

@@ -79,51 +79,17 @@ class RunExecution:
         self.adopt = tasks.adopt
         self.started = tasks.outside.add
         self.root = Scope(self, "")
-        self.interruption = Interruption(self, claim, tasks, ledger)
-        self.gate = ReplayGate(self, claim, tasks, ledger, interruption=self.interruption, fn=workflow.fn)
-        self.delivery = Delivery(self, tasks, ledger, self.gate, task.created_at_us)
-        self.waits = TimedWaits(
-            self,
-            claim,
-            tasks,
-            ledger,
-            interruption=self.interruption,
-            gate=self.gate,
-            delivery=self.delivery,
-            fetch_results=self.results_available,
-        )
-        self.operations = Operations(
-            self,
-            claim,
-            tasks,
-            ledger,
-            interruption=self.interruption,
-            delivery=self.delivery,
-            waits=self.waits,
-            workflow=workflow,
-        )
-        self.incoming = IncomingResults(self, claim, tasks, ledger, self.waits)
-        self.status = Status(self, claim, ledger)
-        self.parking = Parking(
-            self,
-            claim,
-            tasks,
-            waits=self.waits,
-            incoming=self.incoming,
-            interruption=self.interruption,
-            status=self.status,
-            workflow=workflow,
-            resident_wait_s=services.resident_wait_s,
-        )
-        self.ending = Ending(
-            self,
-            claim,
-            self.interruption,
-            self.status,
-            workflow=workflow,
-            hook=services.hook,
-            build_id=services.build_id,
-        )
+        self.interruption = stop = Interruption(self, claim, tasks, ledger)
+        self.gate = gate = ReplayGate(self, claim, tasks, ledger, stop, workflow.fn)
+        self.delivery = delivery = Delivery(self, tasks, ledger, gate, task.created_at_us)
+        fetch = self.results_available
+        self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, gate, delivery, fetch)
+        self.operations = Operations(self, claim, tasks, ledger, stop, delivery, waits, workflow)
+        self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, task.last_seq)
+        self.status = status = Status(self, claim, ledger)
+        resident_s = services.resident_wait_s
+        self.parking = Parking(self, claim, tasks, waits, incoming, stop, status, workflow, resident_s)
+        self.ending = Ending(self, claim, stop, status, workflow, services.hook, services.build_id)
         self.has_heartbeats = False
         self._heartbeats: Heartbeats | None = None
         self._teardown: Teardown | None = None
@@ -287,6 +253,8 @@ class RunExecution:
 
     def abandon(self, reason: str) -> None:
         """The lease is lost: stop at once, record nothing more."""
+        if self.state is RunState.ENDED:
+            return
         failure_log.run_abandoned(self.task, reason)
         if self.state is RunState.ENDING:
             self.close()

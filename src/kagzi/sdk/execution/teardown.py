@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from .idle.await_chain import AnyFuture
 from .idle.tasks import RunTasks
@@ -14,18 +15,18 @@ GRACE_S = 5.0
 _SELF_ENDING_S = 0.1
 
 
+@dataclass(slots=True, eq=False)
 class Teardown:
     """Raises Suspended in every ctx call that waits, cancels every other task, and does `after` when all have ended.
 
     Code that will not end is left behind after a grace: it cannot record anything any more.
     """
 
-    def __init__(self, tasks: RunTasks, run_id: str, after: Callable[[], None]) -> None:
-        self._tasks = tasks
-        self._run_id = run_id
-        self._after = after
-        self._finished = False
-        self._ending: asyncio.Task[None] | None = None
+    _tasks: RunTasks
+    _run_id: str
+    _after: Callable[[], None]
+    _finished: bool = field(init=False, default=False)
+    _ending: "asyncio.Task[None] | None" = field(init=False, default=None)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         tasks = self._tasks

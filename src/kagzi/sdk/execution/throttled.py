@@ -4,6 +4,7 @@ At most one write per 500 ms and subject; a value that came too early is written
 """
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...core import limits
@@ -18,19 +19,17 @@ from .state import RunState
 INTERVAL_S = 0.5
 
 
+@dataclass(slots=True, eq=False)
 class Status:
     """Text and progress of a run."""
 
-    __slots__ = ("_claim", "_ledger", "_next", "_not_before", "_run", "_sent", "_timer")
-
-    def __init__(self, run: RunControl, claim: Claim, ledger: Ledger) -> None:
-        self._run = run
-        self._claim = claim
-        self._ledger = ledger
-        self._next: tuple[str, float | None] | None = None
-        self._sent: tuple[str, float | None] | None = None
-        self._not_before = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+    _run: RunControl
+    _claim: Claim
+    _ledger: Ledger
+    _next: tuple[str, float | None] | None = field(init=False, default=None)
+    _sent: tuple[str, float | None] | None = field(init=False, default=None)
+    _not_before: float = field(init=False, default=0.0)
+    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
 
     def set(self, text: str, progress: float | None) -> None:
         size = len(text.encode("utf-8", "replace"))
@@ -65,20 +64,18 @@ class Status:
             operation.progress = status[1]
 
 
+@dataclass(slots=True, eq=False)
 class Heartbeats:
     """Heartbeats of the steps of a run, by step id."""
 
-    __slots__ = ("_claim", "_hook", "_last", "_ledger", "_next", "_not_before", "_run", "_timers")
-
-    def __init__(self, run: RunControl, claim: Claim, ledger: Ledger, hook: PayloadHook | None) -> None:
-        self._run = run
-        self._claim = claim
-        self._ledger = ledger
-        self._hook = hook
-        self._last: dict[str, Any] = {}  # what a next attempt of the step may go on from
-        self._next: dict[str, tuple[int, Any]] = {}
-        self._not_before: dict[str, float] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+    _run: RunControl
+    _claim: Claim
+    _ledger: Ledger
+    _hook: PayloadHook | None
+    _last: dict[str, Any] = field(init=False, default_factory=dict[str, Any])  # what a next attempt may go on from
+    _next: dict[str, tuple[int, Any]] = field(init=False, default_factory=dict[str, Any])
+    _not_before: dict[str, float] = field(init=False, default_factory=dict[str, float])
+    _timers: dict[str, asyncio.TimerHandle] = field(init=False, default_factory=dict[str, asyncio.TimerHandle])
 
     def beat_from_anywhere(self, step_id: str, attempt: int, details: Any) -> None:
         """From the body of a step, which may run in a thread. Raises InvalidArgument for what has no JSON form."""

@@ -7,6 +7,7 @@ decides; a retry that is due begins; for a signal whose time is up the server is
 import asyncio
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -34,17 +35,15 @@ _TIMER_MAX_S = 86_400.0  # longer timers are set again: event loops have limits 
 _FETCH_AGAIN_S = 0.02
 
 
+@dataclass(slots=True, eq=False)
 class TimedWait:
-    __slots__ = ("begun_seq", "due", "future", "kind", "settled", "step_id", "timer")
-
-    def __init__(self, step_id: str, kind: pb.StepKind, due: float, future: "asyncio.Future[Any]") -> None:
-        self.step_id = step_id
-        self.kind = kind  # FUNCTION: until its next attempt
-        self.due = due  # in the loop's time
-        self.future = future
-        self.begun_seq = 0
-        self.settled = False  # its result is here, or asked for
-        self.timer: asyncio.TimerHandle | None = None
+    step_id: str
+    kind: pb.StepKind  # FUNCTION: until its next attempt
+    due: float  # in the loop's time
+    future: "asyncio.Future[Any]"
+    begun_seq: int
+    settled: bool = False  # its result is here, or asked for
+    timer: asyncio.TimerHandle | None = None
 
     @property
     def is_external(self) -> bool:
@@ -52,32 +51,19 @@ class TimedWait:
         return self.kind in (SIGNAL, CHILD)
 
 
+@dataclass(slots=True, eq=False)
 class TimedWaits:
-    def __init__(
-        self,
-        run: RunControl,
-        claim: Claim,
-        tasks: RunTasks,
-        ledger: Ledger,
-        *,
-        interruption: Interruption,
-        gate: ReplayGate,
-        delivery: Delivery,
-        fetch_results: Callable[[], None],
-    ) -> None:
-        self._run = run
-        self._claim = claim
-        self._loop = claim.loop
-        self._tasks = tasks
-        self._ledger = ledger
-        self._interruption = interruption
-        self._gate = gate
-        self._delivery = delivery
-        self._fetch_results = fetch_results
-        self._early: dict[
-            str, pb.HistoryStep
-        ] = {}  # results that came before the code waited for them: it is on its way there
-        self.by_id: dict[str, TimedWait] = {}
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    _interruption: Interruption
+    _gate: ReplayGate
+    _delivery: Delivery
+    _fetch_results: Callable[[], None]
+    by_id: dict[str, TimedWait] = field(init=False, default_factory=dict[str, TimedWait])
+    # Results that came before the code waited for them: it is on its way there.
+    _early: dict[str, pb.HistoryStep] = field(init=False, default_factory=dict[str, pb.HistoryStep])
 
     async def sleep(self, step_id: str, remaining_us: int) -> None:
         """Returns when the server has recorded that the time has come."""
@@ -119,7 +105,7 @@ class TimedWaits:
         begin = self._claim.port.announce().begin_step
         begin.step_id = step_id
         begin.attempt = attempt
-        failure = self._claim.send(partial(self._run.deliver, step_id, unheard(self._loop))).fail_step
+        failure = self._claim.send(partial(self._run.deliver, step_id, unheard(self._claim.loop))).fail_step
         failure.step_id = step_id
         failure.attempt = attempt
         failure.error.CopyFrom(_GIVEN_UP)
@@ -134,10 +120,9 @@ class TimedWaits:
             self._remove(wait)
 
     def _add(self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int) -> TimedWait:
-        loop = self._loop
+        loop = self._claim.loop
         due = math.inf if remaining_us is None else loop.time() + max(remaining_us, 0) / 1_000_000
-        wait = TimedWait(step_id, kind, due, loop.create_future())
-        wait.begun_seq = begun_seq
+        wait = TimedWait(step_id, kind, due, loop.create_future(), begun_seq)
         self.by_id[step_id] = wait
         early = self._early.pop(step_id, None) if self._early else None
         if early is not None:
@@ -179,7 +164,7 @@ class TimedWaits:
 
     def soonest_s(self) -> float:
         """How long until the first of them is due."""
-        return min(wait.due for wait in self.by_id.values()) - self._loop.time()
+        return min(wait.due for wait in self.by_id.values()) - self._claim.loop.time()
 
     def arm(self) -> None:
         for wait in list(self.by_id.values()):
@@ -194,7 +179,7 @@ class TimedWaits:
         retries = [wait for wait in self.by_id.values() if wait.kind == FUNCTION and not wait.settled]
         if not retries:
             return False
-        min(retries, key=lambda wait: wait.due).due = self._loop.time()
+        min(retries, key=lambda wait: wait.due).due = self._claim.loop.time()
         return True
 
     def follow(self, steps: Iterable[pb.HistoryStep]) -> None:
@@ -209,18 +194,18 @@ class TimedWaits:
     def _arm(self, wait: TimedWait) -> None:
         _disarm(wait)
         if not wait.settled and wait.due < math.inf:
-            latest = self._loop.time() + _TIMER_MAX_S
-            wait.timer = self._loop.call_at(min(wait.due, latest), self._fire, wait)
+            latest = self._claim.loop.time() + _TIMER_MAX_S
+            wait.timer = self._claim.loop.call_at(min(wait.due, latest), self._fire, wait)
 
     def _fire(self, wait: TimedWait) -> None:
         wait.timer = None
         if self._run.state is not RunState.RUNNING or wait.future.done():
             return  # armed again when the park is answered
-        if wait.due > self._loop.time() + 0.001:
+        if wait.due > self._claim.loop.time() + 0.001:
             self._arm(wait)
             return
         if wait.kind == SIGNAL:
-            wait.due = self._loop.time() + _FETCH_AGAIN_S  # should the server think that it is not over yet
+            wait.due = self._claim.loop.time() + _FETCH_AGAIN_S  # should the server think that it is not over yet
             self._arm(wait)
             self._fetch_results()
             return
@@ -237,7 +222,7 @@ class TimedWaits:
             self._run.deliver(wait.step_id, wait.future, answer)
             return
         wait.settled = False
-        wait.due = self._loop.time() + early_us / 1_000_000
+        wait.due = self._claim.loop.time() + early_us / 1_000_000
         if self.by_id.get(wait.step_id) is wait:
             self._arm(wait)
 
