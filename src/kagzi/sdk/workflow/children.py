@@ -83,12 +83,6 @@ class ChildHandle(Generic[O_co]):
         return f"<ChildHandle {self._workflow.name!r} {self.run_id}>"
 
 
-def child_input(run: RunExecution, workflow: Workflow[Any, Any], value: Any) -> Payload | None:
-    if value is ...:
-        return None
-    return workflow.write_input(value, hook=run.services.hook)
-
-
 async def execute_child(run: RunExecution, step_id: str, options: ChildOptions) -> Any:
     """What the child returns. If whoever awaits it is cancelled, so is the child."""
     step = run.take(step_id, CHILD)

@@ -18,7 +18,7 @@ from ..execution.run_execution import RunExecution
 from ..worker.log_context import current_fields, fields_of
 from .branching import ContextBranches
 from .call_sites import called
-from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
+from .children import ChildHandle, ChildOptions, OnClose, execute_child, execute_start_child
 from .patches import changed
 from .retry import Retry
 from .signals import Signal
@@ -207,17 +207,7 @@ class Context(ContextBranches):
         on_conflict: Literal["fail", "attach"] = "fail",
         concurrency_key: str = "",
     ) -> Coroutine[Any, Any, O]: ...
-    def child(
-        self,
-        workflow: Workflow[Any, Any],
-        input: Any = ...,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
-    ) -> Coroutine[Any, Any, Any]:
+    def child(self, workflow: Workflow[Any, Any], input: Any = ..., **options: Any) -> Coroutine[Any, Any, Any]:
         """Run another workflow as a step of this one and return its result.
 
         Args:
@@ -234,8 +224,7 @@ class Context(ContextBranches):
 
         Raises ChildError if the child does not complete.
         """
-        options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        child = execute_child(self._run, self._allot("child", workflow.name), options)
+        child = execute_child(self._run, *self._child("child", workflow, input, **options))
         return called(child, f"ctx.child({workflow.name!r})")
 
     @overload
@@ -262,34 +251,28 @@ class Context(ContextBranches):
         concurrency_key: str = "",
     ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
     def start_child(
-        self,
-        workflow: Workflow[Any, Any],
-        input: Any = ...,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
+        self, workflow: Workflow[Any, Any], input: Any = ..., **options: Any
     ) -> Coroutine[Any, Any, ChildHandle[Any]]:
         """Start a child and go on: `handle = await ctx.start_child(...)`, later `await handle.result()`.
 
         `workflow`, `input`, `id`, `timeout`, `on_close`, `on_conflict` and `concurrency_key` are those of `child`.
         """
-        options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        child = execute_start_child(self._run, self._allot("start_child", workflow.name), options)
+        child = execute_start_child(self._run, *self._child("start_child", workflow, input, **options))
         return called(child, f"ctx.start_child({workflow.name!r})")
 
-    def _child(  # noqa: PLR0917  the arguments of the two calls above
+    def _child(
         self,
+        call: str,
         workflow: Workflow[Any, Any],
         input: Any,
-        id: str | None,
-        timeout: Duration | None,
-        on_close: OnClose,
-        on_conflict: str,
-        concurrency_key: str,
-    ) -> ChildOptions:
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: str = "fail",
+        concurrency_key: str = "",
+    ) -> tuple[str, ChildOptions]:
+        """The step id and the checked options of a call."""
         if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
                 f"{workflow!r} is no workflow. Decorate the function with @workflow.", field="workflow"
@@ -298,15 +281,11 @@ class Context(ContextBranches):
             raise InvalidArgument(f'on_close={on_close!r} must be "cancel" or "abandon".', field="on_close")
         if on_conflict not in ("fail", "attach"):
             raise InvalidArgument(f'on_conflict={on_conflict!r} must be "fail" or "attach".', field="on_conflict")
-        return ChildOptions(
-            workflow,
-            child_input(self._run, workflow, input),
-            id or "",
-            None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout")),
-            on_close,
-            on_conflict == "attach",
-            concurrency_key,
-        )
+        payload = None if input is ... else workflow.write_input(input, hook=self._run.services.hook)
+        timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
+        attach = on_conflict == "attach"
+        options = ChildOptions(workflow, payload, id or "", timeout_us, on_close, attach, concurrency_key)
+        return self._allot(call, workflow.name), options
 
     def cleanup(self) -> Cleanup:
         """A scope whose steps run also when the run was cancelled: `async with ctx.cleanup():`."""
