@@ -75,7 +75,7 @@ class ContextBranches:
         *more: A[Any],
         on_error: FailFast = ...,
     ) -> Call[tuple[Any, ...]]: ...
-    def parallel(self, *aws: Any, on_error: FailFast | Collect = "fail-fast") -> Coroutine[Any, Any, Any]:
+    def parallel(self, *aws: Any, on_error: Literal["fail-fast", "collect"] = "fail-fast") -> Coroutine[Any, Any, Any]:
         """Do several things at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`, or a list from an iterable.
 
         Args:
