@@ -4,7 +4,6 @@ It parks when no task of it is in a step or waits for something outside Kagzi, n
 server answers, under the run's lock, that it sleeps now or what has come meanwhile: no wake-up is lost in between.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -42,7 +41,6 @@ class Parking:
     _when_answered: Callable[[], None] | None = field(
         init=False, default=None
     )  # the function ended before the answer came
-    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
     _not_before: float = field(init=False, default=0.0)
     _pause_s: float = field(init=False, default=_RETRY_S)
 
@@ -75,21 +73,7 @@ class Parking:
                 self._claim.task.run_id,
                 outside,
             )
-        self._retry_in(_RETRY_S)
-
-    def _retry_in(self, seconds: float) -> None:
-        if self._timer is None:
-            self._timer = self._claim.loop.call_later(seconds, self._retry)
-
-    def _retry(self) -> None:
-        self._timer = None
-        if self._run.state is RunState.RUNNING:
-            self._tasks.idle.start()
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._tasks.idle.start_in(_RETRY_S)
 
     def _answered(self, answer: Answer) -> None:
         if self._run.state is not RunState.PARKING or answer.detail is None:
@@ -112,7 +96,6 @@ class Parking:
     def _leave(self, wake_at_us: int, at_us: int) -> None:
         self._run.advance(RunState.PARKED)
         self._waits.disarm()
-        self.stop()
         if self._when_answered is not None:
             wakes_in_s = None
         elif self._waits.first_external_seq() is not None:
@@ -133,7 +116,7 @@ class Parking:
         else:
             # The server sees a reason to go on that is none here (a notice on its way, for example): do not ask at once again.
             self._not_before = self._claim.loop.time() + self._pause_s
-            self._retry_in(self._pause_s + 0.01)
+            self._tasks.idle.start_in(self._pause_s + 0.01)
             self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)
         self._waits.arm()
         self._interruption.raise_if_due()

@@ -52,7 +52,6 @@ class ReplayGate:
         init=False, default_factory=dict[Any, Any]
     )
     _deferred: list[Callable[[], None]] = field(init=False, default_factory=list[Any])
-    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
     _looks: int = field(init=False, default=0)
     _look_s: float = field(init=False, default=_FIRST_LOOK_S)
 
@@ -145,9 +144,6 @@ class ReplayGate:
 
     def stop(self) -> None:
         self._deferred.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _release(self, released: Iterable[Held]) -> None:
         released = list(released)
@@ -182,11 +178,5 @@ class ReplayGate:
                 ", ".join(repr(step.step_id) for step in self._ledger.first_outstanding()),
                 reason,
             )
-        if self._timer is None:
-            self._timer = self._claim.loop.call_later(self._look_s, self._look_again)
+        if self._tasks.idle.start_in(self._look_s):
             self._look_s = min(2 * self._look_s, _LOOK_MAX_S)
-
-    def _look_again(self) -> None:
-        self._timer = None
-        if self._held:
-            self._tasks.idle.start()

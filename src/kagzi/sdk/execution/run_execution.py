@@ -118,6 +118,8 @@ class RunExecution:
         assert state in TRANSITIONS[self.state], f"run {self.run_id}: {self.state} does not lead to {state}"
         self.state = state
         self.live = state in LIVE
+        if not self.live:
+            self.tasks.idle.stop_timer()
         self.refresh()
 
     def refresh(self) -> None:
@@ -186,6 +188,14 @@ class RunExecution:
             tasks.awaited.discard(future)
             if watched:
                 tasks.unblock(task)
+
+    async def answer(self, future: "asyncio.Future[Answer]") -> Answer:
+        """The answer to an operation; a refusal is raised as what it means to the code."""
+        answer: Answer = await self.wait(future)
+        refusal = answer.refusal
+        if refusal is not None:
+            raise self.operations.refused(refusal)
+        return answer
 
     async def _suspended(self) -> Suspended:
         self._disturbed = True
@@ -353,6 +363,5 @@ class RunExecution:
     def close(self) -> None:
         """Nothing more is sent about this run."""
         self.advance(RunState.ENDED)
-        self.parking.stop()
         self.claim.port.close()
         self._on_closed(self)

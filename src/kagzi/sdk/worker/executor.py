@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -64,7 +64,7 @@ class Executor:
         loop = asyncio.get_running_loop()
         workflow = self._registry.find(task.workflow_type, task.version)
         if workflow is None:
-            refusal = Refusal(self, task, port)
+            refusal = Refusal(task, port, self._closed)
             self._active.add(refusal)
             refusal.start()
             return refusal
@@ -143,17 +143,14 @@ class Executor:
                 if not future.done():
                     future.set_result(None)
 
-    def refused(self, refusal: "Refusal") -> None:
-        self._closed(refusal)
-
 
 class Refusal:
     """A run of a type that this worker does not have: handed back at once. The server should not have sent it."""
 
-    def __init__(self, executor: Executor, task: pb.Task, port: RunPort) -> None:
-        self._executor = executor
+    def __init__(self, task: pb.Task, port: RunPort, closed: "Callable[[Refusal], None]") -> None:
         self._task = task
         self._port = port
+        self._closed = closed
 
     def start(self) -> None:
         reason = f"this worker has no workflow {self._task.workflow_type!r} version {self._task.version!r}"
@@ -183,4 +180,4 @@ class Refusal:
 
     def _end(self) -> None:
         self._port.close()
-        self._executor.refused(self)
+        self._closed(self)

@@ -181,10 +181,7 @@ async def _start(run: RunExecution, step_id: str, options: ChildOptions) -> Answ
     letter.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
     letter.attach = options.attach
     place_in(letter, scope_of(run))
-    answer: Answer = await run.wait(future)
-    refusal = answer.refusal
-    if refusal is not None:
-        raise run.operations.refused(refusal)
+    answer = await run.answer(future)
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "exhausted":
         raise _error(step_id, answer.detail.exhausted.error)
     return answer

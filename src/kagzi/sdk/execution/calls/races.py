@@ -96,9 +96,7 @@ async def _record(run: RunExecution, group: str, winner: str, open_steps: Collec
     race.winner = winner
     race.losers.extend(open_steps)
     race.parent_step_id = scope_of(run).race
-    refusal = (await run.wait(future)).refusal
-    if refusal is not None:
-        raise run.operations.refused(refusal)
+    await run.answer(future)
 
 
 def _look_at(task: "asyncio.Task[Any]") -> None:

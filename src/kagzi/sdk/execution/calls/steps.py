@@ -181,9 +181,7 @@ async def _begin_durably(run: RunExecution, body: StepBody, attempt: int) -> Non
     claim = run.claim
     future: asyncio.Future[Answer] = claim.loop.create_future()
     _fill_begin(claim.send(partial(_begun, run, future)).begin_step, body, attempt)
-    refusal = (await run.wait(future)).refusal
-    if refusal is not None:
-        raise run.operations.refused(refusal)
+    await run.answer(future)
     if run.state is not RunState.RUNNING or run.cancelling:  # a pause comes too late: it has begun
         await run.may_act()
     if claim.port.lease_is_over():
@@ -277,11 +275,7 @@ async def _send_failure(
     failure.step_id = body.step_id
     failure.attempt = attempt
     failure.error.CopyFrom(write_error(error))
-    answer: Answer = await run.wait(future)
-    refusal = answer.refusal
-    if refusal is not None:
-        raise run.operations.refused(refusal)
-    return answer.detail
+    return (await run.answer(future)).detail
 
 
 def _final_detail(error: RequestError) -> ErrorDetail:

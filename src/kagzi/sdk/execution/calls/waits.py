@@ -57,11 +57,8 @@ async def _ask_and_sleep(run: RunExecution, step_id: str, name: str, duration_us
     else:
         sleep.duration_us = duration_us
     place_in(sleep, scope_of(run))
-    detail = (await run.wait(future)).detail
-    kind = None if detail is None else detail.WhichOneof("kind")
-    if detail is not None and kind == "refused":
-        raise run.operations.refused(detail.refused)
-    if detail is not None and kind == "timer" and detail.timer.remaining_us > 0:
+    detail = (await run.answer(future)).detail
+    if detail is not None and detail.WhichOneof("kind") == "timer" and detail.timer.remaining_us > 0:
         await run.waits.sleep(step_id, detail.timer.remaining_us)
 
 
@@ -106,11 +103,9 @@ async def _ask_and_wait(
     if timeout_us is not None:
         wait.timeout_us = timeout_us
     place_in(wait, scope_of(run))
-    answer = await run.wait(future)
+    answer = await run.answer(future)
     detail = answer.detail or pb.OperationAnswer()
     match detail.WhichOneof("kind"):
-        case "refused":
-            raise run.operations.refused(detail.refused)
         case "signal":
             return _decoded(run, step_id, answer.seq, detail.signal.payload, signal)
         case "exhausted":

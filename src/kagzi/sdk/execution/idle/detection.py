@@ -22,7 +22,7 @@ _NESTINGS_MAX = 64
 class IdleDetector:
     """Calls `on_idle` once, when the tasks are idle. `start` while watching begins to count anew."""
 
-    __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_idle", "_tasks", "_watching")
+    __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_idle", "_tasks", "_timer", "_watching")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_idle: Callable[[], None]
@@ -32,6 +32,7 @@ class IdleDetector:
         self._tasks = tasks
         self._on_idle = on_idle
         self._watching = False
+        self._timer: asyncio.TimerHandle | None = None
         self._clean_passes = 0
         self._nestings: dict[asyncio.Future[Any], int] = {}
 
@@ -40,6 +41,24 @@ class IdleDetector:
         if not self._watching:
             self._watching = True
             self._loop.call_soon(self._look)
+
+    def start_in(self, seconds: float) -> bool:
+        """Start after this time. False if it starts earlier anyway."""
+        when = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() <= when:
+            return False
+        self.stop_timer()
+        self._timer = self._loop.call_at(when, self._on_timer)
+        return True
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.start()
+
+    def stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def disturb(self) -> None:
         """A task that was not looked at goes on."""
