@@ -1,6 +1,7 @@
 """A worker's claim on a run: the task with its lease, the way to the server, and what is on that way."""
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 
 from ...core.errors import InternalError, InvalidArgument, KagziError, ResourceExhausted
@@ -9,16 +10,16 @@ from ...v1 import worker_pb2 as pb
 from .ports import Answer, OnAnswer, RunPort
 
 
+@dataclass(slots=True, eq=False)
 class Claim:
     """Of one run; renewed when the run comes back to the worker that keeps its coroutine."""
 
-    __slots__ = ("accepted_at", "ahead", "in_flight", "loop", "port", "task")
-
-    def __init__(self, task: pb.Task, port: RunPort, loop: asyncio.AbstractEventLoop, accepted_at: float) -> None:
-        self.loop = loop
-        self.in_flight = 0  # operations sent and not answered
-        self.ahead = ""  # the step whose result is used already and not yet acknowledged
-        self.renew(task, port, accepted_at)
+    task: pb.Task
+    port: RunPort
+    loop: asyncio.AbstractEventLoop
+    accepted_at: float  # in the loop's time
+    in_flight: int = 0  # operations sent and not answered
+    ahead: str = ""  # the step whose result is used already and not yet acknowledged
 
     def renew(self, task: pb.Task, port: RunPort, accepted_at: float) -> None:
         self.task = task

@@ -5,6 +5,7 @@ the history was logged by whoever executed it. Tracebacks come with the record (
 """
 
 import logging
+from dataclasses import dataclass
 
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import ChildError, RequestError, StepError
@@ -39,24 +40,16 @@ class FoldTracebacks(logging.Filter):
 logger.addFilter(FoldTracebacks())
 
 
+@dataclass(slots=True, eq=False)
 class FailedAttempt:
     """An attempt of a step that failed, until it is known what follows. One of the methods is called, once."""
 
-    def __init__(  # noqa: PLR0917  what a line of the log tells
-        self,
-        task: pb.Task,
-        step_id: str,
-        attempt: int,
-        retry: Retry | None,
-        detail: ErrorDetail,
-        error: BaseException | None,
-    ) -> None:
-        self._task = task
-        self._step_id = step_id
-        self._attempt = attempt
-        self._retry = retry
-        self._detail = detail
-        self._error = error
+    _task: pb.Task
+    _step_id: str
+    _attempt: int
+    _retry: Retry | None
+    _detail: ErrorDetail
+    _error: BaseException | None
 
     def retried(self, remaining_us: int) -> None:
         self._log(logging.WARNING, f"retrying {in_time(remaining_us)}")

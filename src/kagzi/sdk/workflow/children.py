@@ -109,15 +109,8 @@ async def _started(
     if step is None:
         await may_begin(run, step_id)
         run.ledger.open[step_id] = scope_of(run)
-        try:
-            answer = await _start(run, step_id, options)
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                withdraw(run, step_id)
-            run.ledger.open.pop(step_id, None)
-            raise
-        child_run_id = "" if answer.detail is None else answer.detail.child.child_run_id
-        end = run.waits.child(step_id, answer.seq)
+        child_run_id, begun_seq = await _start(run, step_id, options)
+        end = run.waits.child(step_id, begun_seq)
     else:
         run.ledger.open[step_id] = scope_of(run)
         child_run_id = step.child_run_id
@@ -126,26 +119,15 @@ async def _started(
             seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
             await run.delivery.turn(seq, step.at_us or run.delivery.now_us or 0)
         if end is None:
-            child_run_id = await _started_again(run, step_id, options)
+            # Started when the run was executed before, and taken away by a retry of the run. Another one takes its place in the order:
+            # nothing is delivered before it is there.
+            run.delivery.restarting.add(step_id)
+            child_run_id, _ = await _start(run, step_id, options)
             end = run.waits.child(step_id, step.begun_seq)
     end.add_done_callback(lambda _: run.ledger.open.pop(step_id, None))
     if step is not None and step.seq and _is_conflict(step):
         _value(run, step, options.workflow)
     return ChildHandle(run, step_id, child_run_id, options.workflow, end, recorded=step)
-
-
-async def _started_again(run: RunExecution, step_id: str, options: ChildOptions) -> str:
-    """The child was started when the run was executed before, and taken away by a retry of the run. Another one takes its place in
-    the order: nothing is delivered before it is there."""
-    run.delivery.restarting.add(step_id)
-    try:
-        answer = await _start(run, step_id, options)
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError):
-            withdraw(run, step_id)
-        run.ledger.open.pop(step_id, None)
-        raise
-    return "" if answer.detail is None else answer.detail.child.child_run_id
 
 
 def _recorded_end(run: RunExecution, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":
@@ -159,13 +141,25 @@ def _recorded_end(run: RunExecution, step: pb.HistoryStep) -> "asyncio.Future[pb
     return future
 
 
-async def _start(run: RunExecution, step_id: str, options: ChildOptions) -> Answer:
+async def _start(run: RunExecution, step_id: str, options: ChildOptions) -> tuple[str, int]:
+    """Run id and number of the child. If that fails, the step is not open any more."""
+    try:
+        answer = await _send_start(run, step_id, options)
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            withdraw(run, step_id)
+        run.ledger.open.pop(step_id, None)
+        raise
+    return "" if answer.detail is None else answer.detail.child.child_run_id, answer.seq
+
+
+async def _send_start(run: RunExecution, step_id: str, options: ChildOptions) -> Answer:
     operation, future = run.operations.ask(step_id)
-    letter = operation.start_child
-    letter.step_id = step_id
-    workflow, start = options.workflow, letter.start
+    child = operation.start_child
+    child.step_id = step_id
+    workflow, start = options.workflow, child.start
     if workflow.name != step_id:
-        letter.name = workflow.name
+        child.name = workflow.name
     start.workflow_type = workflow.name
     start.workflow_id = options.id
     start.concurrency_key = options.concurrency_key
@@ -178,9 +172,9 @@ async def _start(run: RunExecution, step_id: str, options: ChildOptions) -> Answ
         timeout_us = us_from_timedelta(workflow.timeout)
     if timeout_us is not None:
         start.timeout.FromMicroseconds(timeout_us)
-    letter.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
-    letter.attach = options.attach
-    place_in(letter, scope_of(run))
+    child.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
+    child.attach = options.attach
+    place_in(child, scope_of(run))
     answer = await run.answer(future)
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "exhausted":
         raise _error(step_id, answer.detail.exhausted.error)

@@ -13,7 +13,7 @@ from ..execution.run_execution import RunExecution
 from ..execution.scopes import Scope
 from .call_sites import called
 from .current import StepInfo, place
-from .retry import Retry
+from .retry import Retry, check_retry
 from .signatures import check_name, default_name
 from .workflow import Workflow
 
@@ -23,8 +23,7 @@ R = TypeVar("R")
 
 def step_options(name: object, retry: object, timeout: Duration | None, *, once: bool = False) -> StepOptions:
     """Checked options of a step. Raises InvalidArgument."""
-    if retry is not None and not isinstance(retry, Retry):
-        raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+    retry = check_retry(retry)
     if once and retry is not None and retry.max_attempts != 1:
         raise InvalidArgument(
             f"step {name!r} runs at most once: it cannot have retry={retry!r}. Leave one of the two out.", field="retry"

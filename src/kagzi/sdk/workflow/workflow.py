@@ -12,7 +12,7 @@ from ...core.limits import NAME_BYTES
 from ...core.names import canonical_type
 from ...core.records import Payload
 from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
-from .retry import Retry
+from .retry import Retry, check_retry
 from .signatures import check_name, default_name, is_async, type_hints
 
 I_contra = TypeVar("I_contra", contravariant=True)
@@ -46,7 +46,7 @@ class Workflow(Generic[I_contra, O_co]):
         given = default_name(fn, what="workflow") if name is None else name
         self.name = canonical_type(check_name(given, what="workflow name"))  #: with `-` for `_`
         self.version = _version_text(version, self.name)  #: as text
-        self.retry = _checked_retry(retry)  #: the default for its steps
+        self.retry = check_retry(retry)  #: the default for its steps
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
         parameter = _input_parameter(fn, self.name)
         self.has_input = parameter is not None  #: whether the function takes an input
@@ -111,12 +111,6 @@ def _version_text(version: object, name: str) -> str:
             field="version",
         )
     return text
-
-
-def _checked_retry(retry: object) -> Retry | None:
-    if retry is None or isinstance(retry, Retry):
-        return retry
-    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
 
 
 def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | None:
