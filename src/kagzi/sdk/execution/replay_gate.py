@@ -26,9 +26,9 @@ from .ports import RunControl
 
 logger = logging.getLogger("kagzi.worker")
 
-_FIRST_LOOK_S = 0.01
-_LOOK_MAX_S = 1.0
-_LOOKS_UNTIL_WARNING = 7  # about a second
+_FIRST_POLL_S = 0.01
+_POLL_MAX_S = 1.0
+_POLLS_UNTIL_WARNING = 7  # about a second
 
 
 class Held(NamedTuple):
@@ -52,8 +52,8 @@ class ReplayGate:
         init=False, default_factory=dict[Any, Any]
     )
     _deferred: list[Callable[[], None]] = field(init=False, default_factory=list[Any])
-    _looks: int = field(init=False, default=0)
-    _look_s: float = field(init=False, default=_FIRST_LOOK_S)
+    _polls: int = field(init=False, default=0)
+    _poll_s: float = field(init=False, default=_FIRST_POLL_S)
 
     @property
     def is_watching(self) -> bool:
@@ -104,7 +104,7 @@ class ReplayGate:
     def on_idle(self, *, has_waits: bool) -> bool:
         """To be called when the run is idle and there is nothing to deliver. False if it can only wait: perhaps it can park."""
         if self._held:
-            self._look_at_held()
+            self._check_held()
             return True
         self._send_deferred()
         return not has_waits and self._is_stuck()
@@ -122,7 +122,7 @@ class ReplayGate:
         self._run.diverge(divergence.waits_in_vain(step, divergence.call_of(self._fn, task)))
         return True
 
-    def _look_at_held(self) -> None:
+    def _check_held(self) -> None:
         self._run.caught_up()
         self._held = [held for held in self._held if not held.future.done()]
         first = next((held for held in self._held if held.first), None)
@@ -169,8 +169,8 @@ class ReplayGate:
         return (task.claimed_at_us - min([task.created_at_us, *results])) / 1_000_000
 
     def _wait_for(self, reason: str, first: Held) -> None:
-        self._looks += 1
-        if self._looks == _LOOKS_UNTIL_WARNING:
+        self._polls += 1
+        if self._polls == _POLLS_UNTIL_WARNING:
             logger.warning(
                 "run %s: step %r is held back, because the recorded %s is not reached yet; the run waits for %s.",
                 self._claim.task.run_id,
@@ -178,5 +178,5 @@ class ReplayGate:
                 ", ".join(repr(step.step_id) for step in self._ledger.first_outstanding()),
                 reason,
             )
-        if self._tasks.idle.start_in(self._look_s):
-            self._look_s = min(2 * self._look_s, _LOOK_MAX_S)
+        if self._tasks.idle.start_in(self._poll_s):
+            self._poll_s = min(2 * self._poll_s, _POLL_MAX_S)

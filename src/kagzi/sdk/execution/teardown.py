@@ -32,7 +32,7 @@ class Teardown:
         tasks = self._tasks
         outside = tasks.waiting_outside()
         for task in tasks.all:
-            task.add_done_callback(_retrieve_exception)
+            task.add_done_callback(retrieve_exception)
         for future in list(tasks.awaited):
             if not future.done():
                 future.set_exception(Suspended())
@@ -60,9 +60,9 @@ class Teardown:
         self._after()
 
 
-def _retrieve_exception(task: AnyFuture) -> None:
-    """It ended because it had to: nobody else will ask how, and the loop must not complain of that."""
-    if not task.cancelled():
+def retrieve_exception(task: AnyFuture) -> None:
+    """It was given up: nobody else will ask how it ended, and the loop must not complain of that."""
+    if task.done() and not task.cancelled():
         task.exception()
 
 
@@ -77,5 +77,5 @@ async def _stop(tasks: set[AnyFuture]) -> set[AnyFuture]:
             task.cancel()
         _, pending = await asyncio.wait(pending, timeout=GRACE_S / 10)
     for task in tasks - pending:
-        _retrieve_exception(task)
+        retrieve_exception(task)
     return pending

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..run_execution import RunExecution
 from ..scopes import AnyCoroutine, Scope, spawn
+from ..teardown import retrieve_exception
 
 
 class Branches:
@@ -47,8 +48,7 @@ async def settle(tasks: "Collection[asyncio.Task[Any]]") -> None:
                 task.cancel()
             pending = {task for task in pending if not task.done()}
     for task in tasks:
-        if not task.cancelled():
-            task.exception()  # retrieved: it was given up
+        retrieve_exception(task)
     if cancelled is not None:
         raise cancelled
 

@@ -14,6 +14,7 @@ from ..ledger import RACE, WITHDRAWN
 from ..run_execution import RunExecution
 from ..scopes import AnyCoroutine, Scope
 from ..state import RunState
+from ..teardown import retrieve_exception
 from .branches import Branches, settle
 from .steps import count_step, scope_of
 
@@ -33,7 +34,7 @@ async def execute_race(run: RunExecution, race_id: str, coroutines: Mapping[str,
     try:
         await decide(run, race_id, winner, opened, recorded)
     except BaseException:
-        _look_at(opened.tasks[winner])
+        retrieve_exception(opened.tasks[winner])
         raise
     return winner, opened.tasks[winner].result()
 
@@ -97,12 +98,6 @@ async def _record(run: RunExecution, group: str, winner: str, open_steps: Collec
     race.losers.extend(open_steps)
     race.parent_step_id = scope_of(run).race
     await run.answer(future)
-
-
-def _look_at(task: "asyncio.Task[Any]") -> None:
-    """Its error, if it has one, is not raised: another one is."""
-    if task.done() and not task.cancelled():
-        task.exception()
 
 
 def _close_scopes(run: RunExecution, scopes: Collection[Scope], decided_seq: int) -> list[str]:

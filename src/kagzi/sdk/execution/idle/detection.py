@@ -7,7 +7,7 @@ A task waits if it has a pending waiter. A finished task may still be about to w
 TaskGroup, wait): each callback takes one pass of the loop. So the tasks must be found waiting in several passes in a row, and in one
 more for each gather inside a gather.
 
-Tasks that wait for Kagzi, or are in the body of a step, need not be looked at: they are taken out of the watched set, and put back
+Tasks that wait for Kagzi, or are in the body of a step, need not be watched: they are taken out of the watched set, and put back
 with `disturb` when they go on. So a result costs the same however many tasks wait for theirs.
 """
 
@@ -27,7 +27,7 @@ class IdleDetector:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_idle: Callable[[], None]
     ) -> None:
-        """`tasks` is looked at live."""
+        """`tasks` is read live."""
         self._loop = loop
         self._tasks = tasks
         self._on_idle = on_idle
@@ -40,7 +40,7 @@ class IdleDetector:
         self._clean_passes = 0
         if not self._watching:
             self._watching = True
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(self._poll)
 
     def start_in(self, seconds: float) -> bool:
         """Start after this time. False if it starts earlier anyway."""
@@ -61,10 +61,10 @@ class IdleDetector:
             self._timer = None
 
     def disturb(self) -> None:
-        """A task that was not looked at goes on."""
+        """A task that was not watched goes on."""
         self._clean_passes = 0
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if not self._all_wait():
             self._clean_passes = 0
         else:
@@ -73,7 +73,7 @@ class IdleDetector:
                 self._watching = False
                 self._on_idle()
                 return
-        self._loop.call_soon(self._look)
+        self._loop.call_soon(self._poll)
 
     def _all_wait(self) -> bool:
         for task in self._tasks:
