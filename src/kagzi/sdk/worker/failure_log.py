@@ -109,7 +109,7 @@ def run_failed(task: pb.Task, error: BaseException, detail: ErrorDetail, retry_i
         return
     again = "" if retry_in_us is None else f", attempt {task.attempt}: retrying {in_time(retry_in_us)}"
     where = f" in step {detail.subject_id!r}" if detail.subject == "step" and detail.subject_id else ""
-    told = all(isinstance(each, (StepError, ChildError)) for each in leaves_of(error))
+    logged = all(isinstance(each, (StepError, ChildError)) for each in leaves_of(error))
     logger.log(
         level,
         "%s: the run failed%s%s. %s",
@@ -117,7 +117,7 @@ def run_failed(task: pb.Task, error: BaseException, detail: ErrorDetail, retry_i
         where,
         again,
         brief(detail.text, _TEXT_CHARS),
-        exc_info=None if told else _with_traceback(error),
+        exc_info=None if logged else _with_traceback(error),
         extra=fields_of(task),
     )
 

@@ -67,17 +67,17 @@ class ChildHandle(Generic[O_co]):
 
     async def _wait_for_end(self) -> None:
         """Not asyncio.shield: what it makes must not be settled by anybody else, and teardown does just that."""
-        told: asyncio.Future[None] = self._run.claim.loop.create_future()
+        ended: asyncio.Future[None] = self._run.claim.loop.create_future()
 
-        def tell(_: object) -> None:
-            if not told.done():
-                told.set_result(None)
+        def wake(_: object) -> None:
+            if not ended.done():
+                ended.set_result(None)
 
-        self._end.add_done_callback(tell)
+        self._end.add_done_callback(wake)
         try:
-            await self._run.wait(told)
+            await self._run.wait(ended)
         finally:
-            self._end.remove_done_callback(tell)
+            self._end.remove_done_callback(wake)
 
     def __repr__(self) -> str:
         return f"<ChildHandle {self._workflow.name!r} {self.run_id}>"
@@ -200,8 +200,8 @@ def _is_cancelled(error: Exception) -> bool:
     return isinstance(error, ChildError) and error.status == "cancelled"
 
 
-def _error(step_id: str, letter: common.ErrorDetail) -> Exception:
-    detail = read_error(letter)
+def _error(step_id: str, recorded: common.ErrorDetail) -> Exception:
+    detail = read_error(recorded)
     error: Exception
     if detail.code is ErrorCode.CONFLICT:
         error = AlreadyExists(detail.message, subject=detail.subject, subject_id=detail.subject_id)

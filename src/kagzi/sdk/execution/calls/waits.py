@@ -143,8 +143,8 @@ def _misfit(run: RunExecution, signal: Signal[Any], step_id: str, seq: int, erro
     return run.pause_with("because a signal's value does not fit", problem)
 
 
-def _without(step_id: str, letter: common.ErrorDetail, default: Any) -> Any:
-    error = read_error(letter)
+def _without(step_id: str, recorded: common.ErrorDetail, default: Any) -> Any:
+    error = read_error(recorded)
     if error.code is not ErrorCode.TIMEOUT:
         raise StepError.of(step_id, error, attempts=1)
     if default is not NO_DEFAULT:
