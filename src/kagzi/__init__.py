@@ -59,11 +59,12 @@ if TYPE_CHECKING:
     from .sdk.workflow.children import ChildHandle
     from .sdk.workflow.context import Context
     from .sdk.workflow.current import StepInfo, current_step
+    from .sdk.workflow.decorator import workflow
     from .sdk.workflow.lint import KagziWarning
     from .sdk.workflow.retry import Retry
     from .sdk.workflow.signals import Signal, Won
     from .sdk.workflow.step import Step, step
-    from .sdk.workflow.workflow import Workflow, workflow
+    from .sdk.workflow.workflow import Workflow
 
 __all__ = [
     "AlreadyExists",
@@ -188,7 +189,8 @@ _HOMES = {
     "sdk.client.operations.versions": ("VersionInfo",),
     "sdk.worker.worker": ("Worker",),
     "sdk.client.operations.workers": ("WorkerEvent", "WorkerInfo"),
-    "sdk.workflow.workflow": ("Workflow", "workflow"),
+    "sdk.workflow.decorator": ("workflow",),
+    "sdk.workflow.workflow": ("Workflow",),
     "sdk.client.operations.workflow_types": ("QueueInfo", "WorkflowTypeInfo"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

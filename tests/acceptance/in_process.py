@@ -15,7 +15,7 @@ from kagzi.core.seams import Clock
 from kagzi.engine import Engine, Notice
 from kagzi.engine.matching.session import Session
 from kagzi.sdk.worker.executor import Executor
-from kagzi.sdk.worker.leased_runs import HeldRuns
+from kagzi.sdk.worker.leased_runs import LeasedRuns
 from kagzi.sdk.worker.outbox import Outbox
 from kagzi.sdk.worker.registry import Registry
 from kagzi.server.grpc.session import _write_notice
@@ -45,7 +45,7 @@ class InProcessWorker:
         self._moment = moment
         self.executor = Executor(registry, resident_wait_ms=10)
         self._outbox = Outbox(self._wake, self._start_hold)
-        self.held = HeldRuns(self._outbox, self.executor, _no_more_history)
+        self.held = LeasedRuns(self._outbox, self.executor, _no_more_history)
         self.on_durable: Callable[[Command, Outcome], None] = lambda command, outcome: None
         self.on_sent: Callable[[Command], None] = lambda command: None
         self.on_notice: Callable[[Notice], None] = lambda notice: None

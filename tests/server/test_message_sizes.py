@@ -33,8 +33,8 @@ from kagzi.engine import Notice
 from kagzi.engine.checks.bounds import bounded_error
 from kagzi.engine.checks.requests import REASON_BYTES
 from kagzi.engine.services.tasks import fitting
+from kagzi.sdk.execution.ports import Answer
 from kagzi.sdk.worker.outbox import HEARTBEAT_TAG, RECEIVED_TAG, Outbox, OutPort, field
-from kagzi.sdk.worker.ports import Answer
 from kagzi.server.grpc.services.workers import write_poll
 from kagzi.server.grpc.session import Outlet
 from kagzi.system import SystemClock

@@ -19,8 +19,8 @@ from kagzi.core.error_details import ErrorDetail
 from kagzi.core.outcomes import RunClosed
 from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunRecord, StepRecord
 from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.sdk.execution.ports import Answer, OnAnswer
 from kagzi.sdk.worker.executor import Executor
-from kagzi.sdk.worker.ports import Answer, OnAnswer
 from kagzi.sdk.worker.registry import Registry
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.common import read_error
@@ -108,7 +108,7 @@ def _is_movable(step: StepRecord) -> bool:
 
 
 class ReplayPort:
-    """Hands out the history and takes nothing but the end of the run. Implements kagzi.sdk.worker.ports.RunPort.
+    """Hands out the history and takes nothing but the end of the run. Implements kagzi.sdk.execution.ports.RunPort.
 
     No body begins without saying so: whoever executes one fails here.
     """

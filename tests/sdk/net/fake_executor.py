@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from kagzi.sdk.worker.ports import Answer, RunPort
+from kagzi.sdk.execution.ports import Answer, RunPort
 from kagzi.v1 import worker_pb2 as pb
 from tests.support.patience import LOADED_MACHINE_S
 
@@ -38,7 +38,7 @@ class FakeExecution:
         self.server_failures.append(reason)
         self.port.send(lambda _: self.close()).release.reason = reason
 
-    def news(self) -> None:
+    def results_available(self) -> None:
         self.news_heard += 1
         self._executor.changed.set()
 

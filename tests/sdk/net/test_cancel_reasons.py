@@ -9,7 +9,7 @@ import pytest
 from kagzi import Context, Kagzi, Run, RunStatus, Worker, workflow
 from kagzi.core.limits import Settings
 from kagzi.core.records import RunKey
-from kagzi.sdk.worker.leased_runs import HeldRuns
+from kagzi.sdk.worker.leased_runs import LeasedRuns
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import parse_listen
@@ -88,15 +88,15 @@ async def serving(database: str) -> AsyncIterator[tuple[Server, Kagzi]]:
 def suppress_notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Workers hear of no cancellation by a notice. Answers the runs whose notice was suppressed."""
     suppressed: list[str] = []
-    notice = HeldRuns.notice
+    notice = LeasedRuns.notice
 
-    def deaf(self: HeldRuns, told: pb.RunNotice) -> None:
+    def deaf(self: LeasedRuns, told: pb.RunNotice) -> None:
         if told.kind == pb.RUN_NOTICE_KIND_CANCEL_REQUESTED:
             suppressed.append(told.run_id)
         else:
             notice(self, told)
 
-    monkeypatch.setattr(HeldRuns, "notice", deaf)
+    monkeypatch.setattr(LeasedRuns, "notice", deaf)
     return suppressed
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core import limits
+from kagzi.sdk.execution.ports import Answer
 from kagzi.sdk.worker.outbox import Outbox, OutPort, field
-from kagzi.sdk.worker.ports import Answer
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1.common_pb2 import Payload
 from tests.sdk.net.fake_server import lease

@@ -166,7 +166,7 @@ async def test_a_run_that_is_gone_is_abandoned_once(
         await worker.executor.drained()
     assert execution.abandoned == ["gone"]
     assert answers.seen.empty()
-    assert not len(worker.session.held)
+    assert not len(worker.session.leased)
 
 
 async def test_other_refusals_are_the_runners_affair(server: FakeServer, worker: Worker) -> None:

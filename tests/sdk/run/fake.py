@@ -17,9 +17,9 @@ from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.outcomes import Begun, Outcome, Recorded, Refused
 from kagzi.core.records import ClaimedRun, HistoryPage, Lease, Payload, RunKey
 from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.sdk.execution.ports import Answer, Execution, OnAnswer
 from kagzi.sdk.worker.executor import Executor
 from kagzi.sdk.worker.lease_clock import LeaseClock
-from kagzi.sdk.worker.ports import Answer, Execution, OnAnswer
 from kagzi.sdk.worker.registry import AnyWorkflow, Registry
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.operations import write_answer

@@ -150,7 +150,7 @@ class Operations:
             run.become(RunStatus.PENDING)
         elif run.status is RunStatus.RUNNING and run.port is not None and run.port.execution is not None:
             port = run.port
-            self.later(self.latency(), lambda: None if port.closed.is_set() else port.execution.news())
+            self.later(self.latency(), lambda: None if port.closed.is_set() else port.execution.results_available())
 
     def children_of(self, run: FakeRun) -> list[FakeRun]:
         """Those that have not ended."""

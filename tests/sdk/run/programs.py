@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kagzi.core.errors import ChildError, StepError
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.current import current_step
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import workflow
 
 Action = tuple[Any, ...]
 Program = list[Action]

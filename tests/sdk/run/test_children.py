@@ -8,7 +8,7 @@ from kagzi.core.error_details import ErrorKind
 from kagzi.core.errors import AlreadyExists, ChildError
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.workflow.context import Context
-from kagzi.sdk.workflow.workflow import workflow
+from kagzi.sdk.workflow.decorator import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

@@ -13,9 +13,10 @@ from kagzi.core.records import HistoryStep
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.worker.registry import Registry
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.lint import KagziWarning, findings
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import Workflow, workflow
+from kagzi.sdk.workflow.workflow import Workflow
 
 from .fake import FakeRun, FakeServer, fake_server
 from .programs import small_child

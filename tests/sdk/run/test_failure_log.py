@@ -6,7 +6,6 @@ import logging
 import re
 import traceback
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,10 +17,10 @@ from kagzi.core.states import RunStatus
 from kagzi.sdk.worker.failure_log import in_time, run_failed
 from kagzi.sdk.worker.tracebacks import folded_exception
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.failures import describe
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import workflow
 from kagzi.v1 import worker_pb2 as pb
 
 from .fake import FakeServer, fake_server
@@ -269,9 +268,8 @@ def test_of_a_bug_in_kagzi_every_frame_is_shown() -> None:
 
 def test_a_run_that_is_retried_as_a_whole_says_when(lines: Lines) -> None:
     task = pb.Task(run_id="r-1", workflow_id="order-1", workflow_type="checkout", attempt=2)
-    run: Any = SimpleNamespace(task=task, run_id="r-1", server_now_us=lambda: 1_000_000)
     error = OSError("x")
-    run_failed(run, error, describe(error), pb.RunClosed(retry_at_us=4_000_000))
+    run_failed(task, error, describe(error), 3_000_000)
     [line] = lines()
     assert (line.levelname, line.getMessage()) == (
         "WARNING",

@@ -5,8 +5,8 @@ import asyncio
 from kagzi.core.errors import ChildError, StepError
 from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import FakePort, fake_server
 

@@ -9,8 +9,8 @@ import pytest
 from kagzi.core.states import RunStatus
 from kagzi.sdk.worker.lease_clock import LeaseClock
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
-from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import FakeServer, fake_server

@@ -8,8 +8,8 @@ import pytest
 
 from kagzi import RunContextFilter
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import fake_server
 

@@ -10,8 +10,8 @@ from kagzi.core.misfits import misfit_of
 from kagzi.core.records import Payload
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import FakeServer, fake_server
 from .fake_operations import FakeRun

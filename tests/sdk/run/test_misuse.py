@@ -15,9 +15,9 @@ from kagzi.core.states import RunStatus
 from kagzi.sdk.client.client import Kagzi
 from kagzi.sdk.worker.blocked_by import blocked_by
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
 from kagzi.sdk.workflow.step import step
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import fake_server
 

@@ -8,9 +8,9 @@ import pytest
 from kagzi.core.errors import InvalidArgument, StepError
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.signals import Signal, Won
-from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

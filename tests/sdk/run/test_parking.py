@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from kagzi.core.states import RunStatus
-from kagzi.sdk.workflow.workflow import workflow
+from kagzi.sdk.workflow.decorator import workflow
 
 from .fake import TIMEOUT_S, FakeServer, fake_server
 from .waiting_programs import GO, PARKS, STAYS, Program

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import FakeServer, fake_server
 

@@ -11,8 +11,8 @@ import pytest
 from kagzi.core.errors import LeaseLost, Unavailable
 from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import TIMEOUT_S, FakePort, FakeRun, FakeServer, fake_server
 

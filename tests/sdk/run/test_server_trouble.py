@@ -9,9 +9,9 @@ from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import InternalError, KagziError
 from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import FakePort, FakeServer, fake_server, refused
 

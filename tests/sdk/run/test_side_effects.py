@@ -10,9 +10,10 @@ from kagzi.core.errors import InvalidArgument, ResourceExhausted, StepError
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.current import current_step
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.step import step
-from kagzi.sdk.workflow.workflow import Workflow, workflow
+from kagzi.sdk.workflow.workflow import Workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

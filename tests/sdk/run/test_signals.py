@@ -8,8 +8,8 @@ import pytest
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

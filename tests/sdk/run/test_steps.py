@@ -13,9 +13,9 @@ from kagzi.core.retry_after import RetryAfter
 from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.current import current_step
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.step import step
-from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

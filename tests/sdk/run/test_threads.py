@@ -10,8 +10,8 @@ import pytest
 from kagzi.core.records import Payload
 from kagzi.sdk.execution.calls.threads import StepThreads
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
-from kagzi.sdk.workflow.workflow import workflow
 from tests.support.patience import LOADED_MACHINE_S
 
 from .fake import fake_server

@@ -10,8 +10,8 @@ import pytest
 from kagzi.core.records import HistoryStep
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.workflow.context import Context
+from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
-from kagzi.sdk.workflow.workflow import workflow
 
 from .fake import FakePort, FakeServer, fake_server
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from ...sdk.workflow.context import Context
-from ...sdk.workflow.workflow import workflow
+from ...sdk.workflow.decorator import workflow
 
 
 async def no_op(i: int) -> dict[str, int]:

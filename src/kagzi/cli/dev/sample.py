@@ -1,7 +1,7 @@
 """What `kagzi dev` serves when it is given no file: something to start."""
 
 from ...sdk.workflow.context import Context
-from ...sdk.workflow.workflow import workflow
+from ...sdk.workflow.decorator import workflow
 
 
 def greet(name: str) -> str:

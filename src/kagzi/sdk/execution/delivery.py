@@ -1,39 +1,41 @@
-"""Results reach workflow code in the order of their seqs, one at a time, the next when the run is quiet: live as on replay.
+"""Delivers results to workflow code in the order of their seqs, one at a time, the next when the run is idle: live as on replay.
 
 A run with one task needs none of this: nobody in it can see any other order, so a recorded result is taken at once.
 """
 
 import asyncio
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...v1 import worker_pb2 as pb
-from .ledger import ABANDONED
-from .state import State
+from .idle.tasks import RunTasks
+from .ledger import ABANDONED, Ledger
+from .ports import RunControl
+from .replay_gate import ReplayGate
 
-if TYPE_CHECKING:
-    from .run_execution import Run
 
-
+@dataclass(slots=True, eq=False)
 class Delivery:
-    def __init__(self, run: "Run") -> None:
-        self._run = run
-        self._results: list[tuple[int, int, int, asyncio.Future[Any], Any]] = []
-        self._pushed = 0
-        self.restarting: set[str] = (
-            set()
-        )  # steps whose recorded begin waits for the server: what comes after them waits, too
+    _run: RunControl
+    _tasks: RunTasks
+    _ledger: Ledger
+    _gate: ReplayGate
+    now_us: int | None  # the time of the last result; None: it is not known yet
+    restarting: set[str] = field(
+        init=False, default_factory=set[str]
+    )  # begun again and not acknowledged: what is next waits, too
+    _results: "list[tuple[int, int, int, asyncio.Future[Any], Any]]" = field(init=False, default_factory=list[Any])
+    _pushed: int = field(init=False, default=0)
 
     def give(self, seq: int, at_us: int, future: "asyncio.Future[Any]", value: Any) -> None:
         """A result has come for whoever awaits `future`."""
-        run = self._run
-        if run.state not in (State.RUNNING, State.PARKING):
+        if not self._run.live:
             return
         if future.done():
-            run.quiet.start()  # nobody waits for it, but perhaps it was the last thing on its way
-            return
-        if len(run.tasks) <= 1 and not self._results:
-            run.now_us = at_us
+            self._tasks.idle.start()  # nobody waits for it, but perhaps it was the last thing in flight
+        elif len(self._tasks.all) <= 1 and not self._results:
+            self.now_us = at_us
             future.set_result(value)
         else:
             self.push(seq, at_us, future, value)
@@ -41,14 +43,14 @@ class Delivery:
     def push(self, seq: int, at_us: int, future: "asyncio.Future[Any]", value: Any) -> None:
         self._pushed += 1
         heappush(self._results, (seq, self._pushed, at_us, future, value))
-        self._run.quiet.start()
+        self._tasks.idle.start()
 
     def deliver_next(self) -> bool:
-        """To be called when the run is quiet. False if there is nothing to deliver."""
+        """To be called when the run is idle. False if there is nothing to deliver."""
         while self._results:
             _, _, at_us, future, value = heappop(self._results)
             if not future.done():
-                self._run.now_us = at_us
+                self.now_us = at_us
                 future.set_result(value)
                 return True
         return False
@@ -58,16 +60,16 @@ class Delivery:
 
     def reach_alone(self, step: pb.HistoryStep) -> bool:
         """Take a recorded result at once, if the run has one task. Otherwise False: await `reach`."""
-        if len(self._run.tasks) > 1 or self._results or step.status == ABANDONED:
+        if len(self._tasks.all) > 1 or self._results or step.status == ABANDONED:
             return False
-        self._run.now_us = step.at_us
+        self.now_us = step.at_us
         self.reached()
         return True
 
     async def reach(self, step: pb.HistoryStep) -> None:
         """Returns when it is this recorded result's turn; never for a step that was closed by a race."""
         if step.status == ABANDONED:
-            await self._run.gate.wait_in_vain(step)
+            await self._gate.wait_in_vain(step)
         try:
             await self.turn(step.seq, step.at_us)
         finally:
@@ -75,12 +77,19 @@ class Delivery:
 
     async def turn(self, seq: int, at_us: int) -> None:
         """Returns when everything with a lower number was delivered."""
-        future: asyncio.Future[None] = self._run.loop.create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.push(seq, at_us, future, None)
         await self._run.wait(future)
 
     def reached(self) -> None:
-        run = self._run
-        run.ledger.unreached -= 1
-        if run.replaying and run.ledger.unreached <= 0:
-            run.caught_up()
+        ledger = self._ledger
+        ledger.unreached -= 1
+        if ledger.replaying and ledger.unreached <= 0:
+            self._run.caught_up()
+
+
+def unheard(loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Any]":
+    """In place of the future of an answer that nobody waits for."""
+    future: asyncio.Future[Any] = loop.create_future()
+    future.cancel()
+    return future

@@ -1,47 +1,44 @@
-"""The code does not fit the history: the run is paused with a problem that says where, and is offered to other builds."""
+"""The errors of code that does not fit its history, and where in the code that is.
+
+The run is paused with such a problem, and offered to other builds.
+"""
 
 import asyncio
 import inspect
-import logging
-from functools import partial
+import os
+from collections.abc import Callable
 from pathlib import PurePath
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ...core.error_details import ErrorDetail
 from ...core.errors import Diverged
 from ...v1 import worker_pb2 as pb
-from ...wire.common import write_error
 from ...wire.enums import STEP_KIND_FROM_WIRE
-from ..worker.failure_log import run_paused
-from ..worker.log_context import fields_of, name_of
-from ..worker.ports import Answer
 from ..workflow.failures import describe
+from .ledger import Ledger
 
-if TYPE_CHECKING:
-    from .run_execution import Run
+Function = Callable[..., Any]
 
-logger = logging.getLogger("kagzi.worker")
-
-_SDK_DIRECTORY = PurePath(__file__).parent
-_ASYNCIO_DIRECTORY = PurePath(asyncio.__file__).parent
+_SDK, _ASYNCIO = PurePath(__file__).parents[1], PurePath(asyncio.__file__).parent
+_INNER_DIRECTORIES = (f"{_SDK}{os.sep}", f"{_ASYNCIO}{os.sep}")
 _MOVED = "If this is the recorded {!r}, its call was moved: in another task, gather, branch or order it is another step, {!r}. "
 _REMEDY = (
     'Keep the recorded calls as they were and put new ones behind `if ctx.changed("id")`, or deploy the code that fits.'
 )
 
 
-def other_kind(run: "Run", error: Diverged, step_id: str) -> Diverged:
-    return Diverged(f"{error.message} The call is at {where(run)}.", metadata={"step_id": step_id})
+def other_kind(fn: Function, error: Diverged, step_id: str) -> Diverged:
+    return Diverged(f"{error.message} The call is at {where(fn)}.", metadata={"step_id": step_id})
 
 
-def out_of_order(run: "Run", step_id: str, call: str) -> Diverged:
+def out_of_order(ledger: Ledger, step_id: str, call: str) -> Diverged:
     """`step_id` would be executed for the first time by the call at this place, although recorded calls are missing."""
-    recorded = run.ledger.first_outstanding()
+    recorded = ledger.first_outstanding()
     missing = ", ".join(f"{_kind(step)} {step.step_id!r}{'' if step.seq else ' (begun)'}" for step in recorded)
-    more = run.ledger.outstanding - len(recorded)
+    more = ledger.outstanding - len(recorded)
     moved = next((step.step_id for step in recorded if _name(step.step_id) == _name(step_id)), None)
     return Diverged(
         f"step {step_id!r} at {call} is new to this run, but its history goes on with "
@@ -51,7 +48,7 @@ def out_of_order(run: "Run", step_id: str, call: str) -> Diverged:
     )
 
 
-def waits_in_vain(run: "Run", recorded: pb.HistoryStep, call: str) -> Diverged:
+def waits_in_vain(recorded: pb.HistoryStep, call: str) -> Diverged:
     """The run can only wait, and this is what it waits for."""
     return Diverged(
         f"the code at {call} waits for {_kind(recorded)} {recorded.step_id!r}, but this run gave that up when it was executed before: "
@@ -65,10 +62,10 @@ def _name(step_id: str) -> str:
     return step_id.rpartition("/")[2].partition("#")[0]
 
 
-def never_reached(run: "Run", recorded: pb.HistoryStep) -> Diverged:
+def never_reached(fn: Function, recorded: pb.HistoryStep) -> Diverged:
     """The function ended, but this result was never asked for."""
     return Diverged(
-        f"the code at {_function(run)} ended without reaching {_kind(recorded)} {recorded.step_id!r}, which this run has recorded. "
+        f"the code at {_definition(fn)} ended without reaching {_kind(recorded)} {recorded.step_id!r}, which this run has recorded. "
         f"{_REMEDY}",
         metadata={"step_id": recorded.step_id},
     )
@@ -78,28 +75,29 @@ def _kind(step: pb.HistoryStep) -> str:
     return f"the recorded {STEP_KIND_FROM_WIRE.get(step.kind, 'step')}"
 
 
-def where(run: "Run") -> str:
-    """`file.py:12`, of the innermost running code that is neither Kagzi's nor asyncio's."""
+def where(fn: Function) -> str:
+    """`file.py:12`, of the innermost running code that is neither Kagzi's nor asyncio's; or where the workflow `fn` is defined."""
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None:
-        parent = PurePath(frame.f_code.co_filename).parent
-        if parent not in (_SDK_DIRECTORY, _ASYNCIO_DIRECTORY):
-            if frame.f_code.co_filename.endswith(".py") and _belongs_to_user(frame):
-                return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-            break
+    while frame is not None and _is_inner(frame):
         frame = frame.f_back
-    return _function(run)
+    if frame is not None and frame.f_code.co_filename.endswith(".py") and _belongs_to_user(frame):
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return _definition(fn)
 
 
-def call_of(run: "Run", task: "asyncio.Task[Any] | None") -> str:
+def call_of(fn: Function, task: "asyncio.Task[Any] | None") -> str:
     """`file.py:12`, of the innermost code that is neither Kagzi's nor asyncio's in a task that waits."""
     awaitable: Any = None if task is None else task.get_coro()
-    place = _function(run)
+    place = _definition(fn)
     while (frame := getattr(awaitable, "cr_frame", None)) is not None:
-        if PurePath(frame.f_code.co_filename).parent not in (_SDK_DIRECTORY, _ASYNCIO_DIRECTORY):
+        if not _is_inner(frame):
             place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         awaitable = getattr(awaitable, "cr_await", None)
     return place
+
+
+def _is_inner(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_INNER_DIRECTORIES)
 
 
 def _belongs_to_user(frame: FrameType) -> bool:
@@ -107,27 +105,12 @@ def _belongs_to_user(frame: FrameType) -> bool:
     return bool(frame.f_code.co_flags & 0x80) or frame.f_code.co_name == "<genexpr>"  # CO_COROUTINE
 
 
-def _function(run: "Run") -> str:
-    code = getattr(run.workflow.fn, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(run.workflow.fn)
+def _definition(fn: Function) -> str:
+    code = getattr(fn, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(fn)
 
 
 def problem_of(error: Diverged) -> ErrorDetail:
     return msgspec.structs.replace(
         describe(error), non_retryable=True, subject="step", subject_id=error.metadata.get("step_id", "")
     )
-
-
-def send_diverged(run: "Run", error: Diverged) -> None:
-    problem = problem_of(error)
-    run_paused(run, "because its code does not fit its history", problem)
-    letter = run.port.send(partial(_answered, run)).diverged
-    letter.problem.CopyFrom(write_error(problem))
-    letter.build_id = run.services.build_id
-
-
-def _answered(run: "Run", answer: Answer) -> None:
-    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        reason = answer.detail.refused.message
-        logger.error("%s could not be paused: %s", name_of(run), reason, extra=fields_of(run))
-    run.close()

@@ -1,162 +1,170 @@
-"""How a run begins and ends: input, output, failure, cancellation."""
+"""How a run leaves its worker for good: with an output, a failure, a cancellation, a problem that pauses it, or handed back."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ...core.errors import ChildError, InternalError, InvalidArgument, KagziError, LeaseLost, RequestError, Unavailable
+from ...core.errors import ChildError, KagziError, RequestError, Unavailable
 from ...core.records import Payload
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from ...wire.common import write_error
 from ..worker import failure_log
 from ..worker.log_context import fields_of, name_of
-from ..worker.ports import Answer
-from ..workflow.codec import read_payload, write_payload
-from ..workflow.current import place
+from ..workflow.codec import PayloadHook, write_payload
 from ..workflow.failures import describe_end
-from ..workflow.patches import ContinuedAsNew
-from . import divergence
-from . import teardown as unwinding
-from .ledger import as_claimed
-from .run_execution import Run
-from .state import State
-
-if TYPE_CHECKING:
-    from ..workflow.context import Context
+from ..workflow.workflow import Workflow
+from .claim import Claim, error_of_refusal
+from .interruption import Interruption
+from .ports import Answer, RunLifecycle
+from .state import RunState
+from .throttled import Status
 
 logger = logging.getLogger("kagzi.worker")
 
-_NO_INPUT = (b"", b"null")
+
+class ContinuedAsNew(BaseException):
+    """Ends the function: the run goes on as a new one. Not an Exception: `except Exception` must not see it."""
+
+    def __init__(self, input: Payload, version: str) -> None:
+        super().__init__("the run continues as a new one")
+        self.input = input
+        self.version = version
 
 
-async def run_function(run: Run, context: "Context") -> None:
-    """The workflow's own task: get the rest of the history, decode the input, call the function, record how it ended."""
-    try:
-        if run.task.history.has_more and not await _load_history(run):
+@dataclass(slots=True, eq=False)
+class Ending:
+    """The last operations of a run, and their answers."""
+
+    _run: RunLifecycle
+    _claim: Claim
+    _interruption: Interruption
+    _status: Status
+    _workflow: Workflow[Any, Any]
+    _hook: PayloadHook | None
+    _build_id: str
+    _refused: bool = field(init=False, default=False)  # the server has refused an end already
+
+    def complete(self, output: Any) -> None:
+        try:
+            what = f"output of workflow {self._workflow.name!r}"
+            payload = write_payload(self._workflow.output_codec, output, what=what, hook=self._hook)
+        except RequestError as error:
+            self.fail(error)
             return
-        arguments = _arguments(run)
-        run.interruption.may_raise = True
-        if run.task.cancel_requested:
-            run.cancel(run.task.cancel_reason)
-        if run.cancelling:
-            run.quiet.start()
-        if run.task.pause_requested:
-            run.pause("")
-        output = await run.workflow.fn(context, *arguments)
-    except (GeneratorExit, KeyboardInterrupt):
-        raise
-    except ContinuedAsNew as new:
-        _ended(run, partial(_send_continuation, run, new))
-    except BaseException as error:  # noqa: BLE001  whatever leaves the function is how the run ends
-        _ended(run, partial(_send_error, run, error))
-    else:
-        _ended(run, partial(_send_output, run, output))
+        operation = self._end().complete_run
+        operation.output.data = payload.data
+        if payload.metadata:
+            operation.output.metadata.update(payload.metadata)
+        operation.after_step_id = self._claim.ahead
 
+    def continue_as_new(self, new: ContinuedAsNew) -> None:
+        operation = self._end().continue_as_new
+        operation.input.data = new.input.data
+        if new.input.metadata:
+            operation.input.metadata.update(new.input.metadata)
+        operation.version = new.version
 
-async def _load_history(run: Run) -> bool:
-    try:
-        steps = await _fetch_history(run)
-    except LeaseLost as error:
-        run.abandon(str(error))
-        return False
-    except (Unavailable, InternalError) as error:
-        logger.warning("%s: the rest of its history could not be read: %s", name_of(run), error, extra=fields_of(run))
-        run.release("the history could not be read")
-        return False
-    as_claimed(steps, run.task.last_seq)
-    run.ledger.add(steps)
-    run.replaying = run.ledger.unreached > 0
-    run.hinder()
-    return True
-
-
-async def _fetch_history(run: Run) -> Sequence[pb.HistoryStep]:
-    """In a task that is none of the run's, and neither are those that gRPC makes in it: they would take the numbers of the code's
-    own tasks, whose steps would then have other ids than are recorded."""
-
-    async def fetch() -> Sequence[pb.HistoryStep]:
-        return await run.port.fetch_history(run.task.history.next_after)
-
-    variables = copy_context()
-    variables.run(place.set, None)
-    return await variables.run(run.loop.create_task, fetch())
-
-
-def _arguments(run: Run) -> tuple[Any, ...]:
-    """Raises InvalidArgument, naming the field, for an input that does not fit."""
-    workflow, letter = run.workflow, run.task.input
-    payload = Payload(letter.data, dict(letter.metadata) if letter.metadata else None)
-    absent = not run.task.HasField("input") or (payload.data in _NO_INPUT and not payload.metadata)
-    if not workflow.has_input:
-        if absent:
-            return ()
-        raise InvalidArgument(f"workflow {workflow.name!r} takes no input, but got one.", field="input")
-    if absent and workflow.input_is_optional:
-        return ()
-    if absent:
-        payload = Payload(b"null")
-    what = f"input of workflow {workflow.name!r}"
-    return (read_payload(workflow.input_codec, payload, what=what, hook=run.services.hook if not absent else None),)
-
-
-def _ended(run: Run, send: "partial[None]") -> None:
-    if run.state is State.PARKING:  # something outside Kagzi woke it, a timeout for example
-        run.parking.when_answered = partial(_ended, run, send)
-        return
-    if run.state is not State.RUNNING:
-        return
-    recorded = None if run.ledger.is_empty or run.cancelling else run.ledger.first_result()
-    if recorded is not None:
-        run.diverge(divergence.never_reached(run, recorded))
-        return
-    current = asyncio.current_task()
-    if any(task is not current and not task.done() for task in run.tasks):
-        # What is still open ends with the function, and records nothing more.
-        run.unwind(send)
-    else:
-        send()
-
-
-def _send_output(run: Run, output: Any) -> None:
-    try:
-        what = f"output of workflow {run.workflow.name!r}"
-        payload = write_payload(run.workflow.output_codec, output, what=what, hook=run.services.hook)
-    except RequestError as error:
-        send_failure(run, error)
-        return
-    letter = _closing(run).complete_run
-    letter.output.data = payload.data
-    if payload.metadata:
-        letter.output.metadata.update(payload.metadata)
-    letter.after_step_id = run.ahead
-
-
-def _send_continuation(run: Run, new: ContinuedAsNew) -> None:
-    letter = _closing(run).continue_as_new
-    letter.input.data = new.input.data
-    if new.input.metadata:
-        letter.input.metadata.update(new.input.metadata)
-    letter.version = new.version
-
-
-def _send_error(run: Run, error: BaseException) -> None:
-    if run.cancelling and _stems_from_cancellation(error):
+    def fail_or_cancel(self, error: BaseException) -> None:
+        """The function was left with this error."""
+        if not (self._interruption.cancelling and _stems_from_cancellation(error)):
+            self.fail(error)
+            return
         detail = ErrorDetail(
             code=ErrorCode.CANCELLED,
             kind=ErrorKind.CANCELLED,
-            message=run.interruption.cancel_reason or "cancelled",
+            message=self._interruption.cancel_reason or "cancelled",
             subject="run",
         )
-        _closing(run).cancel_run.error.CopyFrom(write_error(detail))
-    else:
-        send_failure(run, error)
+        self._end().cancel_run.error.CopyFrom(write_error(detail))
+
+    def fail(self, error: BaseException) -> None:
+        """Fail the run. What Kagzi itself found wrong (input, output, limits, divergence) no other try can cure."""
+        detail = describe_end(error)
+        if isinstance(error, KagziError) and not isinstance(error, Unavailable):
+            detail = msgspec.structs.replace(detail, non_retryable=True)
+        if isinstance(error, RequestError) and not detail.subject:
+            detail = msgspec.structs.replace(
+                detail, subject=error.subject, subject_id=error.subject_id, kind=ErrorKind.PERMANENT
+            )
+        operation = self._end(partial(self._log_failure, error, detail)).fail_run
+        operation.error.CopyFrom(write_error(detail))
+        operation.after_step_id = self._claim.ahead
+
+    def _log_failure(self, error: BaseException, detail: ErrorDetail, answer: Answer) -> None:
+        retry_at_us = 0 if answer.detail is None else answer.detail.closed.retry_at_us
+        retry_in_us = retry_at_us - self._claim.server_now_us() if retry_at_us else None
+        failure_log.run_failed(self._claim.task, error, detail, retry_in_us)
+
+    def _end(self, on_recorded: "Callable[[Answer], None] | None" = None) -> pb.Operation:
+        self._status.flush()
+        self._run.advance(RunState.ENDING)
+        return self._claim.port.send(partial(self._answered, on_recorded))
+
+    def _answered(self, on_recorded: "Callable[[Answer], None] | None", answer: Answer) -> None:
+        refusal = answer.refusal
+        if refusal is None:
+            if on_recorded is not None:
+                on_recorded(answer)
+            self._run.close()
+            return
+        error = error_of_refusal(refusal)
+        if refusal.code == common.ERROR_CODE_CANCELLED:
+            # It followed from what a cancelled run may not do any more: whoever claims it next is told, and cleans up.
+            self.release("it is to be cancelled")
+        elif refusal.code == common.ERROR_CODE_INTERNAL:
+            self.hand_back(refusal.message)
+        elif isinstance(error, RequestError) and not self._refused:
+            self._refused = True  # an output the server does not take: that is how the run failed
+            self.fail(error)
+        else:
+            task = self._claim.task
+            logger.error("%s: the server refused its end: %s", name_of(task), refusal.message, extra=fields_of(task))
+            self._run.close()
+
+    def pause(self, why: str, problem: ErrorDetail) -> None:
+        """Pause the run until somebody has solved this problem. `why`: what kind of problem it is."""
+        failure_log.run_paused(self._claim.task, why, problem)
+        operation = self._claim.port.send(self._paused).diverged
+        operation.problem.CopyFrom(write_error(problem))
+        operation.build_id = self._build_id
+
+    def _paused(self, answer: Answer) -> None:
+        refusal, task = answer.refusal, self._claim.task
+        if refusal is not None:
+            logger.error("%s could not be paused: %s", name_of(task), refusal.message, extra=fields_of(task))
+        self._run.close()
+
+    def release(self, reason: str) -> None:
+        """Hand the run back."""
+        self._claim.port.send(self._released).release.reason = reason
+
+    def _released(self, answer: Answer) -> None:
+        refusal = answer.refusal
+        if refusal is not None:
+            logger.warning("run %s could not be handed back: %s", self._claim.task.run_id, refusal.message)
+        self._run.close()
+
+    def hand_back(self, reason: str) -> None:
+        """The server could not record something, which is no fault of the run: give it back, so that it is tried again. Also if its
+        end could not be recorded."""
+        task = self._claim.task
+        logger.error(
+            "%s is handed back, since the server could not record what it does: %s",
+            name_of(task),
+            reason,
+            extra=fields_of(task),
+        )
+        if self._run.state is RunState.ENDING:
+            self.release(reason)
+        else:
+            self._run.release(reason)
 
 
 def _stems_from_cancellation(error: BaseException) -> bool:
@@ -165,55 +173,3 @@ def _stems_from_cancellation(error: BaseException) -> bool:
         group = cast("BaseExceptionGroup[BaseException]", error)
         return all(_stems_from_cancellation(each) for each in group.exceptions)
     return isinstance(error, asyncio.CancelledError) or (isinstance(error, ChildError) and error.status == "cancelled")
-
-
-def send_failure(run: Run, error: BaseException) -> None:
-    """Fail the run. What Kagzi itself found wrong (input, output, limits, divergence) no other try can cure."""
-    detail = describe_end(error)
-    if isinstance(error, KagziError) and not isinstance(error, Unavailable):
-        detail = msgspec.structs.replace(detail, non_retryable=True)
-    if isinstance(error, RequestError) and not detail.subject:
-        detail = msgspec.structs.replace(
-            detail, subject=error.subject, subject_id=error.subject_id, kind=ErrorKind.PERMANENT
-        )
-    letter = _closing(run, partial(_failed, run, error, detail)).fail_run
-    letter.error.CopyFrom(write_error(detail))
-    letter.after_step_id = run.ahead
-
-
-def _failed(run: Run, error: BaseException, detail: ErrorDetail, answer: Answer) -> None:
-    closed = pb.RunClosed() if answer.detail is None else answer.detail.closed
-    failure_log.run_failed(run, error, detail, closed)
-
-
-def _no_failure(_: Answer) -> None:
-    """Nobody is told."""
-
-
-def _closing(run: Run, on_recorded: Callable[[Answer], None] = _no_failure) -> pb.Operation:
-    run.status.flush()
-    run.state = State.ENDED
-    run.unhindered = False
-    return run.port.send(partial(_closed, run, on_recorded))
-
-
-def _closed(run: Run, on_recorded: Callable[[Answer], None], answer: Answer) -> None:
-    detail = answer.detail
-    if detail is not None and detail.WhichOneof("kind") == "refused":
-        refused = detail.refused
-        if refused.code == common.ERROR_CODE_CANCELLED:
-            # It followed from what a cancelled run may not do any more: whoever claims it next is told, and cleans up.
-            unwinding.send_release(run, "it is to be cancelled")
-            return
-        if refused.code == common.ERROR_CODE_INTERNAL:
-            unwinding.hand_back(run, refused.message)
-            return
-        error = unwinding.refusal(refused)
-        if isinstance(error, RequestError) and not run.end_refused:
-            run.end_refused = True  # an output the server does not take: that is how the run failed
-            send_failure(run, error)
-            return
-        logger.error("%s: the server refused its end: %s", name_of(run), refused.message, extra=fields_of(run))
-    else:
-        on_recorded(answer)
-    run.close()

@@ -1,42 +1,49 @@
-"""What comes for a run while a worker holds it: signals, children's ends, waits whose time is up.
+"""Fetches what has come for a run while a worker holds it: signals, children's ends, waits whose time is up.
 
 The server says that there is something, or the run thinks so; then it asks. What the answer brings is delivered in the order of its
-numbers, like any result.
+numbers, like any result. The same question tells whether a lease that may be over is still this worker's.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...core import limits
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
-from ..worker.ports import Answer
-from .ledger import ABANDONED, CHILD, SIGNAL, SLEEP
-from .state import State
-
-if TYPE_CHECKING:
-    from .run_execution import Run
-    from .timed_waits import TimedWait
+from .claim import Claim
+from .idle.tasks import RunTasks
+from .ledger import Ledger
+from .ports import Answer, OnAnswer, RunControl
+from .state import RunState
+from .timed_waits import TimedWaits
 
 logger = logging.getLogger("kagzi.worker")
 
-_WAITS = (SLEEP, SIGNAL, CHILD)
 _NAMED_WAITS_CHARS = limits.MESSAGE_SOFT_BYTES // 4  # that fit into a message whatever they are written in
 
+OnResults = Callable[[list[pb.HistoryStep]], None]
+OnRefusal = Callable[[common.ErrorDetail], None]
 
-class Arrivals:
-    __slots__ = ("_ask_again", "_asked", "_early", "_fetching", "_pages", "_run", "_synced_seq")
 
-    def __init__(self, run: "Run") -> None:
-        self._run = run
-        self._asked = False
-        self._ask_again = False
-        self._fetching = False
-        self._pages: list[pb.HistoryStep] = []  # of an answer that takes several messages
-        self._synced_seq = run.task.last_seq  # what others recorded up to here is known
-        self._early: dict[str, pb.HistoryStep] = {}  # came before the code waited for it: it is on its way there
+@dataclass(slots=True, eq=False)
+class IncomingResults:
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    _waits: TimedWaits
+    _synced_seq: int  # what others recorded up to here is known
+    _fetching: bool = field(init=False, default=False)
+    _fetch_again: bool = field(init=False, default=False)
+    _fetching_pages: bool = field(init=False, default=False)
+    _pages: list[pb.HistoryStep] = field(
+        init=False, default_factory=list[pb.HistoryStep]
+    )  # of an answer in several messages
+    _unsure_of_lease: "list[asyncio.Future[None]]" = field(init=False, default_factory=list[Any])
 
     def synced(self, seq: int) -> None:
         self._synced_seq = max(self._synced_seq, seq)
@@ -44,133 +51,132 @@ class Arrivals:
     def known_seq(self) -> int:
         """Everything up to this number is known here.
 
-        What others record for a wait gets its number when it comes, perhaps before the answer to an operation that is on its way:
+        What others record for a wait gets its number when it comes, perhaps before the answer to an operation that is in flight:
         then a lower number arrives later than a higher one. So with such waits open only what was there when asked last counts.
         """
-        run = self._run
-        known = max(run.ledger.known_seq, run.task.last_seq)
-        first = run.waits.first_external_seq()
+        known = max(self._ledger.known_seq, self._claim.task.last_seq)
+        first = self._waits.first_external_seq()
         return known if first is None else min(known, max(self._synced_seq, first))
 
-    def ask(self) -> None:
-        run = self._run
-        if self._asked or self._fetching:
-            self._ask_again = True
-            return
-        if run.state is not State.RUNNING:
-            return  # a park that is asked for answers the same
-        self._asked = True
-        run.in_flight += 1
-        self.fill(run.port.send(self._answered).park)
+    # --- the operations ------------------------------------------------------------------------------------------------
 
-    def fill(self, park: pb.ParkOperation, *, stay: bool = True) -> None:
-        waits = self._run.waits.by_id
+    def park(self, on_answer: OnAnswer) -> None:
+        """Ask whether the run may leave the worker. If something has come meanwhile, it is the answer."""
+        self._fill(self._claim.send(on_answer).park)
+
+    def fetch(self) -> None:
+        """Ask for what has come for the run's waits."""
+        if self._fetching or self._fetching_pages:
+            self._fetch_again = True
+        elif self._run.state is RunState.RUNNING:  # a park that is in flight brings the same
+            self._fetching = True
+            self._send_fetch(self._answered)
+
+    def _send_fetch(self, on_answer: OnAnswer) -> pb.ParkOperation:
+        fetch = self._claim.send(on_answer).park
+        self._fill(fetch)
+        fetch.stay = True
+        return fetch
+
+    def _fill(self, park: pb.ParkOperation) -> None:
+        waits = self._waits.by_id
         if sum(map(len, waits)) <= _NAMED_WAITS_CHARS:
-            park.waits.extend(
-                waits
-            )  # naming none means all of them, those given up included: it may be woken for nothing
+            park.waits.extend(waits)
+        # Naming none means all of them, those given up included: the run may be woken for nothing.
         park.known_seq = self.known_seq()
-        park.stay = stay
+
+    def fetch_if_due(self) -> None:
+        """The server reported more while the run was fetching: it fetches again."""
+        if self._fetch_again:
+            self._fetch_again = False
+            self.fetch()
+        self._tasks.idle.start()
 
     def _answered(self, answer: Answer) -> None:
-        run = self._run
-        self._asked = False
-        run.in_flight -= 1
-        if run.state not in (State.RUNNING, State.PARKING) or answer.detail is None:
+        self._fetching = False
+        if not self._run.live or answer.detail is None:
             return
-        kind = answer.detail.WhichOneof("kind")
-        if kind == "not_parked":
+        refusal = answer.refusal
+        if refusal is not None:
+            self._refused(refusal)
+        elif answer.detail.WhichOneof("kind") == "not_parked":
             self.gather(answer.detail.not_parked, self._gathered, self._refused)
-            return
-        if kind == "refused":
-            self._refused(answer.detail.refused)
         else:
-            self.ask_if_due()
+            self.fetch_if_due()
 
     def _gathered(self, results: list[pb.HistoryStep]) -> None:
         self.take_in(results)
-        self.ask_if_due()
+        self.fetch_if_due()
 
     def _refused(self, refusal: common.ErrorDetail) -> None:
         if not self._run.taken_away(refusal):
-            logger.error("run %s could not ask what has come: %s", self._run.run_id, refusal.message)
-        self.ask_if_due()
+            logger.error("run %s could not fetch what has come for it: %s", self._claim.task.run_id, refusal.message)
+        self.fetch_if_due()
 
-    def ask_if_due(self) -> None:
-        """News that came while the run was asking: it asks again."""
-        if self._ask_again:
-            self._ask_again = False
-            self.ask()
-        self._run.quiet.start()
-
-    def gather(
-        self,
-        answer: pb.NotParked,
-        then: Callable[[list[pb.HistoryStep]], None],
-        refused: Callable[[common.ErrorDetail], None],
-    ) -> None:
+    def gather(self, answer: pb.NotParked, then: OnResults, refused: OnRefusal) -> None:
         """Call `then` with all results of which this answer is a page, once the others are here. The run sees them together, as if
         they had come in one message: in between, results of its own steps could overtake them."""
         self._pages.extend(answer.results)
         if answer.more and answer.results:
-            run = self._run
-            run.in_flight += 1
-            self._fetching = True
-            park = run.port.send(partial(self._next_page, then, refused)).park
-            self.fill(park)
-            park.known_seq = answer.results[-1].seq
+            self._fetching_pages = True
+            fetch = self._send_fetch(partial(self._next_page, then, refused))
+            fetch.known_seq = answer.results[-1].seq
             return
-        self._fetching = False
+        self._fetching_pages = False
         results, self._pages = self._pages, []
         then(results)
 
-    def _next_page(
-        self,
-        then: Callable[[list[pb.HistoryStep]], None],
-        refused: Callable[[common.ErrorDetail], None],
-        answer: Answer,
-    ) -> None:
-        run = self._run
-        run.in_flight -= 1
-        kind = None if answer.detail is None else answer.detail.WhichOneof("kind")
-        if run.state in (State.RUNNING, State.PARKING) and answer.detail is not None and kind == "not_parked":
+    def _next_page(self, then: OnResults, refused: OnRefusal, answer: Answer) -> None:
+        live = self._run.live
+        if live and answer.detail is not None and answer.detail.WhichOneof("kind") == "not_parked":
             self.gather(answer.detail.not_parked, then, refused)
             return
-        self._fetching = False
+        self._fetching_pages = False
         self._pages = []
-        if run.state in (State.RUNNING, State.PARKING) and answer.detail is not None and kind == "refused":
-            refused(answer.detail.refused)
+        refusal = answer.refusal
+        if live and refusal is not None:
+            refused(refusal)
 
     def take_in(self, results: Iterable[pb.HistoryStep]) -> bool:
         """Results that came while the run waited, and ones it knew. False if nothing was learnt."""
-        run = self._run
         seen = self._synced_seq
         learnt = False
         for step in results:
             if step.seq > self._synced_seq:
                 self._synced_seq = step.seq
                 learnt = True
-            wait = run.waits.by_id.get(step.step_id)
-            if wait is not None:
-                learnt |= self._settle(wait, step)
-            elif step.seq > seen and step.status != ABANDONED:
-                if step.seq > run.ledger.known_seq:
-                    run.ledger.know(step.step_id, step.seq)
-                if step.kind in _WAITS:
-                    self._early[step.step_id] = step
+            if step.step_id in self._waits.by_id:
+                learnt |= self._waits.settle(step)
+            elif step.seq > seen:
+                self._waits.settle_early(step)
         return learnt
 
-    def _settle(self, wait: "TimedWait", step: pb.HistoryStep) -> bool:
-        if wait.settled or wait.future.done():
-            return False
-        wait.settled = True
-        self._run.ledger.know(step.step_id, step.seq)
-        self._run.delivery.push(step.seq, step.at_us, wait.future, step)
-        return True
+    # --- the lease -----------------------------------------------------------------------------------------------------
 
-    def settle_early(self, wait: "TimedWait") -> None:
-        """To be called for every new wait: what it waits for may be here."""
-        step = self._early.pop(wait.step_id, None) if self._early else None
-        if step is not None:
-            wait.settled = True
-            self._run.delivery.push(step.seq, step.at_us, wait.future, step)
+    async def confirm_lease(self) -> None:
+        """Returns when the server has said that the lease is still this worker's. If it is not, the run is abandoned."""
+        claim = self._claim
+        future: asyncio.Future[None] = claim.loop.create_future()
+        self._unsure_of_lease.append(future)
+        if len(self._unsure_of_lease) == 1:
+            run_id = claim.task.run_id
+            logger.warning("run %s: its lease may be over, so nothing begins before the server was asked", run_id)
+            self._send_fetch(partial(self._lease_answered, claim.port.ask_about_lease()))
+        await self._run.wait(future)
+
+    def _lease_answered(self, confirmed: Callable[[], None], answer: Answer) -> None:
+        unsure, self._unsure_of_lease = self._unsure_of_lease, []
+        if not self._run.live or answer.detail is None:
+            return
+        refusal = answer.refusal
+        if refusal is not None:
+            if not self._run.taken_away(refusal):
+                self._run.release("whether its lease is over could not be asked")
+            return
+        confirmed()
+        self.take_in(answer.detail.not_parked.results)
+        for future in unsure:
+            if not future.done():
+                self._tasks.idle.disturb()
+                future.set_result(None)
+        self._tasks.idle.start()

@@ -1,89 +1,101 @@
-"""What is asked of a run from outside: to stop, or to pause. And the scope in which a stopped run may clean up."""
+"""Cancellation and pause of a run, requested from outside; and the scope in which a cancelled run may clean up."""
 
 import asyncio
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from ..workflow.current import place
+from .claim import Claim
+from .idle.tasks import RunTasks
+from .ledger import Ledger
+from .ports import RunControl
 from .scopes import Scope
-from .state import State
-
-if TYPE_CHECKING:
-    from .run_execution import Run
+from .state import RunState
 
 
+@dataclass(slots=True, eq=False)
 class Interruption:
-    __slots__ = ("_cancel_raised", "_cleanups", "_run", "cancel_reason", "cancelling", "may_raise", "pausing")
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    cancelling: bool = field(init=False, default=False)
+    cancel_reason: str = field(init=False, default="")
+    pausing: bool = field(init=False, default=False)
+    _function_begun: bool = field(init=False, default=False)
+    _cancel_raised: bool = field(init=False, default=False)
+    _cleanups: int = field(init=False, default=0)  # scopes that the run is in now
 
-    def __init__(self, run: "Run") -> None:
-        self._run = run
-        self.cancelling = False
-        self.cancel_reason = ""
-        self.pausing = False
-        self.may_raise = False  # the function is about to begin: a task that has not begun would end without a word
-        self._cancel_raised = False
-        self._cleanups = 0  # scopes that the run is in now
+    def begin(self) -> None:
+        """The function is about to begin: from now on a cancellation may be raised. Before that its task would end without a word."""
+        self._function_begun = True
+        if self._claim.task.cancel_requested:
+            self.cancel(self._claim.task.cancel_reason)
+        if self.cancelling:
+            self._tasks.idle.start()
+        if self._claim.task.pause_requested:
+            self.pause()
 
     def cancel(self, reason: str) -> None:
-        run = self._run
         self.cancel_reason = self.cancel_reason or reason  # who hears of it first may not know why
-        if self.cancelling or run.state not in (State.RUNNING, State.PARKING):
+        if self.cancelling or not self._run.live:
             return
         self.cancelling = True
-        run.hinder()
-        if run.state is State.RUNNING and not run.replaying:
-            self.raise_if_due()
+        self._run.refresh()
+        self._raise_unless_replaying()
 
     def cancelled(self) -> asyncio.CancelledError:
         """What a ctx call raises in a run that is cancelled."""
         self._cancel_raised = True
         return asyncio.CancelledError(self.cancel_reason or "the run was cancelled")
 
-    @property
-    def is_due(self) -> bool:
-        return self.cancelling and self.may_raise and not self._cancel_raised and not self._cleanups
-
     def raise_if_due(self) -> bool:
         """A cancellation is raised once, not inside of a cleanup scope. While the run is replayed it has to wait: the code is
         not where it was cancelled."""
-        run = self._run
-        if not self.is_due or run.main is None or _current_task() is run.main:
+        main = self._tasks.main
+        if not self._is_due() or main is None or _current_task() is main:
             return False  # a task cannot be cancelled from within: its next ctx call raises
         self._cancel_raised = True
-        run.main.cancel(self.cancel_reason or "the run was cancelled")
+        main.cancel(self.cancel_reason or "the run was cancelled")
         return True
+
+    def _is_due(self) -> bool:
+        return self.cancelling and self._function_begun and not self._cancel_raised and not self._cleanups
+
+    def _raise_unless_replaying(self) -> None:
+        if self._run.state is RunState.RUNNING and not self._ledger.replaying:
+            self.raise_if_due()
 
     def pause(self) -> None:
-        """Begin nothing more; when nothing is in a step or on its way, the run is handed back."""
-        if self._run.state in (State.RUNNING, State.PARKING):
+        """Begin nothing more; when nothing is in a step or in flight, the run is handed back."""
+        if self._run.live:
             self.pausing = True
-            self._run.hinder()
-            self._run.quiet.start()
+            self._run.refresh()
+            self._tasks.idle.start()
 
     def release_if_paused(self) -> bool:
-        """To be called when the run is quiet and there is nothing to deliver."""
-        run = self._run
-        if not self.pausing:
-            return False
-        if not run.in_step and not run.in_flight:
-            run.release("paused")
-        return True
+        """To be called when the run is idle and there is nothing to deliver."""
+        if self.pausing and not self._tasks.in_step and not self._claim.in_flight:
+            self._run.release("paused")
+        return self.pausing
 
     def enter_cleanup(self) -> None:
         self._cleanups += 1
 
-    def leave_cleanup(self) -> None:
+    def leave_cleanup(self) -> bool:
+        """Whether a cancellation is to be raised by the code that leaves it."""
         self._cleanups -= 1
-        if not self._cleanups and self._run.state is State.RUNNING and not self._run.replaying:
-            self.raise_if_due()
+        if not self._cleanups:
+            self._raise_unless_replaying()
+        return self._is_due() and self._run.state is RunState.RUNNING and not self._ledger.replaying
 
 
 class Cleanup:
     """A scope in which steps run also after the run was cancelled, within the time that the server allows for it (5
     minutes by default): `async with ctx.cleanup():`."""
 
-    def __init__(self, run: "Run") -> None:
-        self._run = run
+    def __init__(self, interruption: Interruption) -> None:
+        self._interruption = interruption
         self._scope: Scope | None = None
 
     async def __aenter__(self) -> None:
@@ -91,7 +103,7 @@ class Cleanup:
         assert type(scope) is Scope
         self._scope = scope
         scope.cleanups += 1
-        self._run.interruption.enter_cleanup()
+        self._interruption.enter_cleanup()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -99,11 +111,8 @@ class Cleanup:
         if self._scope is not None:
             self._scope.cleanups -= 1
             self._scope = None
-            interruption = self._run.interruption
-            interruption.leave_cleanup()
-            run_goes_on = self._run.state is State.RUNNING and not self._run.replaying
-            if error is None and run_goes_on and interruption.is_due:
-                raise interruption.cancelled()
+            if self._interruption.leave_cleanup() and error is None:
+                raise self._interruption.cancelled()
 
 
 def _current_task() -> "asyncio.Task[object] | None":

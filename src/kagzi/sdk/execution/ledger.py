@@ -1,6 +1,6 @@
 """What is recorded of a run, by step id: replay reads from here instead of executing."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import nsmallest
 
 from ...core.error_details import ErrorDetail, ErrorKind
@@ -8,6 +8,7 @@ from ...core.errors import Diverged, StepError
 from ...v1 import worker_pb2 as pb
 from ...wire.common import read_error
 from ...wire.enums import STEP_KIND_FROM_WIRE
+from .scopes import Scope
 
 FUNCTION = pb.STEP_KIND_FUNCTION
 SLEEP = pb.STEP_KIND_SLEEP
@@ -20,26 +21,31 @@ WITHDRAWN = "/withdrawn"  # ends the id of the record that closes a wait which n
 
 
 class Ledger:
-    """The recorded steps that the code has not reached yet, and a fingerprint of all results known.
+    """The recorded steps that the code has not reached yet, the steps that it has begun, and a fingerprint of all results known.
 
     The fingerprint tells whether a history is the one this ledger knows: it does not depend on the order in which results came.
     Steps closed by a race have no result, whatever number they have.
     """
 
-    __slots__ = ("_open", "fingerprint", "known_seq", "outstanding", "steps_count", "unreached")
+    __slots__ = (
+        "_recorded", "closed", "fingerprint", "known_seq", "open", "outstanding", "replaying", "steps_count", "unreached",
+    )  # fmt: skip
 
     def __init__(self, steps: Iterable[pb.HistoryStep] = ()) -> None:
-        self._open: dict[str, pb.HistoryStep] = {}
+        self._recorded: dict[str, pb.HistoryStep] = {}
+        self.open: dict[str, Scope] = {}  # begun and without result, by who waits for it
+        self.closed: set[str] = set()  # given up, by a race or because a branch failed
         self.fingerprint = 0
         self.known_seq = 0
         self.steps_count = 0
         self.unreached = 0  # recorded results that were not delivered yet
         self.outstanding = 0  # recorded calls that code which fits will make, and has not made yet
+        self.replaying = False  # the code repeats what it has done before
         self.add(steps)
 
     def add(self, steps: Iterable[pb.HistoryStep]) -> None:
         for step in steps:
-            self._open[step.step_id] = step
+            self._recorded[step.step_id] = step
             self.steps_count += 1
             self.outstanding += _is_binding(step)
             if step.status == ABANDONED:
@@ -47,6 +53,7 @@ class Ledger:
             elif step.seq:
                 self.unreached += step.kind != PATCH
                 self.know(step.step_id, step.seq)
+        self.replaying = self.unreached > 0
 
     def know(self, step_id: str, seq: int) -> None:
         """A result was recorded with this number."""
@@ -55,7 +62,7 @@ class Ledger:
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
         """What is recorded under this id. Each is taken once. Raises Diverged if it is of another kind."""
-        step = self._open.pop(step_id, None)
+        step = self._recorded.pop(step_id, None)
         if step is not None and step.kind != kind:
             raise Diverged(
                 f"{step_id!r} is a {STEP_KIND_FROM_WIRE[kind]} in the code, but this run recorded it as a "
@@ -70,34 +77,42 @@ class Ledger:
     @property
     def is_empty(self) -> bool:
         """Whether the code has asked for everything that is recorded."""
-        return not self._open
+        return not self._recorded
 
     def has_more_in(self, prefix: str) -> bool:
         """Whether something is recorded in this scope (or inside of it) that the code has not asked for."""
-        return any(step_id.startswith(prefix) for step_id in self._open)
+        return any(step_id.startswith(prefix) for step_id in self._recorded)
 
     def first_result(self) -> pb.HistoryStep | None:
         """The first result that the code has not asked for."""
-        results = (step for step in self._open.values() if step.seq and _is_binding(step))
+        results = (step for step in self._recorded.values() if step.seq and _is_binding(step))
         return min(results, key=lambda step: step.seq, default=None)
 
     def first_outstanding(self, count: int = 3) -> list[pb.HistoryStep]:
         """The first recorded calls that the code has not made, in the order in which they were begun."""
-        return nsmallest(count, filter(_is_binding, self._open.values()), key=lambda step: step.begun_seq)
+        return nsmallest(count, filter(_is_binding, self._recorded.values()), key=lambda step: step.begun_seq)
 
-    def close(self, prefix: str, decided_seq: int) -> None:
-        """The scope was given up: what is recorded of it will not be asked for. What was begun after that was recorded (0: it is
-        not yet) belongs to its cleaning up, and will."""
-        for step_id in [step_id for step_id in self._open if step_id.startswith(prefix)]:
-            if 0 < decided_seq < self._open[step_id].begun_seq:
+    def close_scopes(self, scopes: Collection[Scope], decided_seq: int) -> list[str]:
+        """Give up these branches: what is open in them will not be waited for. Returns the open steps, to be closed by a record."""
+        open_steps = [step_id for step_id, scope in self.open.items() if scope.is_within(scopes)]
+        self.closed.update(open_steps)
+        for scope in scopes:
+            self._close(scope.prefix, decided_seq)
+        return open_steps
+
+    def _close(self, prefix: str, decided_seq: int) -> None:
+        """What is recorded of the scope will not be asked for. What was begun after its end was recorded (0: it is not yet) belongs
+        to its cleaning up, and will."""
+        for step_id in [step_id for step_id in self._recorded if step_id.startswith(prefix)]:
+            if 0 < decided_seq < self._recorded[step_id].begun_seq:
                 continue
-            step = self._open.pop(step_id)
+            step = self._recorded.pop(step_id)
             self.outstanding -= _is_binding(step)
             if step.seq and step.status != ABANDONED and step.kind != PATCH:
                 self.unreached -= 1
 
     def fits(self, steps: Iterable[pb.HistoryStep]) -> bool:
-        """Whether a history has just the results that this ledger knows, up to the last of them."""
+        """Whether a history has exactly the results that this ledger knows, up to the last of them."""
         fingerprint = 0
         for step in steps:
             if 0 < step.seq <= self.known_seq and step.status != ABANDONED:

@@ -12,20 +12,23 @@ Two things may still bring the code to a recorded call: a wait for something out
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ...v1 import worker_pb2 as pb
 from . import divergence
-from .idle.await_graph import foreign_tasks, whereabouts
-
-if TYPE_CHECKING:
-    from .run_execution import Run
+from .claim import Claim
+from .divergence import Function
+from .idle.tasks import RunTasks
+from .interruption import Interruption
+from .ledger import Ledger
+from .ports import RunControl
 
 logger = logging.getLogger("kagzi.worker")
 
-_FIRST_LOOK_S = 0.01
-_LOOK_MAX_S = 1.0
-_LOOKS_UNTIL_WARNING = 7  # about a second
+_FIRST_POLL_S = 0.01
+_POLL_MAX_S = 1.0
+_POLLS_UNTIL_WARNING = 7  # about a second
 
 
 class Held(NamedTuple):
@@ -36,17 +39,21 @@ class Held(NamedTuple):
     first: str
 
 
+@dataclass(slots=True, eq=False)
 class ReplayGate:
-    __slots__ = ("_deferred", "_held", "_in_vain", "_look_s", "_looks", "_run", "_timer")
-
-    def __init__(self, run: "Run") -> None:
-        self._run = run
-        self._held: list[Held] = []
-        self._in_vain: dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]] = {}
-        self._deferred: list[Callable[[], None]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._looks = 0
-        self._look_s = _FIRST_LOOK_S
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    _interruption: Interruption
+    _fn: Function  # the workflow's, for error messages
+    _held: list[Held] = field(init=False, default_factory=list[Held])
+    _in_vain: "dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]]" = field(
+        init=False, default_factory=dict[Any, Any]
+    )
+    _deferred: list[Callable[[], None]] = field(init=False, default_factory=list[Any])
+    _polls: int = field(init=False, default=0)
+    _poll_s: float = field(init=False, default=_FIRST_POLL_S)
 
     @property
     def is_watching(self) -> bool:
@@ -56,15 +63,14 @@ class ReplayGate:
     @property
     def is_open(self) -> bool:
         """Whether something may be recorded for the first time. A run that is being cancelled does not come to all its calls."""
-        return not self._run.ledger.outstanding or self._run.cancelling
+        return not self._ledger.outstanding or self._interruption.cancelling
 
     async def hold(self, first: str) -> None:
         """Returns when the call may look again whether it can go on."""
-        run = self._run
-        future: asyncio.Future[None] = run.loop.create_future()
+        future: asyncio.Future[None] = self._claim.loop.create_future()
         self._held.append(Held(future, asyncio.current_task(), first))
-        run.quiet.start()
-        await run.wait(future)
+        self._tasks.idle.start()
+        await self._run.wait(future)
 
     def defer(self, send: Callable[[], None]) -> None:
         """Send a note that nobody waits for; if the gate is shut, when it opens. It is dropped if the code turns out to diverge."""
@@ -75,12 +81,11 @@ class ReplayGate:
 
     async def wait_in_vain(self, step: pb.HistoryStep) -> None:
         """Never returns: the step was given up. Whoever waits for it is cancelled, as it was when the run was executed before."""
-        run = self._run
-        future: asyncio.Future[None] = run.loop.create_future()
+        future: asyncio.Future[None] = self._claim.loop.create_future()
         self._in_vain[future] = (step, asyncio.current_task())
-        run.quiet.start()
+        self._tasks.idle.start()
         try:
-            await run.wait(future)
+            await self._run.wait(future)
         finally:
             del self._in_vain[future]
 
@@ -92,30 +97,33 @@ class ReplayGate:
     def reached_all(self) -> None:
         """The code has asked for everything that is recorded."""
         self._send_deferred()
-        self._run.hinder()
+        self._run.refresh()
         if self._held:
-            self._run.quiet.start()
+            self._tasks.idle.start()
 
-    def on_idle(self) -> bool:
+    def on_idle(self, *, has_waits: bool) -> bool:
         """To be called when the run is idle and there is nothing to deliver. False if it can only wait: perhaps it can park."""
         if self._held:
-            self._look_at_held()
+            self._check_held()
             return True
         self._send_deferred()
-        return self._is_stuck()
+        return not has_waits and self._is_stuck()
 
     def _is_stuck(self) -> bool:
         """Whether the run waits for what was given up, and for nothing else: it would do so for ever."""
-        run = self._run
-        if not self._in_vain or run.cancelling or run.waits.by_id or run.in_step or self._reason_to_wait() is not None:
+        if (
+            not self._in_vain
+            or self._interruption.cancelling
+            or self._tasks.in_step
+            or self._reason_to_wait() is not None
+        ):
             return False
         step, task = next(iter(self._in_vain.values()))
-        run.diverge(divergence.waits_in_vain(run, step, divergence.call_of(run, task)))
+        self._run.diverge(divergence.waits_in_vain(step, divergence.call_of(self._fn, task)))
         return True
 
-    def _look_at_held(self) -> None:
-        run = self._run
-        run.caught_up()
+    def _check_held(self) -> None:
+        self._run.caught_up()
         self._held = [held for held in self._held if not held.future.done()]
         first = next((held for held in self._held if held.first), None)
         if self.is_open or first is None:
@@ -124,20 +132,18 @@ class ReplayGate:
         reason = self._reason_to_wait()
         if reason is None:
             self.stop()
-            run.diverge(divergence.out_of_order(run, first.first, divergence.call_of(run, first.task)))
+            call = divergence.call_of(self._fn, first.task)
+            self._run.diverge(divergence.out_of_order(self._ledger, first.first, call))
             return
         self._release([held for held in self._held if not held.first])
         self._wait_for(reason, first)
 
     def diverged_alone(self, first: str) -> BaseException:
         """The run's only task is about to do something for the first time, and recorded calls are missing. To be raised."""
-        return self._run.diverge(divergence.out_of_order(self._run, first, divergence.where(self._run)))
+        return self._run.diverge(divergence.out_of_order(self._ledger, first, divergence.where(self._fn)))
 
     def stop(self) -> None:
         self._deferred.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _release(self, released: Iterable[Held]) -> None:
         released = list(released)
@@ -146,42 +152,31 @@ class ReplayGate:
             if not held.future.done():
                 held.future.set_result(None)
         if released:
-            self._run.quiet.start()
+            self._tasks.idle.start()
 
     # --- what may still bring the code to a recorded call -----------------------------------------------------------------
 
     def _reason_to_wait(self) -> str | None:
         """None if nothing is going on that could."""
-        run = self._run
-        if run.in_flight:
+        if self._claim.in_flight:
             return "the server's answer"
-        foreign = foreign_tasks(run.tasks, run.in_step, run.open)
-        if foreign:
-            return f"something outside Kagzi at {whereabouts(foreign[0])}"
-        return run.outside.describe(due_by=run.loop.time() + self._age_s()) or None
+        return self._tasks.outside_wait(due_by=self._claim.loop.time() + self._age_s())
 
     def _age_s(self) -> float:
         """How old the run was when it was claimed; a fork has the age of its history. No longer timer has gone off in it."""
-        task = self._run.task
-        results = [step.at_us for step in self._run.ledger.first_outstanding() if step.seq]
+        task = self._claim.task
+        results = [step.at_us for step in self._ledger.first_outstanding() if step.seq]
         return (task.claimed_at_us - min([task.created_at_us, *results])) / 1_000_000
 
     def _wait_for(self, reason: str, first: Held) -> None:
-        run = self._run
-        self._looks += 1
-        if self._looks == _LOOKS_UNTIL_WARNING:
+        self._polls += 1
+        if self._polls == _POLLS_UNTIL_WARNING:
             logger.warning(
                 "run %s: step %r is held back, because the recorded %s is not reached yet; the run waits for %s.",
-                run.run_id,
+                self._claim.task.run_id,
                 first.first,
-                ", ".join(repr(step.step_id) for step in run.ledger.first_outstanding()),
+                ", ".join(repr(step.step_id) for step in self._ledger.first_outstanding()),
                 reason,
             )
-        if self._timer is None:
-            self._timer = run.loop.call_later(self._look_s, self._look_again)
-            self._look_s = min(2 * self._look_s, _LOOK_MAX_S)
-
-    def _look_again(self) -> None:
-        self._timer = None
-        if self._held:
-            self._run.quiet.start()
+        if self._tasks.idle.start_in(self._poll_s):
+            self._poll_s = min(2 * self._poll_s, _POLL_MAX_S)

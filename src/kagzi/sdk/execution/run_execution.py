@@ -1,349 +1,251 @@
-"""One run in the hands of a worker: its tasks, the order of its results, its waits, and how it leaves.
+"""The execution of one run by a worker: its state, and how its parts work together.
 
-States: RUNNING until the function ends, the run parks, or it is taken away. Parking asks the server and may come back to RUNNING.
-Parked coroutines are kept or unwound. While a run is unwound nothing is sent except its release.
-
-`unhindered` is the quick answer to "may a ctx call act now?". If not, `may_act` waits or raises.
+A ctx call asks `can_proceed`, which is kept up to date by `refresh`; if it cannot, `may_act` waits or raises. Answers of the server go to
+the futures of the calls through `deliver`. When all tasks wait, `_on_idle` looks for the next thing to do: deliver a result, raise
+a cancellation, open the replay gate, park.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import Context as Variables
-from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...core import limits
-from ...core.errors import REASON, Diverged, ResourceExhausted, limit_reached
+from ...core.error_details import ErrorDetail
+from ...core.errors import Diverged
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from ..worker import failure_log
-from ..worker.lease_clock import LeaseCheck
-from ..worker.ports import Answer, RunPort
-from ..worker.services import Services
-from ..workflow.current import place
+from ..workflow.codec import PayloadHook
+from ..workflow.retry import Retry
 from ..workflow.workflow import Workflow
 from . import divergence
-from . import teardown as unwinding
+from .calls.threads import StepThreads
+from .claim import Claim
 from .delivery import Delivery
-from .idle.detection import QuietWatch
-from .idle.outside_sources import OutsideSources
-from .incoming import Arrivals
+from .ending import Ending
+from .idle.tasks import RunTasks
+from .incoming import IncomingResults
 from .interruption import Interruption, in_cleanup
 from .ledger import Ledger
+from .operations import Operations
 from .parking import Parking
+from .ports import Answer, RunPort
 from .replay_gate import ReplayGate
 from .scopes import Scope
-from .state import State
-from .suspension import Suspended
-from .throttled import Beats, Status
-from .timed_waits import TimedWaits, is_open
+from .state import LIVE, TRANSITIONS, RunState, Suspended
+from .teardown import Teardown
+from .throttled import Heartbeats, Status
+from .timed_waits import TimedWaits
 
 _ABANDON_CODES = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
 
 
-class Run:
-    """A run being executed. Implements ports.Execution (with `ending`) and scopes.TaskKeeper."""
+class Services(NamedTuple):
+    """What all runs of an executor share."""
+
+    threads: StepThreads
+    retry: Retry | None  # the default for steps
+    hook: PayloadHook | None
+    resident_wait_s: float  # shorter waits are waited for in place
+    build_id: str
+
+
+class RunExecution:
+    """Implements the protocols of ports.py that show it to others, and scopes.TaskKeeper. Nobody else writes its attributes."""
 
     def __init__(
         self,
-        task: pb.Task,
-        port: RunPort,
+        claim: Claim,
         workflow: Workflow[Any, Any],
         services: Services,
-        loop: asyncio.AbstractEventLoop,
+        *,
+        on_closed: "Callable[[RunExecution], None]",
+        on_parked: "Callable[[RunExecution, float | None], None]",
     ) -> None:
-        self.task = task
-        self.port = port
+        """`on_closed`: this worker has no more to do with it; `on_parked`, after that: with the seconds until it wakes, if that is known."""
+        task, loop = claim.task, claim.loop
+        self.claim = claim
         self.workflow = workflow
         self.services = services
-        self.loop = loop
+        self._on_closed = on_closed
+        self._on_parked = on_parked
         self.run_id = task.run_id
-        self.ledger = Ledger(task.history.steps)
-        self.state = State.RUNNING
-        self.tasks: set[asyncio.Future[Any]] = set()
-        self.in_step: set[asyncio.Future[Any]] = set()
-        self.loose: set[asyncio.Future[Any]] = set()  # neither in a step nor waiting for Kagzi
-        self.open: set[asyncio.Future[Any]] = set()  # what ctx calls wait for
-        self.in_flight = 0  # operations sent and not answered
-        self.open_steps: dict[str, Scope] = {}  # begun and without result, by who waits for it
-        self.closed_steps: set[str] = set()  # given up, by a race or because a branch failed
-        self.replaying = self.ledger.unreached > 0
-        self.now_us: int | None = task.created_at_us  # None: the time of the last result is not known yet
-        self.unhindered = not (self.replaying or self.ledger.outstanding)
-        self.accepted_at = loop.time()
+        self.state = RunState.RUNNING
+        self.live = True
+        self.ledger = ledger = Ledger(task.history.steps)
+        self.can_proceed = not (ledger.replaying or ledger.outstanding)  # a ctx call may act without asking `may_act`
+        self.tasks = tasks = RunTasks(loop, self._on_idle, self._on_task_done)
+        self.adopt = tasks.adopt
+        self.started = tasks.outside.add
         self.root = Scope(self, "")
-        self.interruption = Interruption(self)
-        self.waits = TimedWaits(self)
-        self.arrivals = Arrivals(self)
-        self.delivery = Delivery(self)
-        self.parking = Parking(self)
-        self.gate = ReplayGate(self)
-        self.status = Status(self)
-        self.lease = LeaseCheck(self)
-        self.outside = OutsideSources(loop)
-        self.started = self.outside.add
-        self._beats: Beats | None = None
-        self.has_beats = False
-        self.quiet = QuietWatch(loop, self.loose, self._on_quiet)
-        self.main: asyncio.Task[None] | None = None
-        self.unwound: unwinding.Unwinding | None = None
-        self.end_refused = False
-        self.barrier = False
-        self.ahead = ""  # the step whose result is used already and not yet acknowledged
-        self._held: list[asyncio.Future[None]] = []
-        self._paused: list[asyncio.Future[None]] = []
-
-    def begin(self, main: "Callable[[Run], Any]") -> None:
-        """Start the workflow's own task. Its scope is the run's root."""
-        variables = copy_context()
-        variables.run(place.set, None)
-        self.main = variables.run(self.loop.create_task, self._in_root_scope(main), name=f"kagzi-run-{self.run_id}")
-        self.adopt(self.main)
-
-    async def _in_root_scope(self, main: "Callable[[Run], Any]") -> None:
-        place.set(self.root)
-        await main(self)
-
-    def adopt(self, task: "asyncio.Future[Any]") -> None:
-        if task.done():
-            return
-        self.tasks.add(task)
-        self.loose.add(task)
-        task.add_done_callback(self._task_done)
-
-    def _task_done(self, task: "asyncio.Future[Any]") -> None:
-        self.tasks.discard(task)
-        self.loose.discard(task)
-        if (self.waits.by_id or self.gate.is_watching) and self.state is State.RUNNING:
-            self.quiet.start()  # perhaps it was the last one that did something
-
-    def server_now_us(self) -> int:
-        """The server's time, as far as it can be told from the time of the claim. Never used to decide, only to wait."""
-        return self.task.claimed_at_us + int((self.loop.time() - self.accepted_at) * 1_000_000)
-
-    # --- ctx calls: may they act, and how they wait ------------------------------------------------------------------
-
-    def hinder(self) -> None:
-        """To be called after anything that `may_act` looks at has changed."""
-        interrupted = self.interruption.cancelling or self.interruption.pausing
-        behind = self.barrier or self.replaying or self.ledger.outstanding > 0
-        self.unhindered = self.state is State.RUNNING and not (behind or interrupted)
+        self.interruption = stop = Interruption(self, claim, tasks, ledger)
+        self.gate = gate = ReplayGate(self, claim, tasks, ledger, stop, workflow.fn)
+        self.delivery = delivery = Delivery(self, tasks, ledger, gate, task.created_at_us)
+        fetch = self.results_available
+        self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, gate, delivery, fetch)
+        self.operations = Operations(self, claim, tasks, ledger, stop, delivery, waits, workflow)
+        self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, task.last_seq)
+        self.status = status = Status(self, claim, ledger)
+        resident_s = services.resident_wait_s
+        self.parking = Parking(self, claim, tasks, waits, incoming, stop, status, workflow, resident_s)
+        self.ending = Ending(self, claim, stop, status, workflow, services.hook, services.build_id)
+        self.has_heartbeats = False
+        self._heartbeats: Heartbeats | None = None
+        self._teardown: Teardown | None = None
+        self._disturbed = False  # something outside Kagzi woke the parked coroutine
+        self._blocked: list[asyncio.Future[None]] = []  # until a park or what ran ahead is acknowledged
 
     @property
-    def beats(self) -> Beats:
-        if self._beats is None:
-            self._beats = Beats(self)
-        return self._beats
+    def task(self) -> pb.Task:
+        return self.claim.task
+
+    @property
+    def heartbeats(self) -> Heartbeats:
+        if self._heartbeats is None:
+            self._heartbeats = Heartbeats(self, self.claim, self.ledger, self.services.hook)
+            self.has_heartbeats = True
+        return self._heartbeats
 
     @property
     def cancelling(self) -> bool:
         return self.interruption.cancelling
 
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def advance(self, state: RunState) -> None:
+        """Enter another state. The only place where it changes."""
+        assert state in TRANSITIONS[self.state], f"run {self.run_id}: {self.state} does not lead to {state}"
+        self.state = state
+        self.live = state in LIVE
+        if not self.live:
+            self.tasks.idle.stop_timer()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """To be called after anything has changed that decides whether calls can proceed."""
+        interruption, ledger = self.interruption, self.ledger
+        behind = ledger.replaying or ledger.outstanding > 0
+        self.can_proceed = self.state is RunState.RUNNING and not (
+            self.claim.ahead or behind or interruption.cancelling or interruption.pausing
+        )
+        if self._blocked and self.state is RunState.RUNNING and not self.claim.ahead:
+            blocked, self._blocked = self._blocked, []
+            for future in blocked:
+                if not future.done():
+                    future.set_result(None)
+
+    def caught_up(self) -> None:
+        """From here on the code does what it has not done before."""
+        self.ledger.replaying = False
+        self.refresh()
+
+    # --- ctx calls: may they act, and how they wait ----------------------------------------------------------------------
+
     async def may_act(self, first: str = "") -> None:
         """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
         `first`: the id under which something would be recorded for the first time; see ReplayGate."""
         waited = False
-        while not self.unhindered or self.port.lease_is_over():
-            if self.state not in (State.RUNNING, State.PARKING):
+        interruption, ledger, gate = self.interruption, self.ledger, self.gate
+        while not self.can_proceed or self.claim.port.lease_is_over():
+            if not self.live:
                 raise await self._suspended()
-            if self.barrier:
-                await self._hold(self._held)
-            elif self.port.lease_is_over():
-                await self.lease.confirm()
-            elif len(self.tasks) > 1 and (self.replaying or (not self.gate.is_open and (first or not waited))):
+            if self.claim.ahead or self.state is RunState.PARKING:
+                await self._block()
+            elif self.claim.port.lease_is_over():
+                await self.incoming.confirm_lease()
+            elif len(self.tasks.all) > 1 and (ledger.replaying or (not gate.is_open and (first or not waited))):
                 waited = True
-                await self.gate.hold(first)
-            elif self.cancelling and not in_cleanup():
-                raise self.interruption.cancelled()
-            elif self.interruption.pausing:
-                self.quiet.start()
-                await self._hold(self._paused)
-            elif self.replaying:
+                await gate.hold(first)
+            elif interruption.cancelling and not in_cleanup():
+                raise interruption.cancelled()
+            elif interruption.pausing:
+                self.tasks.idle.start()
+                await self.wait(self.claim.loop.create_future())  # until the run is handed back
+            elif ledger.replaying:
                 self.caught_up()
-            elif not first or self.gate.is_open:
+            elif not first or gate.is_open:
                 return
             else:
-                raise self.gate.diverged_alone(first)
+                raise gate.diverged_alone(first)
 
-    async def _hold(self, holders: "list[asyncio.Future[None]]") -> None:
-        future: asyncio.Future[None] = self.loop.create_future()
-        holders.append(future)
+    async def _block(self) -> None:
+        future: asyncio.Future[None] = self.claim.loop.create_future()
+        self._blocked.append(future)
         await self.wait(future)
 
     async def wait(self, future: "asyncio.Future[Any]") -> Any:
-        """Await what only Kagzi can set. While a run is unwound it raises Suspended."""
-        if self.state not in (State.RUNNING, State.PARKING):
+        """Await what only Kagzi can set. While a run is torn down it raises Suspended."""
+        if not self.live:
             raise await self._suspended()
+        tasks = self.tasks
         task = asyncio.current_task()
-        self.open.add(future)
-        watched = self.leave_loose(task)
+        tasks.awaited.add(future)
+        watched = tasks.block(task)
         try:
             return await future
         finally:
-            self.open.discard(future)
+            tasks.awaited.discard(future)
             if watched:
-                self.join_loose(task)
+                tasks.unblock(task)
 
-    def leave_loose(self, task: "asyncio.Task[Any] | None") -> bool:
-        """The task waits for Kagzi, or enters a step. False if it is not one of the run's own."""
-        if task not in self.loose:
-            return False
-        self.loose.discard(task)
-        return True
-
-    def join_loose(self, task: "asyncio.Task[Any] | None") -> None:
-        """The task goes on with workflow code."""
-        if task is not None:
-            self.loose.add(task)
-            self.quiet.disturb()
+    async def answer(self, future: "asyncio.Future[Answer]") -> Answer:
+        """The answer to an operation; a refusal is raised as what it means to the code."""
+        answer: Answer = await self.wait(future)
+        refusal = answer.refusal
+        if refusal is not None:
+            raise self.operations.refused(refusal)
+        return answer
 
     async def _suspended(self) -> Suspended:
-        self.parking.disturbed = True
+        self._disturbed = True
         await asyncio.sleep(0)  # code that swallows Suspended and tries again must not block the loop
         return Suspended()
-
-    def raise_barrier(self) -> None:
-        self.barrier = True
-        self.unhindered = False
-
-    def lift_barrier(self) -> None:
-        self.barrier = False
-        self.hinder()
-        _release(self._held)
-
-    def caught_up(self) -> None:
-        """From here on the code does what it has not done before."""
-        self.replaying = False
-        self.hinder()
-
-    def fail_with(self, error: BaseException) -> Suspended:
-        """The run cannot go on: unwind it and fail it with this error, whatever the code makes of it. To be raised."""
-        if self.state in (State.RUNNING, State.PARKING):
-            self.unwind(partial(self.services.fail, self, error))
-        return Suspended()
-
-    def count_step(self) -> None:
-        self.ledger.steps_count += 1
-        if self.ledger.steps_count > limits.STEPS_PER_RUN:
-            raise self.fail_with(
-                ResourceExhausted(
-                    f"the run has more than {limits.STEPS_PER_RUN:,} steps. Divide the work among several runs.",
-                    metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
-                )
-            )
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
         """What is recorded under this id. A kind that does not fit pauses the run."""
         try:
             step = self.ledger.take(step_id, kind)
         except Diverged as error:
-            raise self.diverge(divergence.other_kind(self, error, step_id)) from error
+            raise self.diverge(divergence.other_kind(self.workflow.fn, error, step_id)) from error
         if step is not None and not self.ledger.outstanding:
             self.gate.reached_all()
         return step
 
-    def diverge(self, error: Diverged) -> Suspended:
-        """The code does not fit the history: unwind the run and pause it. To be raised."""
-        if self.state in (State.RUNNING, State.PARKING):
-            self.unwind(partial(divergence.send_diverged, self, error))
-        return Suspended()
+    # --- answers of the server ------------------------------------------------------------------------------------------
 
-    # --- operations and their answers -----------------------------------------------------------------------------------
+    def deliver(self, step_id: str, future: "asyncio.Future[Any]", answer: Answer) -> None:
+        self.operations.deliver(step_id, future, answer)
 
-    def ask(self, step_id: str) -> "tuple[pb.Operation, asyncio.Future[Answer]]":
-        """A new operation about a step, and the future of its answer. Results are set in the order of their seqs."""
-        future: asyncio.Future[Answer] = self.loop.create_future()
-        self.in_flight += 1
-        return self.port.send(partial(self.answered, step_id, future)), future
+    def hold_back(self) -> None:
+        """Let nothing proceed until the next `refresh`."""
+        self.can_proceed = False
 
-    def answered(self, step_id: str, future: "asyncio.Future[Any]", answer: Answer) -> None:
-        self.in_flight -= 1
-        self.delivery.restarting.discard(step_id)
-        detail = answer.detail
-        if detail is not None:
-            kind = detail.WhichOneof("kind")
-            if kind == "refused" and self.taken_away(detail.refused):
-                return
-            if kind in ("refused", "retry") or (kind == "timer" and is_open(detail.timer)):
-                if not future.done():
-                    self.quiet.disturb()
-                    future.set_result(answer)
-                elif kind == "retry":
-                    self.waits.give_up_retry(step_id, detail.retry.next_attempt)
-                return
-            if kind == "child":  # no result yet, but the code goes on with it: in the order of its number
-                self.delivery.give(answer.seq, answer.at_us, future, answer)
-                return
-        self.ledger.know(step_id, answer.seq)
-        self.delivery.give(answer.seq, answer.at_us, future, answer)
-
-    def taken_away(self, refused: common.ErrorDetail) -> bool:
-        if refused.code == common.ERROR_CODE_INTERNAL:
-            unwinding.hand_back(self, refused.message)
-        elif refused.code in _ABANDON_CODES:
-            self.abandon(refused.message)
+    def taken_away(self, refusal: common.ErrorDetail) -> bool:
+        """Whether the refusal ends this worker's hold on the run; then the run leaves."""
+        if refusal.code == common.ERROR_CODE_INTERNAL:
+            self.ending.hand_back(refusal.message)
+        elif refusal.code in _ABANDON_CODES:
+            self.abandon(refusal.message)
         else:
             return False
         return True
 
-    def server_failed(self, reason: str) -> None:
-        unwinding.hand_back(self, reason)
+    # --- when it is idle ------------------------------------------------------------------------------------------------
 
-    def refused(self, refused: common.ErrorDetail) -> BaseException:
-        """What a ctx call raises whose operation was refused."""
-        if self._is_cancellation(refused):
-            return self.interruption.cancelled()
-        return self.fail_with(unwinding.refusal(refused))
-
-    def _is_cancellation(self, refused: common.ErrorDetail) -> bool:
-        """Nothing new may begin in a cancelled run, and what did not begin cannot end."""
-        if refused.code == common.ERROR_CODE_CANCELLED:
-            self.interruption.cancel(refused.metadata.get(REASON, ""))
-            return True
-        return self.cancelling and refused.code == common.ERROR_CODE_PRECONDITION_FAILED
-
-    def run_ahead(self, step_id: str) -> pb.Operation | None:
-        """A completion whose result is used at once, because nothing else can happen in this run. None: not possible now.
-
-        Nothing is begun or sent before it is acknowledged, except the end of the run, which then travels with it.
-        """
-        if len(self.tasks) != 1 or self.in_flight or not self.unhindered or not self.workflow.runs_ahead:
-            return None
-        self.in_flight += 1
-        self.ahead = step_id
-        self.raise_barrier()
-        self.now_us = None
-        return self.port.send(partial(self._ahead_answered, step_id))
-
-    def _ahead_answered(self, step_id: str, answer: Answer) -> None:
-        self.in_flight -= 1
-        self.ahead = ""
-        if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-            if self._is_cancellation(answer.detail.refused):
-                self.lift_barrier()
-                self.interruption.raise_if_due()
-            elif not self.taken_away(answer.detail.refused):
-                self.fail_with(unwinding.refusal(answer.detail.refused))
-            return
-        self.ledger.know(step_id, answer.seq)
-        if self.now_us is None:
-            self.now_us = answer.at_us
-        self.lift_barrier()
-        if self.waits.by_id:
-            self.quiet.start()
-
-    # --- when it is quiet -----------------------------------------------------------------------------------------------
-
-    def _on_quiet(self) -> None:
-        if self.state is not State.RUNNING or self.delivery.restarting:
+    def _on_idle(self) -> None:
+        if self.state is not RunState.RUNNING or self.delivery.restarting:
             return
         if self.delivery.deliver_next():
-            self.quiet.start()
+            self.tasks.idle.start()
         elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
             return
-        elif not self.gate.on_idle():
+        elif not self.gate.on_idle(has_waits=bool(self.waits.by_id)):
             self.parking.consider()
+
+    def _on_task_done(self) -> None:
+        if self.state is RunState.RUNNING and (self.waits.by_id or self.gate.is_watching):
+            self.tasks.idle.start()  # perhaps it was the last one that did something
 
     # --- from outside ---------------------------------------------------------------------------------------------------
 
@@ -353,46 +255,113 @@ class Run:
     def pause(self, reason: str) -> None:
         self.interruption.pause()
 
-    def news(self) -> None:
-        self.arrivals.ask()
+    def results_available(self) -> None:
+        self.incoming.fetch()
+
+    def server_failed(self, reason: str) -> None:
+        self.ending.hand_back(reason)
 
     def abandon(self, reason: str) -> None:
         """The lease is lost: stop at once, record nothing more."""
-        failure_log.run_abandoned(self, reason)
-        if self.state is State.ENDED:
+        if self.state is RunState.ENDED:
+            return
+        failure_log.run_abandoned(self.task, reason)
+        if self.state is RunState.ENDING:
             self.close()
         else:
-            self.unwind(self.close)
+            self.tear_down(self.close)
+
+    def is_claimed_next(self, task: pb.Task) -> bool:
+        """Whether nobody held the run since its coroutine was kept, and nothing has moved that."""
+        return (
+            self.state is RunState.PARKED
+            and not self._disturbed
+            and not self.tasks.main_is_done
+            and task.lease.counter == self.task.lease.counter + 1
+        )
+
+    def resume(self, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float) -> None:
+        """Go on with what is new in the history of this claim."""
+        steps, known_seq = list(steps), self.ledger.known_seq
+        self.claim.renew(task, port, accepted_at)
+        self.advance(RunState.RUNNING)
+        self.incoming.take_in(
+            step for step in steps if step.seq > known_seq or (step.step_id in self.waits.by_id and step.seq)
+        )
+        self.incoming.synced(task.last_seq)
+        self.waits.follow(steps)
+        if task.cancel_requested:
+            self.cancel(task.cancel_reason)
+        if task.pause_requested:
+            self.pause("")
+        self.tasks.idle.start()
+
+    # --- how it leaves --------------------------------------------------------------------------------------------------
+
+    def left(self, wakes_in_s: float | None) -> None:
+        """The server has parked the run. None: it need not be kept."""
+        self.claim.port.close()
+        self._on_closed(self)
+        self._on_parked(self, wakes_in_s)
+
+    def finish(self, send: Callable[[], None]) -> None:
+        """The function has ended: record how, with `send`."""
+        if self.state is RunState.PARKING:
+            self.parking.when_answered(partial(self.finish, send))
+        if self.state is not RunState.RUNNING:
+            return
+        recorded = None if self.ledger.is_empty or self.cancelling else self.ledger.first_result()
+        if recorded is not None:
+            self.diverge(divergence.never_reached(self.workflow.fn, recorded))
+            return
+        current = asyncio.current_task()
+        if any(task is not current and not task.done() for task in self.tasks.all):
+            # What is still open ends with the function, and records nothing more.
+            self.tear_down(send)
+        else:
+            send()
+
+    def fail_with(self, error: BaseException) -> Suspended:
+        """The run cannot go on: fail it with this error, whatever the code makes of it. To be raised."""
+        return self._leave(partial(self.ending.fail, error))
+
+    def diverge(self, error: Diverged) -> Suspended:
+        """The code does not fit the history: pause the run with this problem. To be raised."""
+        return self.pause_with("because its code does not fit its history", divergence.problem_of(error))
+
+    def pause_with(self, why: str, problem: ErrorDetail) -> Suspended:
+        """The run cannot go on before somebody has solved this problem. To be raised."""
+        return self._leave(partial(self.ending.pause, why, problem))
+
+    def rewind(self) -> Suspended:
+        """The code asked for the time of a result that is still in flight: hand the run back; the next claim replays it. Runs of this
+        workflow do not run ahead again. To be raised."""
+        self.workflow.runs_ahead = False
+        return self._leave(partial(self.ending.release, "the time of the last result was needed"))
 
     def release(self, reason: str) -> None:
-        """Unwind the run and hand it back."""
-        if self.state in (State.RUNNING, State.PARKING):
-            self.unwind(partial(unwinding.send_release, self, reason))
+        """Tear the run down and hand it back."""
+        self._leave(partial(self.ending.release, reason))
 
-    def unwind(self, after: Callable[[], None]) -> None:
-        """Stop all tasks of the run, then do `after`. A later call replaces what is done after."""
-        if self.unwound is not None:
-            self.unwound.then(after)
+    def _leave(self, send: Callable[[], None]) -> Suspended:
+        if self.live:
+            self.tear_down(send)
+        return Suspended()
+
+    def tear_down(self, after: Callable[[], None]) -> None:
+        """End all tasks of the run, then do `after`. A later call replaces what is done after."""
+        if self._teardown is not None:
+            self._teardown.then(after)
             return
-        self.state = State.UNWINDING
-        self.unhindered = False
+        self.advance(RunState.TEARDOWN)
         self.delivery.clear()
         self.gate.stop()
         self.waits.disarm()
-        self.unwound = unwinding.Unwinding(self, after)
-        Variables().run(self.unwound.start)
+        self._teardown = Teardown(self.tasks, self.run_id, after)
+        Variables().run(self._teardown.start, self.claim.loop)
 
     def close(self) -> None:
-        """Nothing more is said about this run."""
-        self.state = State.ENDED
-        self.unhindered = False
-        self.parking.stop_looking()
-        self.port.close()
-        self.services.closed(self)
-
-
-def _release(holders: "list[asyncio.Future[None]]") -> None:
-    released, holders[:] = list(holders), []
-    for future in released:
-        if not future.done():
-            future.set_result(None)
+        """Nothing more is sent about this run."""
+        self.advance(RunState.ENDED)
+        self.claim.port.close()
+        self._on_closed(self)

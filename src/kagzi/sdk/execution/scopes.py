@@ -11,10 +11,13 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ...core.errors import InvalidArgument
 from ..workflow.current import place
+
+if TYPE_CHECKING:  # commands import this before they need the rest
+    from ...v1 import worker_pb2 as pb
 
 AnyCoroutine = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 _TASKS_FILE = asyncio.gather.__code__.co_filename
@@ -23,6 +26,9 @@ Factory = Callable[..., "asyncio.Future[Any]"]
 
 class TaskKeeper(Protocol):
     """The run that a scope belongs to, as far as scopes need it."""
+
+    @property
+    def task(self) -> "pb.Task": ...
 
     def adopt(self, task: "asyncio.Future[Any]") -> None:
         """A task was created by the run's own code."""

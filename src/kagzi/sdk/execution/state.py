@@ -1,11 +1,33 @@
-"""Where a run is on its worker. (Where it is for the world is `kagzi.core.states`.)"""
+"""The life of a run on its worker as a state machine. (Its life for the world is `kagzi.core.states`.)"""
 
 from enum import Enum, auto
 
 
-class State(Enum):
+class RunState(Enum):
     RUNNING = auto()
     PARKING = auto()  # the server is asked; it may say that the run goes on
     PARKED = auto()  # not this worker's any more; the coroutine waits in case the run comes back
-    UNWINDING = auto()  # its tasks are being ended; ctx calls raise Suspended
-    ENDED = auto()
+    TEARDOWN = auto()  # its tasks are being ended; ctx calls raise Suspended
+    ENDING = auto()  # its end is on its way to the server
+    ENDED = auto()  # nothing more is sent about it
+
+
+LIVE = frozenset({RunState.RUNNING, RunState.PARKING})
+
+TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    RunState.RUNNING: frozenset({RunState.PARKING, RunState.TEARDOWN, RunState.ENDING}),
+    RunState.PARKING: frozenset({RunState.RUNNING, RunState.PARKED, RunState.TEARDOWN}),
+    RunState.PARKED: frozenset({RunState.RUNNING, RunState.TEARDOWN}),
+    RunState.TEARDOWN: frozenset({RunState.ENDING, RunState.ENDED}),
+    RunState.ENDING: frozenset(
+        {RunState.ENDING, RunState.ENDED}
+    ),  # an end that the server refuses is replaced by a failure
+    RunState.ENDED: frozenset(),
+}
+
+
+class Suspended(BaseException):
+    """Ends workflow code whose run goes on elsewhere or later. Not an Exception: `except Exception` must not see it.
+
+    Cleanup that runs meanwhile cannot record anything: ctx calls raise this again.
+    """

@@ -1,4 +1,4 @@
-"""What a run waits for: sleeps, steps until their next try, signals, children. Short waits are waited for in place.
+"""What a run waits for: sleeps, steps until their next attempt, signals, children. Short waits are waited for in place.
 
 While the run is on the worker each wait with a time has a timer here. A sleep that is over is confirmed by the server, whose clock
 decides; a retry that is due begins; for a signal whose time is up the server is asked. A parked run has no timers.
@@ -6,19 +6,22 @@ decides; a retry that is due begins; for a signal whose time is up the server is
 
 import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...v1 import worker_pb2 as pb
 from ...wire.common import write_error
-from ..worker.ports import Answer
-from .ledger import CHILD, FUNCTION, SIGNAL, SLEEP
-from .state import State
-
-if TYPE_CHECKING:
-    from .run_execution import Run
+from .claim import Claim
+from .delivery import Delivery, unheard
+from .idle.tasks import RunTasks
+from .interruption import Interruption
+from .ledger import ABANDONED, CHILD, FUNCTION, SIGNAL, SLEEP, Ledger
+from .ports import Answer, RunControl
+from .replay_gate import ReplayGate
+from .state import RunState
 
 _GIVEN_UP = write_error(
     ErrorDetail(
@@ -29,22 +32,18 @@ _GIVEN_UP = write_error(
     )
 )
 _TIMER_MAX_S = 86_400.0  # longer timers are set again: event loops have limits of their own
+_FETCH_AGAIN_S = 0.02
 
 
-_ASK_AGAIN_S = 0.02
-
-
+@dataclass(slots=True, eq=False)
 class TimedWait:
-    __slots__ = ("begun_seq", "due", "future", "kind", "settled", "step_id", "timer")
-
-    def __init__(self, step_id: str, kind: pb.StepKind, due: float, future: "asyncio.Future[Any]") -> None:
-        self.step_id = step_id
-        self.kind = kind  # FUNCTION: until its next try
-        self.due = due  # in the loop's time
-        self.future = future
-        self.begun_seq = 0
-        self.settled = False  # its result is here, or asked for
-        self.timer: asyncio.TimerHandle | None = None
+    step_id: str
+    kind: pb.StepKind  # FUNCTION: until its next attempt
+    due: float  # in the loop's time
+    future: "asyncio.Future[Any]"
+    begun_seq: int
+    settled: bool = False  # its result is here, or asked for
+    timer: asyncio.TimerHandle | None = None
 
     @property
     def is_external(self) -> bool:
@@ -52,10 +51,19 @@ class TimedWait:
         return self.kind in (SIGNAL, CHILD)
 
 
+@dataclass(slots=True, eq=False)
 class TimedWaits:
-    def __init__(self, run: "Run") -> None:
-        self._run = run
-        self.by_id: dict[str, TimedWait] = {}
+    _run: RunControl
+    _claim: Claim
+    _tasks: RunTasks
+    _ledger: Ledger
+    _interruption: Interruption
+    _gate: ReplayGate
+    _delivery: Delivery
+    _fetch_results: Callable[[], None]
+    by_id: dict[str, TimedWait] = field(init=False, default_factory=dict[str, TimedWait])
+    # Results that came before the code waited for them: it is on its way there.
+    _early: dict[str, pb.HistoryStep] = field(init=False, default_factory=dict[str, pb.HistoryStep])
 
     async def sleep(self, step_id: str, remaining_us: int) -> None:
         """Returns when the server has recorded that the time has come."""
@@ -89,44 +97,61 @@ class TimedWaits:
 
     def give_up_retry(self, step_id: str, attempt: int) -> None:
         """Nobody waits for this step any more. The server must know: it would wake the run for a retry that never comes."""
-        run = self._run
-        if run.state is not State.RUNNING or run.cancelling or step_id in run.closed_steps:
-            return
-        run.gate.defer(partial(self._send_given_up, step_id, attempt))
+        goes_on = self._run.state is RunState.RUNNING and not self._interruption.cancelling
+        if goes_on and step_id not in self._ledger.closed:
+            self._gate.defer(partial(self._send_given_up, step_id, attempt))
 
     def _send_given_up(self, step_id: str, attempt: int) -> None:
-        run = self._run
-        begin = run.port.announce().begin_step
+        begin = self._claim.port.announce().begin_step
         begin.step_id = step_id
         begin.attempt = attempt
-        unheard: asyncio.Future[Answer] = run.loop.create_future()
-        unheard.cancel()
-        run.in_flight += 1
-        failure = run.port.send(partial(run.answered, step_id, unheard)).fail_step
+        failure = self._claim.send(partial(self._run.deliver, step_id, unheard(self._claim.loop))).fail_step
         failure.step_id = step_id
         failure.attempt = attempt
         failure.error.CopyFrom(_GIVEN_UP)
 
     async def _wait(self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int = 0) -> Any:
-        run = self._run
-        if run.cancelling:
-            await run.may_act()
+        if self._interruption.cancelling:
+            await self._run.may_act()
         wait = self._add(step_id, kind, remaining_us, begun_seq)
         try:
-            return await run.wait(wait.future)
+            return await self._run.wait(wait.future)
         finally:
             self._remove(wait)
 
     def _add(self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int) -> TimedWait:
-        loop = self._run.loop
+        loop = self._claim.loop
         due = math.inf if remaining_us is None else loop.time() + max(remaining_us, 0) / 1_000_000
-        wait = TimedWait(step_id, kind, due, loop.create_future())
-        wait.begun_seq = begun_seq
+        wait = TimedWait(step_id, kind, due, loop.create_future(), begun_seq)
         self.by_id[step_id] = wait
-        self._run.arrivals.settle_early(wait)
+        early = self._early.pop(step_id, None) if self._early else None
+        if early is not None:
+            self._settle(wait, early)
         self._arm(wait)
-        self._run.quiet.start()
+        self._tasks.idle.start()
         return wait
+
+    def settle(self, step: pb.HistoryStep) -> bool:
+        """A result was fetched: deliver it to its wait. False if that has it already, or there is none."""
+        wait = self.by_id.get(step.step_id)
+        if wait is None or wait.settled or wait.future.done():
+            return False
+        self._ledger.know(step.step_id, step.seq)
+        self._settle(wait, step)
+        return True
+
+    def settle_early(self, step: pb.HistoryStep) -> None:
+        """A new result for which nobody waits yet: keep it until the code does."""
+        if step.status == ABANDONED:
+            return
+        if step.seq > self._ledger.known_seq:
+            self._ledger.know(step.step_id, step.seq)
+        if step.kind in (SLEEP, SIGNAL, CHILD):
+            self._early[step.step_id] = step
+
+    def _settle(self, wait: TimedWait, step: pb.HistoryStep) -> None:
+        wait.settled = True
+        self._delivery.push(step.seq, step.at_us, wait.future, step)
 
     def _remove(self, wait: TimedWait, _: object = None) -> None:
         if self.by_id.get(wait.step_id) is wait:
@@ -139,7 +164,7 @@ class TimedWaits:
 
     def soonest_s(self) -> float:
         """How long until the first of them is due."""
-        return min(wait.due for wait in self.by_id.values()) - self._run.loop.time()
+        return min(wait.due for wait in self.by_id.values()) - self._claim.loop.time()
 
     def arm(self) -> None:
         for wait in list(self.by_id.values()):
@@ -154,58 +179,50 @@ class TimedWaits:
         retries = [wait for wait in self.by_id.values() if wait.kind == FUNCTION and not wait.settled]
         if not retries:
             return False
-        min(retries, key=lambda wait: wait.due).due = self._run.loop.time()
+        min(retries, key=lambda wait: wait.due).due = self._claim.loop.time()
         return True
 
     def follow(self, steps: Iterable[pb.HistoryStep]) -> None:
         """After a new claim: count the rest of each wait from the time of the claim."""
-        run = self._run
         for step in steps:
             wait = self.by_id.get(step.step_id)
             at_us = step.wake_at_us or step.retry_at_us
             if wait is not None and at_us and not step.seq:
-                wait.due = run.accepted_at + (at_us - run.task.claimed_at_us) / 1_000_000
+                wait.due = self._claim.accepted_at + (at_us - self._claim.task.claimed_at_us) / 1_000_000
         self.arm()
 
     def _arm(self, wait: TimedWait) -> None:
         _disarm(wait)
         if not wait.settled and wait.due < math.inf:
-            latest = self._run.loop.time() + _TIMER_MAX_S
-            wait.timer = self._run.loop.call_at(min(wait.due, latest), self._fire, wait)
+            latest = self._claim.loop.time() + _TIMER_MAX_S
+            wait.timer = self._claim.loop.call_at(min(wait.due, latest), self._fire, wait)
 
     def _fire(self, wait: TimedWait) -> None:
-        run = self._run
         wait.timer = None
-        if run.state is not State.RUNNING or wait.future.done():
-            return  # asked for again when the park is answered
-        if wait.due > run.loop.time() + 0.001:
+        if self._run.state is not RunState.RUNNING or wait.future.done():
+            return  # armed again when the park is answered
+        if wait.due > self._claim.loop.time() + 0.001:
             self._arm(wait)
             return
         if wait.kind == SIGNAL:
-            wait.due = run.loop.time() + _ASK_AGAIN_S  # should the server think that it is not over yet
+            wait.due = self._claim.loop.time() + _FETCH_AGAIN_S  # should the server think that it is not over yet
             self._arm(wait)
-            run.arrivals.ask()
+            self._fetch_results()
             return
         wait.settled = True
         if wait.kind == SLEEP:
-            run.in_flight += 1
-            run.port.send(partial(self._finish_answered, wait)).finish_sleep.step_id = wait.step_id
+            self._claim.send(partial(self._finish_answered, wait)).finish_sleep.step_id = wait.step_id
         else:
             wait.future.set_result(None)
 
     def _finish_answered(self, wait: TimedWait, answer: Answer) -> None:
-        run = self._run
-        early = (
-            answer.detail is not None
-            and answer.detail.WhichOneof("kind") == "timer"
-            and answer.detail.timer.remaining_us
-        )
-        if not early:
-            run.answered(wait.step_id, wait.future, answer)
+        detail = answer.detail
+        early_us = detail.timer.remaining_us if detail is not None and detail.WhichOneof("kind") == "timer" else 0
+        if not early_us:
+            self._run.deliver(wait.step_id, wait.future, answer)
             return
-        run.in_flight -= 1
         wait.settled = False
-        wait.due = run.loop.time() + early / 1_000_000
+        wait.due = self._claim.loop.time() + early_us / 1_000_000
         if self.by_id.get(wait.step_id) is wait:
             self._arm(wait)
 

@@ -3,7 +3,7 @@
 from types import FrameType
 
 from ..execution.calls.bodies import perform
-from ..execution.ending import run_function
+from ..execution.main import run_function
 
 _IN_STEP = perform.__code__
 _IN_WORKFLOW = run_function.__code__

@@ -1,4 +1,4 @@
-"""What ails a worker, on its way to whoever can do something about it: the log of the worker, and its events at the server."""
+"""Diagnostics of a worker that cannot work as it should: for its log, and for its events at the server."""
 
 import logging
 import threading
@@ -13,7 +13,7 @@ REPEAT_S = 60.0
 _KEPT = 16
 
 
-class Troubles:
+class Diagnostics:
     """Gathers reports of any thread. `on_report` is called in that thread. Each kind is reported once in a while only."""
 
     def __init__(self, *, repeat_s: float = REPEAT_S) -> None:
@@ -45,11 +45,11 @@ class Troubles:
             taken, self._waiting = self._waiting, []
         return taken
 
-    def put_back(self, troubles: list[Trouble]) -> None:
+    def put_back(self, unsent: list[Trouble]) -> None:
         """They could not be sent."""
         with self._lock:
-            self._waiting[:0] = troubles
+            self._waiting[:0] = unsent
 
 
 def _nobody() -> None:
-    """Until the worker has a session nobody is told at once."""
+    """Until the worker has a session nothing is sent at once."""

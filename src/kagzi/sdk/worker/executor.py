@@ -2,26 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from ...core.limits import Settings
 from ...v1 import worker_pb2 as pb
 from ..execution.calls.threads import StepThreads
-from ..execution.ending import run_function, send_failure
+from ..execution.claim import Claim
 from ..execution.idle.outside_sources import watch_sources
-from ..execution.resuming import Resumption, drop
-from ..execution.run_execution import Run
+from ..execution.main import start
+from ..execution.ports import Answer, Execution, RunPort
+from ..execution.resumption import KEPT_RUNS_MAX, KEPT_S, KeptRuns, Resumption, drop, fits
+from ..execution.run_execution import RunExecution, Services
 from ..execution.scopes import install_task_factory
-from ..execution.suspension import KEPT_RUNS_MAX, KEPT_S, KeptRuns
 from ..workflow.codec import PayloadHook
 from ..workflow.context import Context
 from ..workflow.retry import Retry
 from ..workflow.workflow import Workflow
-from .ports import Answer, Execution, RunPort
 from .registry import Registry
-from .services import Services
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -55,20 +54,17 @@ class Executor:
             retry=retry,
             hook=hook,
             resident_wait_s=resident_wait_ms / 1_000,
-            fail=send_failure,
-            closed=self._closed,
-            parked=self._parked,
             build_id=build_id,
         )
-        self._active: set[Run | Refusal | Resumption] = set()
-        self._kept: KeptRuns[Run] | None = None
+        self._active: set[RunExecution | Refusal | Resumption] = set()
+        self._kept: KeptRuns | None = None
         self._idle: list[asyncio.Future[None]] = []
 
     def accept(self, task: pb.Task, port: RunPort) -> Execution:
         loop = asyncio.get_running_loop()
         workflow = self._registry.find(task.workflow_type, task.version)
         if workflow is None:
-            refusal = Refusal(self, task, port)
+            refusal = Refusal(task, port, self._closed)
             self._active.add(refusal)
             refusal.start()
             return refusal
@@ -76,9 +72,9 @@ class Executor:
         if kept is None or kept.workflow is not workflow:
             if kept is not None:
                 drop(kept)
-            return self._begin(task, port, workflow, loop)
+            return self._begin(Claim(task, port, loop, loop.time()), workflow)
         resume = partial(self._resume, kept, task, port)
-        if not task.history.has_more or not kept.parking.is_claimed_next(task):
+        if not task.history.has_more or not kept.is_claimed_next(task):
             return resume(task.history.steps, loop.time())
         resumption = Resumption(kept, task, port, resume=resume, closed=self._closed)
         self._active.add(resumption)
@@ -86,31 +82,27 @@ class Executor:
         return resumption
 
     def _resume(
-        self, kept: Run, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float
-    ) -> Run:
+        self, kept: RunExecution, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float
+    ) -> RunExecution:
         """Let the kept coroutine go on if it is where this history says the run is. Otherwise begin again."""
-        if kept.parking.is_claimed_next(task) and kept.parking.fits(steps):
+        if kept.is_claimed_next(task) and fits(kept, steps):
             self._active.add(kept)
-            kept.parking.resume(task, port, steps, accepted_at)
+            kept.resume(task, port, steps, accepted_at)
             return kept
         drop(kept)
-        run = self._begin(task, port, kept.workflow, kept.loop)
-        run.accepted_at = accepted_at
-        return run
+        return self._begin(Claim(task, port, kept.claim.loop, accepted_at), kept.workflow)
 
-    def _begin(
-        self, task: pb.Task, port: RunPort, workflow: Workflow[Any, Any], loop: asyncio.AbstractEventLoop
-    ) -> Run:
-        run = Run(task, port, workflow, self._services, loop)
+    def _begin(self, claim: Claim, workflow: Workflow[Any, Any]) -> RunExecution:
+        run = RunExecution(claim, workflow, self._services, on_closed=self._closed, on_parked=self._parked)
         self._active.add(run)
-        run.begin(_main)
+        start(run, Context(run))
         return run
 
-    def _kept_on(self, loop: asyncio.AbstractEventLoop) -> KeptRuns[Run]:
+    def _kept_on(self, loop: asyncio.AbstractEventLoop) -> KeptRuns:
         if self._kept is None:
             install_task_factory(loop)
             watch_sources(loop)
-            self._kept = KeptRuns(drop, loop=loop, count_max=self._kept_runs_max, age_max_s=self._kept_s)
+            self._kept = KeptRuns(loop, count_max=self._kept_runs_max, age_max_s=self._kept_s)
         return self._kept
 
     def release_all(self, reason: str) -> None:
@@ -140,10 +132,10 @@ class Executor:
             self._kept.drop_all()
         self.threads.close()
 
-    def _parked(self, run: Run, wakes_in_s: float | None) -> None:
-        self._kept_on(run.loop).keep(run.run_id, run, wakes_in_s=wakes_in_s)
+    def _parked(self, run: RunExecution, wakes_in_s: float | None) -> None:
+        self._kept_on(run.claim.loop).keep(run, wakes_in_s=wakes_in_s)
 
-    def _closed(self, run: "Run | Refusal | Resumption") -> None:
+    def _closed(self, run: "RunExecution | Refusal | Resumption") -> None:
         self._active.discard(run)
         if not self._active:
             idle, self._idle = self._idle, []
@@ -151,21 +143,14 @@ class Executor:
                 if not future.done():
                     future.set_result(None)
 
-    def refused(self, refusal: "Refusal") -> None:
-        self._closed(refusal)
-
-
-async def _main(run: Run) -> None:
-    await run_function(run, Context(run))
-
 
 class Refusal:
     """A run of a type that this worker does not have: handed back at once. The server should not have sent it."""
 
-    def __init__(self, executor: Executor, task: pb.Task, port: RunPort) -> None:
-        self._executor = executor
+    def __init__(self, task: pb.Task, port: RunPort, closed: "Callable[[Refusal], None]") -> None:
         self._task = task
         self._port = port
+        self._closed = closed
 
     def start(self) -> None:
         reason = f"this worker has no workflow {self._task.workflow_type!r} version {self._task.version!r}"
@@ -184,7 +169,7 @@ class Refusal:
     def server_failed(self, reason: str) -> None:
         """It is on its way back."""
 
-    def news(self) -> None:
+    def results_available(self) -> None:
         """Whoever takes it next finds it in the history."""
 
     def release(self, reason: str) -> None:
@@ -195,4 +180,4 @@ class Refusal:
 
     def _end(self) -> None:
         self._port.close()
-        self._executor.refused(self)
+        self._closed(self)

@@ -5,7 +5,7 @@ the history was logged by whoever executed it. Tracebacks come with the record (
 """
 
 import logging
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import ChildError, RequestError, StepError
@@ -15,12 +15,9 @@ from ...core.retry_words import why_not_retried
 from ...core.times import US_PER_S
 from ...v1 import worker_pb2 as pb
 from ..workflow.failures import leaves_of
+from ..workflow.retry import Retry
 from .log_context import fields_of, is_about_run, name_of
 from .tracebacks import folded_exception, folded_traceback
-
-if TYPE_CHECKING:
-    from ..execution.calls.bodies import StepBody
-    from ..execution.run_execution import Run
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -43,17 +40,16 @@ class FoldTracebacks(logging.Filter):
 logger.addFilter(FoldTracebacks())
 
 
+@dataclass(slots=True, eq=False)
 class FailedAttempt:
     """An attempt of a step that failed, until it is known what follows. One of the methods is called, once."""
 
-    def __init__(
-        self, run: "Run", body: "StepBody", attempt: int, detail: ErrorDetail, error: BaseException | None
-    ) -> None:
-        self._run = run
-        self._body = body
-        self._attempt = attempt
-        self._detail = detail
-        self._error = error
+    _task: pb.Task
+    _step_id: str
+    _attempt: int
+    _retry: Retry | None
+    _detail: ErrorDetail
+    _error: BaseException | None
 
     def retried(self, remaining_us: int) -> None:
         self._log(logging.WARNING, f"retrying {in_time(remaining_us)}")
@@ -73,16 +69,14 @@ class FailedAttempt:
             return "not retried: it may run only once"
         if attempts_max is not None and self._attempt >= attempts_max:
             return "no attempts left"
-        if recorded.exhausted and self._run.task.deadline_at_us:
+        if recorded.exhausted and self._task.deadline_at_us:
             return "not retried: the run's deadline comes first"
-        retry = self._body.retry
-        policy = SERVER_DEFAULT if retry is None else retry.to_policy()
+        policy = SERVER_DEFAULT if self._retry is None else self._retry.to_policy()
         return why_not_retried(policy, recorded) or f"not retried: {name} is not retryable"
 
     def _attempts_max(self) -> int | None:
         """None: without end."""
-        retry = self._body.retry
-        return SERVER_DEFAULT.maximum_attempts if retry is None else retry.max_attempts
+        return SERVER_DEFAULT.maximum_attempts if self._retry is None else self._retry.max_attempts
 
     def _log(self, level: int, what_next: str) -> None:
         if not logger.isEnabledFor(level):
@@ -92,14 +86,14 @@ class FailedAttempt:
         logger.log(
             level,
             "%s: step %r failed, attempt %d%s: %s. %s",
-            name_of(self._run),
-            self._body.step_id,
+            name_of(self._task),
+            self._step_id,
             self._attempt,
             of,
             what_next,
             brief(self._detail.text, _TEXT_CHARS),
             exc_info=_with_traceback(self._error),
-            extra=fields_of(self._run, self._body.step_id, self._attempt),
+            extra=fields_of(self._task, self._step_id, self._attempt),
         )
 
 
@@ -108,48 +102,45 @@ def _with_traceback(error: BaseException | None) -> BaseException | None:
     return None if isinstance(error, RequestError) and not folded_traceback(error.__traceback__) else error
 
 
-def run_failed(run: "Run", error: BaseException, detail: ErrorDetail, closed: pb.RunClosed) -> None:
+def run_failed(task: pb.Task, error: BaseException, detail: ErrorDetail, retry_in_us: int | None) -> None:
     """One line; with a traceback unless all of it is about steps and children, which have lines of their own."""
-    retried = bool(closed.retry_at_us)
-    level = logging.WARNING if retried else logging.ERROR
+    level = logging.ERROR if retry_in_us is None else logging.WARNING
     if not logger.isEnabledFor(level):
         return
-    again = (
-        f", attempt {run.task.attempt}: retrying {in_time(closed.retry_at_us - run.server_now_us())}" if retried else ""
-    )
+    again = "" if retry_in_us is None else f", attempt {task.attempt}: retrying {in_time(retry_in_us)}"
     where = f" in step {detail.subject_id!r}" if detail.subject == "step" and detail.subject_id else ""
-    told = all(isinstance(each, (StepError, ChildError)) for each in leaves_of(error))
+    logged = all(isinstance(each, (StepError, ChildError)) for each in leaves_of(error))
     logger.log(
         level,
         "%s: the run failed%s%s. %s",
-        name_of(run),
+        name_of(task),
         where,
         again,
         brief(detail.text, _TEXT_CHARS),
-        exc_info=None if told else _with_traceback(error),
-        extra=fields_of(run),
+        exc_info=None if logged else _with_traceback(error),
+        extra=fields_of(task),
     )
 
 
-def run_paused(run: "Run", why: str, problem: ErrorDetail) -> None:
+def run_paused(task: pb.Task, why: str, problem: ErrorDetail) -> None:
     """`why`: what kind of problem it is."""
     logger.error(
         "%s is paused, %s: %s. See: kagzi explain %s",
-        name_of(run),
+        name_of(task),
         why,
         problem.message.rstrip("."),
-        run.run_id,
-        extra=fields_of(run),
+        task.run_id,
+        extra=fields_of(task),
     )
 
 
-def run_abandoned(run: "Run", reason: str) -> None:
+def run_abandoned(task: pb.Task, reason: str) -> None:
     """This worker does no more for the run: somebody else holds it, or it has ended or its deadline has passed."""
     logger.warning(
         "%s is abandoned: %s. This worker records nothing more of it",
-        name_of(run),
+        name_of(task),
         reason.rstrip(".") or "its lease was lost",
-        extra=fields_of(run),
+        extra=fields_of(task),
     )
 
 

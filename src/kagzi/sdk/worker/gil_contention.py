@@ -1,9 +1,9 @@
-"""Who keeps the interpreter to himself.
+"""Detects steps that hold the GIL.
 
 One thread of a Python process runs Python code at a time. A sync step that computes in Python lets the others in every few
-milliseconds only; one that computes in C without letting go of the interpreter does not let them in at all. A step that computes
+milliseconds only; one that computes in C without letting go of the GIL does not let them in at all. A step that computes
 in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them apart: while
-whoever asks keeps the interpreter for some milliseconds, a step that needs it stands still; and whoever sleeps for a moment
+whoever asks keeps the GIL for some milliseconds, a step that needs it stands still; and whoever sleeps for a moment
 wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late: the time spent in
 line for a processor is not counted.
 """
@@ -23,10 +23,10 @@ _STOOD_S = 0.1  # of a long time, at least so much was not spent in line
 _PROBES = 5
 _MOSTLY = 3  # of them
 _OFTEN = 0.5  # of the looks
-_PROBE_S = 0.003  # shorter than what Python lets a thread keep the interpreter for
+_PROBE_S = 0.003  # shorter than what Python lets a thread keep the GIL for
 _STANDS_STILL = 0.05  # of the time of a probe
 _NAP_S = 0.005  # long enough for the step to go on
-_LATE = 0.6  # of the time that Python lets a thread keep the interpreter for
+_LATE = 0.6  # of the time that Python lets a thread keep the GIL for
 _OF_PROCESS = 0.5  # of the processor time of this process
 _OF_PROCESSOR = 0.1  # a machine may have more to do than this
 _LONG_S = 0.5  # nobody in the whole process could do anything for so long
@@ -51,7 +51,7 @@ class _Late(NamedTuple):
         return self.late_s >= _LONG_S and self.stood_s >= _STOOD_S
 
 
-class InterpreterWatch:
+class GilWatch:
     """`look` is called now and then by a thread that does nothing but sleep in between."""
 
     def __init__(self, patience_s: float) -> None:
@@ -65,7 +65,7 @@ class InterpreterWatch:
         self._found = 0
 
     def look(self, busy: Sequence[Busy], spent: Sequence[Spent], *, elapsed_s: float, late_s: float) -> str | None:
-        """What to tell people, if a step keeps the interpreter to itself. `spent` has ended since the last look; `late_s`: how
+        """What to tell people, if a step keeps the GIL to itself. `spent` has ended since the last look; `late_s`: how
         much later than it wanted to the caller woke, after `elapsed_s`."""
         earlier = self._used
         late = _Late(late_s, late_s - self._account.since_last_s())
@@ -113,7 +113,7 @@ class InterpreterWatch:
 
 
 def _stands_still(thread: int) -> bool:
-    """Whether it does nothing while this thread does not let go of the interpreter."""
+    """Whether it does nothing while this thread does not let go of the GIL."""
     before = cpu_seconds(thread)
     end = time.monotonic() + _PROBE_S
     while time.monotonic() < end:
@@ -123,7 +123,7 @@ def _stands_still(thread: int) -> bool:
 
 
 def _naps_beside(thread: int, account: "_Account") -> list[_Late]:
-    """How late one wakes from short naps beside a step that needs the interpreter; nothing, if this one does not."""
+    """How late one wakes from short naps beside a step that needs the GIL; nothing, if this one does not."""
     naps: list[_Late] = []
     for _ in range(_PROBES):
         if not _stands_still(thread):
@@ -147,7 +147,7 @@ class _Account:
 
     def since_last_s(self) -> float:
         """Since it was last asked; 0 the first time, and where the system does not tell. One call of the system, so that whoever
-        is in line for the interpreter meanwhile does not change the answer."""
+        is in line for the GIL meanwhile does not change the answer."""
         try:
             if self._file is None:
                 self._file = FileIO(_ACCOUNT)

@@ -1,4 +1,4 @@
-"""The runs a worker holds, and what the server says about them."""
+"""The runs that are leased to a worker, and the server's answers and notices about them."""
 
 import logging
 import math
@@ -9,9 +9,10 @@ from ...core.errors import REASON
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
 from ...v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
+from ..execution.ports import Answer, OnAnswer
 from .lease_clock import LeaseClock
 from .outbox import Outbox, OutPort, Sent
-from .ports import Answer, Executor, OnAnswer
+from .ports import Executor
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -19,7 +20,7 @@ _WARNINGS = 1_000
 
 FetchHistory = Callable[[str, common_pb2.Lease, int, int], Awaitable[Sequence[pb.HistoryStep]]]
 
-# The run is no longer this worker's affair: held by another one, deleted, or past its deadline.
+# The run is no longer this worker's affair: leased to another one, deleted, or past its deadline.
 _GONE = frozenset({common_pb2.ERROR_CODE_LEASE_LOST, common_pb2.ERROR_CODE_NOT_FOUND, common_pb2.ERROR_CODE_TIMEOUT})
 # What will be refused again however often it is tried: the run itself has to fail.
 _HOPELESS = frozenset({common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED, common_pb2.ERROR_CODE_INVALID_ARGUMENT})
@@ -31,36 +32,36 @@ class SendAgain(Exception):
 
 
 class Port(OutPort):
-    """One held run's way to the server: the RunPort of `ports.py`."""
+    """One leased run's way to the server. Implements execution.ports.RunPort."""
 
-    def __init__(self, held: "HeldRuns", task: pb.Task) -> None:
+    def __init__(self, runs: "LeasedRuns", task: pb.Task) -> None:
         lease = task.lease
         proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
-        super().__init__(held.outbox, task.run_id, (lease.counter, lease.nonce), proof)
-        self._accepted_at = held.clock.now()
+        super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof)
+        self._accepted_at = runs.clock.now()
         self._asked_at = -math.inf
         self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
-        self._held = held
+        self._runs = runs
 
     def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
         counter, nonce = self.lease
         lease = common_pb2.Lease(counter=counter, nonce=nonce)
-        return self._held.fetch_history(self.run_id, lease, after, known_seq)
+        return self._runs.fetch_history(self.run_id, lease, after, known_seq)
 
     def lease_is_over(self) -> bool:
-        return self._held.clock.is_over(self._accepted_at, self._asked_at)
+        return self._runs.clock.is_over(self._accepted_at, self._asked_at)
 
     def ask_about_lease(self) -> Callable[[], None]:
-        return partial(self._lease_kept, self._held.clock.now())
+        return partial(self._lease_kept, self._runs.clock.now())
 
     def _lease_kept(self, asked_at: float) -> None:
         self._asked_at = asked_at
 
     def close(self) -> None:
-        self._held.forget(self)
+        self._runs.forget(self)
 
 
-class HeldRuns:
+class LeasedRuns:
     """Hands claimed runs to the executor and answers to the runs, and forgets what is lost."""
 
     def __init__(self, outbox: Outbox, executor: Executor, fetch_history: FetchHistory) -> None:
@@ -77,36 +78,36 @@ class HeldRuns:
         return len(self._ports)
 
     def proofs(self) -> list[bytes]:
-        """HeldRun letters of all of them. May be called from another thread."""
+        """Encoded HeldRun messages of all of them. May be called from another thread."""
         return [port.proof for port in list(self._ports.values())]
 
     # --- runs ----------------------------------------------------------------------------------------------------------
 
     def accept(self, task: pb.Task) -> bytes:
-        """Take a claimed run. Answers the proof to acknowledge it with."""
-        held = self._ports.get(task.run_id)
-        if held is not None:
-            if held.lease == (task.lease.counter, task.lease.nonce):
-                return held.proof
-            self.abandon(held, "the run was claimed again")
+        """Take a claimed run. Returns the proof to acknowledge it with."""
+        present = self._ports.get(task.run_id)
+        if present is not None:
+            if present.lease == (task.lease.counter, task.lease.nonce):
+                return present.proof
+            self.abandon(present, "the run was claimed again")
         port = self._ports[task.run_id] = Port(self, task)
         port.execution = self._executor.accept(task, port)
         return port.proof
 
     def abandon(self, port: OutPort, reason: str) -> None:
         self.outbox.drop(port)
-        self._part_with(port, reason)
+        self._let_go(port, reason)
 
-    def _part_with(self, port: OutPort, reason: str) -> None:
+    def _let_go(self, port: OutPort, reason: str) -> None:
         if not port.is_open:
             return
         self._close(port)
-        logger.debug("run %s is no longer held by this worker: %s", port.run_id, reason)
+        logger.debug("run %s is no longer leased to this worker: %s", port.run_id, reason)
         if port.execution is not None:
             port.execution.abandon(reason)
 
     def forget(self, port: OutPort) -> None:
-        """The runner is done with it."""
+        """Its execution is over."""
         if port.is_open:
             self._close(port)
 
@@ -115,8 +116,8 @@ class HeldRuns:
         if self._ports.get(port.run_id) is port:
             del self._ports[port.run_id]
 
-    def lose(self, lost: Iterable[pb.HeldRun]) -> None:
-        for each in lost:
+    def lost(self, runs: Iterable[pb.HeldRun]) -> None:
+        for each in runs:
             port = self._find(each.run_id, each.lease)
             if port is not None:
                 self.abandon(port, "its lease was lost")
@@ -136,7 +137,7 @@ class HeldRuns:
             case pb.RUN_NOTICE_KIND_PAUSE_REQUESTED:
                 port.execution.pause(notice.reason)
             case pb.RUN_NOTICE_KIND_RESULT:
-                port.execution.news()
+                port.execution.results_available()
             case _:
                 logger.debug("run %s: a notice of kind %d says nothing to this SDK", notice.run_id, notice.kind)
 
@@ -199,7 +200,7 @@ class HeldRuns:
         sent = self.outbox.answered(answer.id)
         if sent is None or not sent.port.is_open:
             return
-        if kind == "refused" and self._part_if_refused(sent, answer.refused):
+        if kind == "refused" and self._let_go_if_refused(sent, answer.refused):
             return
         if kind == "closed":
             self.completed += answer.closed.status == WORKFLOW_STATUS_COMPLETED
@@ -207,8 +208,8 @@ class HeldRuns:
         if sent.on_answer is not None:
             self._tell(sent.port, sent.on_answer, Answer(answer.seq, answer.at_us, answer))
 
-    def _part_if_refused(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
-        """Whether the refusal ends this worker's hold on the run. Otherwise the runner is told of it."""
+    def _let_go_if_refused(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
+        """Whether the refusal ends this worker's hold on the run. Otherwise its execution is told of it."""
         if error.code in _GONE:
             self.abandon(sent.port, error.message)
             return True
@@ -225,7 +226,7 @@ class HeldRuns:
             return True
         if error.code in _HOPELESS:
             sent.port.send(_ignore).fail_run.error.MergeFrom(error)
-        self._part_with(sent.port, error.message)
+        self._let_go(sent.port, error.message)
         return True
 
     def _tell_of_cancel(self, port: OutPort, reason: str) -> None:

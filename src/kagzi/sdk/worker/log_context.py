@@ -1,7 +1,7 @@
 """Which run, step and attempt a log record belongs to. Nothing is made or kept for it: `place` knows. See docs/adr/0025."""
 
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ...core.public import exported
 from ..execution.scopes import Scope
@@ -9,7 +9,6 @@ from ..workflow.current import StepInfo, place
 
 if TYPE_CHECKING:  # commands import this before they need the rest
     from ...v1 import worker_pb2 as pb
-    from ..execution.run_execution import Run
 
 
 @exported
@@ -33,14 +32,13 @@ def current_fields() -> dict[str, Any]:
     where = place.get()
     if isinstance(where, StepInfo):
         own = {"run_id": where.run_id, "step": where.step_id, "attempt": where.attempt}
-        return own if where.run is None else {**fields_of(cast("Run", where.run)), **own}
-    return fields_of(cast("Run", where.run)) if isinstance(where, Scope) else {}
+        return own if where.run is None else {**fields_of(where.run.task), **own}
+    return fields_of(where.run.task) if isinstance(where, Scope) else {}
 
 
-def fields_of(run: "Run", step: str = "", attempt: int = 0) -> dict[str, Any]:
-    task = run.task
+def fields_of(task: "pb.Task", step: str = "", attempt: int = 0) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "run_id": run.run_id,
+        "run_id": task.run_id,
         "workflow_id": task.workflow_id,
         "workflow_type": task.workflow_type,
     }
@@ -52,11 +50,7 @@ def is_about_run(record: logging.LogRecord) -> bool:
     return "run_id" in vars(record)
 
 
-def name_of(run: "Run") -> str:
+def name_of(task: "pb.Task") -> str:
     """How lines of the log call a run."""
-    return name_of_task(run.task)
-
-
-def name_of_task(task: "pb.Task") -> str:
     own_id = f" {task.workflow_id!r}" if task.workflow_id not in ("", task.run_id) else ""
     return f"{task.workflow_type}{own_id}, run {task.run_id}"

@@ -1,6 +1,6 @@
 """What leaves for the server: the message being filled, and those sent but not yet wholly answered.
 
-Operations are written by the runner straight into their run's part of the next message. A message is put together from encoded
+Operations are written by the executions straight into their run's part of the next message. A message is put together from encoded
 parts and kept, byte for byte, until each of its operations is answered: what is kept is what a reconnect sends again.
 """
 
@@ -12,7 +12,7 @@ from ...core import limits
 from ...core.errors import limit_reached
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
-from .ports import Execution, OnAnswer
+from ..execution.ports import Execution, OnAnswer
 
 # Field tags of SessionRequest and RunOperations. Parts of a protobuf message may be encoded apart and joined.
 RUNS_TAG = b"\x12"
@@ -63,7 +63,7 @@ class Sent:
 
 
 class OutPort:
-    """The outgoing half of a held run's port."""
+    """The outgoing half of a leased run's port."""
 
     def __init__(self, outbox: "Outbox", run_id: str, lease: tuple[int, int], proof: bytes) -> None:
         """`proof` is run_id and lease, encoded: fields 1 and 2 of RunOperations and of HeldRun alike."""

@@ -9,7 +9,7 @@ from functools import partial
 from ...v1 import worker_pb2 as pb
 from ..client.unserved import UNSERVED
 from ..transport.connection import Connection
-from .diagnostics import Troubles
+from .diagnostics import Diagnostics
 from .ports import Executor
 from .session import Session
 from .watchdog import Watchdog
@@ -35,14 +35,14 @@ class Serving:
         self._connection = connection
         self._register = register
         self._executor = executor
-        self._troubles = Troubles()
+        self._diagnostics = Diagnostics()
         self._session = Session(
             connection,
             register,
             executor,
             on_welcome=self._on_welcome,
             on_drain=on_drain,
-            troubles=self._troubles,
+            diagnostics=self._diagnostics,
         )
         self._watchdog: Watchdog | None = None
 
@@ -71,16 +71,16 @@ class Serving:
         self._connection.note_worker(self._register.namespace_id, self._register.worker_id)
         if self._watchdog is None:
             loop = asyncio.get_running_loop()
-            self._troubles.on_report = partial(_call_in, loop, self._session.tell_troubles)
+            self._diagnostics.on_report = partial(_call_in, loop, self._session.report_diagnostics)
             self._watchdog = Watchdog(
                 self._register.worker_id,
                 self._register.namespace_id,
-                proofs=self._session.held.proofs,
-                on_renewed=self._session.held.clock.renewed,
+                proofs=self._session.leased.proofs,
+                on_renewed=self._session.leased.clock.renewed,
                 open_channel=self._connection.blocking_channel,
                 lease_ms=welcome.lease_ms,
                 heartbeat_ms=welcome.heartbeat_ms,
-                troubles=self._troubles,
+                diagnostics=self._diagnostics,
                 threads=self._executor.threads,
             )
             self._watchdog.start()

@@ -20,9 +20,9 @@ from ..transport.backoff import Backoff
 from ..transport.connection import BARE_STATUS, Connection, Link
 from ..transport.outage_notices import Waiting
 from ..transport.unreachable import Outage
-from .diagnostics import Troubles
+from .diagnostics import Diagnostics
 from .history import fetch_history
-from .leased_runs import HeldRuns, SendAgain
+from .leased_runs import LeasedRuns, SendAgain
 from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Message, Outbox, field
 from .ports import Executor
 
@@ -50,17 +50,17 @@ class Session:
         *,
         on_welcome: Callable[[pb.SessionWelcome], None],
         on_drain: Callable[[], None],
-        troubles: Troubles | None = None,
+        diagnostics: Diagnostics | None = None,
     ) -> None:
         self._connection = connection
         self._register = register
         self._on_welcome = on_welcome
         self._on_drain = on_drain
-        self._troubles = troubles or Troubles()
-        self._trouble_due = False
+        self._diagnostics = diagnostics or Diagnostics()
+        self._diagnostics_due = False
         self._wake = asyncio.Event()
         self._outbox = Outbox(self._wake.set, self._start_hold)
-        self.held = HeldRuns(self._outbox, executor, self._fetch_history)
+        self.leased = LeasedRuns(self._outbox, executor, self._fetch_history)
         self._received: list[bytes] = []
         self._hello_at = 0.0
         self._heartbeat_due = False
@@ -114,8 +114,8 @@ class Session:
         self._draining = self._drain_due = True
         self._wake.set()
 
-    def tell_troubles(self) -> None:
-        self._trouble_due = True
+    def report_diagnostics(self) -> None:
+        self._diagnostics_due = True
         self._wake.set()
 
     def refuse_tasks(self) -> None:
@@ -174,7 +174,7 @@ class Session:
             await asyncio.sleep((patient if too_large else backoff).next_s())
 
     async def _one_stream(self, link: Link) -> "KagziError | Outage":
-        """From hello to the end of the stream. Answers why it ended."""
+        """From hello to the end of the stream. Returns why it ended."""
         try:
             with link:
                 await self._converse(link)
@@ -187,7 +187,7 @@ class Session:
         return self._connection.broken("closed the session")
 
     def _note_outage(self, outcome: "KagziError | Outage") -> KagziError:
-        """Whoever reads the log is told if it lasts. Answers the error that it is."""
+        """Whoever reads the log is told if it lasts. Returns the error that it is."""
         if not isinstance(outcome, Outage):
             return outcome
         if self._outage is None:
@@ -232,8 +232,8 @@ class Session:
         self._received.clear()
         self._server_stops = False
         self._drain_due = self._draining
-        self._hello_at = self.held.clock.now()
-        held = [pb.HeldRun.FromString(proof) for proof in self.held.proofs()]
+        self._hello_at = self.leased.clock.now()
+        held = [pb.HeldRun.FromString(proof) for proof in self.leased.proofs()]
         return pb.SessionRequest(hello=pb.SessionHello(register=self._register, held=held)).SerializeToString()
 
     async def _write(self, call: _Call) -> None:
@@ -247,7 +247,7 @@ class Session:
             await self._wake.wait()
             self._wake.clear()
             messages = self._outbox.take()
-            self.held.refuse(self._outbox.take_too_large())
+            self.leased.refuse(self._outbox.take_too_large())
             beside = self._beside()
             if beside and messages and len(messages[0]) + len(beside) <= limits.MESSAGE_SOFT_BYTES:
                 messages[0] += beside
@@ -287,27 +287,27 @@ class Session:
                 limits.MESSAGE_READ_BYTES,
                 problem,
             )
-            self.held.abandon(port, "an answer was too large to be read")
+            self.leased.abandon(port, "an answer was too large to be read")
 
     def _beside(self) -> bytes:
-        """What travels beside operations and is not sent again: receipts, heartbeats, news about the worker."""
+        """What travels beside operations and is not sent again: receipts, heartbeats, diagnostics and counts of the worker."""
         parts = [field(RECEIVED_TAG, proof) for proof in self._received]
         self._received.clear()
         if self._heartbeat_due:
-            self.held.clock.renewed(self.held.clock.now())
-            parts.extend(field(HEARTBEAT_TAG, proof) for proof in self.held.proofs())
-        if self._heartbeat_due or self._drain_due or self._goodbye_due or self._trouble_due:
+            self.leased.clock.renewed(self.leased.clock.now())
+            parts.extend(field(HEARTBEAT_TAG, proof) for proof in self.leased.proofs())
+        if self._heartbeat_due or self._drain_due or self._goodbye_due or self._diagnostics_due:
             update = pb.SessionUpdate(
                 drain=self._draining,
-                completed_delta=self.held.completed,
-                failed_delta=self.held.failed,
+                completed_delta=self.leased.completed,
+                failed_delta=self.leased.failed,
                 goodbye=self._goodbye_due,
-                troubles=write_troubles(self._troubles.take()),
+                troubles=write_troubles(self._diagnostics.take()),
             )
             parts.append(pb.SessionRequest(update=update).SerializeToString())
-            self.held.completed = self.held.failed = 0
+            self.leased.completed = self.leased.failed = 0
             self._said_goodbye = self._goodbye_due
-            self._heartbeat_due = self._drain_due = self._trouble_due = False
+            self._heartbeat_due = self._drain_due = self._diagnostics_due = False
         return b"".join(parts)
 
     async def _read(self, call: _Call) -> None:
@@ -320,12 +320,12 @@ class Session:
     def _take_in(self, response: pb.SessionResponse) -> None:
         if response.acknowledged or response.answers:
             self._progress = True
-            self.held.answers(response)
+            self.leased.answers(response)
         if response.tasks and not self._closed_to_tasks:
-            self._received.extend(self.held.accept(task) for task in response.tasks)
+            self._received.extend(self.leased.accept(task) for task in response.tasks)
             self._wake.set()
         for notice in response.notices:
-            self.held.notice(notice)
+            self.leased.notice(notice)
         if response.HasField("welcome"):
             self._take_welcome(response.welcome)
         if response.HasField("notice"):
@@ -341,13 +341,13 @@ class Session:
         if self._outage is not None:
             self._connection.notices.end(self._outage, answered=True)
             self._outage = None
-        self.held.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
-        self.held.clock.renewed(self._hello_at)
+        self.leased.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
+        self.leased.clock.renewed(self._hello_at)
         self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000
-        self.held.lose(welcome.lost)
+        self.leased.lost(welcome.lost)
         self._on_welcome(welcome)
         if self._welcomed.is_set():
-            logger.info("the session is open again; runs held: %d", len(self.held))
+            logger.info("the session is open again; leased runs: %d", len(self.leased))
         else:
             self._welcomed.set()
             self._beat()

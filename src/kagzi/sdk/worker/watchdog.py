@@ -2,7 +2,7 @@
 
 User code may block the loop (a long computation, a blocking driver in an `async def`). A thread sees it, keeps the leases of the
 runs with calls on a channel of its own, and says which code is to blame. Not for ever: a process that hangs must lose its runs.
-The same thread sees sync steps that wait for a thread, and steps that keep the interpreter to themselves.
+The same thread sees sync steps that wait for a thread, and steps that keep the GIL to themselves.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from ...wire.workers import write_troubles
 from ..execution.calls.threads import Crowd, StepThreads
 from ..transport.unreachable import cause_of
 from .blocked_by import blocked_by
-from .diagnostics import Troubles
-from .gil_contention import InterpreterWatch
+from .diagnostics import Diagnostics
+from .gil_contention import GilWatch
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -48,7 +48,7 @@ class Watchdog:
         open_channel: OpenChannel,
         lease_ms: int,
         heartbeat_ms: int,
-        troubles: Troubles | None = None,
+        diagnostics: Diagnostics | None = None,
         threads: StepThreads | None = None,
         limit_s: float = LIMIT_S,
     ) -> None:
@@ -62,9 +62,9 @@ class Watchdog:
         self._heartbeat_s = min(heartbeat_ms / 1_000, self._patience_s)
         self._tick_s = min(self._lease_s / _TICKS_PER_LEASE, 1.0)
         self._limit_s = limit_s
-        self._troubles = troubles or Troubles()
+        self._diagnostics = diagnostics or Diagnostics()
         self._threads = threads
-        self._interpreter = InterpreterWatch(self._patience_s)
+        self._gil = GilWatch(self._patience_s)
         self._loop_thread = threading.get_ident()
         self._alive_at = time.monotonic()
         self._stop = threading.Event()
@@ -95,7 +95,7 @@ class Watchdog:
         try:
             self._look_until_stopped()
         finally:
-            self._interpreter.close()
+            self._gil.close()
 
     def _look_until_stopped(self) -> None:
         looked_at = time.monotonic()
@@ -109,12 +109,12 @@ class Watchdog:
             looked_at = time.monotonic()
 
     def _look_at_steps(self, threads: StepThreads, elapsed_s: float, late_s: float) -> None:
-        held = self._interpreter.look(threads.busy(), threads.spent(), elapsed_s=elapsed_s, late_s=late_s)
+        held = self._gil.look(threads.busy(), threads.spent(), elapsed_s=elapsed_s, late_s=late_s)
         if held is not None:
-            self._troubles.report("gil_held", held)
+            self._diagnostics.report("gil_held", held)
         crowd = threads.crowd()
         if crowd is not None and time.monotonic() - crowd.oldest_at > self._patience_s:
-            self._troubles.report("threads_full", _crowded(crowd, threads.size, time.monotonic()))
+            self._diagnostics.report("threads_full", _crowded(crowd, threads.size, time.monotonic()))
 
     def _keep_leases(self, blocked_since: float, late_s: float) -> None:
         """Until the loop is alive again, the limit is reached or the worker stops. While this thread was late nobody could run,
@@ -143,7 +143,7 @@ class Watchdog:
     def _heartbeat(self) -> None:
         held = [pb.HeldRun.FromString(proof) for proof in self._proofs()]
         sent_at = time.monotonic()
-        troubles = self._troubles.take()
+        troubles = self._diagnostics.take()
         request = pb.HeartbeatRequest(
             worker_id=self._worker_id,
             namespace_id=self._namespace,
@@ -157,7 +157,7 @@ class Watchdog:
             WorkerServiceStub(self._channel).Heartbeat(request, timeout=self._patience_s, metadata=self._metadata)
             self._on_renewed(sent_at)
         except (grpc.RpcError, ValueError) as error:  # ValueError: the channel was closed by stop()
-            self._troubles.put_back(troubles)
+            self._diagnostics.put_back(troubles)
             if not self._stop.is_set():
                 reason = cause_of(error.details() or "").text if isinstance(error, grpc.Call) else error
                 logger.warning("no heartbeat from beside the blocked event loop: %s", reason)
@@ -172,7 +172,7 @@ class Watchdog:
         # The documented way to another thread's stack.
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         stack = "".join(traceback.format_stack(frame)[-_STACK_LINES:]) if frame is not None else "(unknown)"
-        self._troubles.report(
+        self._diagnostics.report(
             "loop_blocked",
             f"The event loop has been blocked for {seconds:.1f} s, so no run of this worker makes progress. Their leases are "
             f"kept for up to {self._limit_s:.0f} s. {blocked_by(frame)} It is blocked here:\n{stack}",

@@ -23,7 +23,7 @@ from ..client.operations.schedules import apply_schedules
 from ..client.start import checked_labels
 from ..transport.connecting import checked_namespace, open_connection
 from ..transport.credentials import Tls
-from ..workflow.retry import Retry, retry_of_extra_tries
+from ..workflow.retry import Retry, check_retry, retry_of_extra_tries
 from ..workflow.workflow import Workflow
 from .executor import Executor
 from .registry import AnyWorkflow, Registry
@@ -102,7 +102,7 @@ class Worker:
                 workflows=tuple(workflows),
                 namespace=namespace,
                 max_concurrent=_checked_number(max_concurrent, "max_concurrent"),
-                retry=_checked_retry(retry) if retries is None else retry_of_extra_tries(retries),
+                retry=check_retry(retry) if retries is None else retry_of_extra_tries(retries),
                 labels=checked_labels(labels) or NO_LABELS,
                 hostname=hostname or socket.gethostname(),
                 build_id=build_id if build_id is not None else os.environ.get(BUILD_VARIABLE) or None,
@@ -174,7 +174,7 @@ class Worker:
 
     def retry(self, retry: Retry) -> Self:
         """The same worker with this `retry` as the default for steps."""
-        return self._with(retry=_checked_retry(retry))
+        return self._with(retry=check_retry(retry))
 
     def label(self, key: str, value: str) -> Self:
         """The same worker with another label: `key` and `value`."""
@@ -370,12 +370,6 @@ def _checked_text(text: object, what: str) -> str:
     if not isinstance(text, str) or not text.strip() or len(text.encode("utf-8", "replace")) > limits.NAME_BYTES:
         raise InvalidArgument(f"{what}={text!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field=what)
     return text
-
-
-def _checked_retry(retry: object) -> Retry | None:
-    if retry is None or isinstance(retry, Retry):
-        return retry
-    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
 
 
 def _fast_loop() -> asyncio.AbstractEventLoop:

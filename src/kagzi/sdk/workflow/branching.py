@@ -1,15 +1,15 @@
-"""The calls of a Context that make branches: parallel, map, race."""
+"""ctx.parallel, ctx.map and ctx.race."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from ...core.duration import Duration
 from ...core.errors import InvalidArgument
 from ..execution.calls.branches import as_coroutine
 from ..execution.calls.parallel import execute_map, execute_parallel
 from ..execution.calls.races import execute_race
-from ..execution.run_execution import Run
+from ..execution.run_execution import RunExecution
 from ..execution.scopes import AnyCoroutine
 from .retry import Retry
 from .signals import Won
@@ -24,87 +24,58 @@ T3 = TypeVar("T3")
 T4 = TypeVar("T4")
 T5 = TypeVar("T5")
 
-OnError = Literal["fail-fast", "collect"]
+A: TypeAlias = Awaitable[T]
+Call: TypeAlias = Coroutine[Any, Any, T]
+FailFast = Literal["fail-fast"]
+Collect = Literal["collect"]
 
 
 class ContextBranches:
-    """Part of Context. Each branch has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`, `enrich[7]`."""
+    """The calls of a Context that make branches. Each branch has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`, `enrich[7]`."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunExecution) -> None:
         self._run = run
 
     @overload
-    def parallel(
-        self, a: Awaitable[T1], b: Awaitable[T2], /, *, on_error: Literal["fail-fast"] = "fail-fast"
-    ) -> Coroutine[Any, Any, tuple[T1, T2]]: ...
+    def parallel(self, a: A[T1], b: A[T2], /, *, on_error: FailFast = ...) -> Call[tuple[T1, T2]]: ...
+    @overload
+    def parallel(self, a: A[T1], b: A[T2], c: A[T3], /, *, on_error: FailFast = ...) -> Call[tuple[T1, T2, T3]]: ...
     @overload
     def parallel(
-        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /, *, on_error: Literal["fail-fast"] = "fail-fast"
-    ) -> Coroutine[Any, Any, tuple[T1, T2, T3]]: ...
+        self, a: A[T1], b: A[T2], c: A[T3], d: A[T4], /, *, on_error: FailFast = ...
+    ) -> Call[tuple[T1, T2, T3, T4]]: ...
     @overload
     def parallel(
-        self,
-        a: Awaitable[T1],
-        b: Awaitable[T2],
-        c: Awaitable[T3],
-        d: Awaitable[T4],
-        /,
-        *,
-        on_error: Literal["fail-fast"] = "fail-fast",
-    ) -> Coroutine[Any, Any, tuple[T1, T2, T3, T4]]: ...
+        self, a: A[T1], b: A[T2], c: A[T3], d: A[T4], e: A[T5], /, *, on_error: FailFast = ...
+    ) -> Call[tuple[T1, T2, T3, T4, T5]]: ...
+    @overload
+    def parallel(self, aws: Iterable[A[T]], /, *, on_error: FailFast = ...) -> Call[list[T]]: ...
+    @overload
+    def parallel(self, a: A[T1], b: A[T2], /, *, on_error: Collect) -> Call[tuple[T1 | Exception, T2 | Exception]]: ...
     @overload
     def parallel(
-        self,
-        a: Awaitable[T1],
-        b: Awaitable[T2],
-        c: Awaitable[T3],
-        d: Awaitable[T4],
-        e: Awaitable[T5],
-        /,
-        *,
-        on_error: Literal["fail-fast"] = "fail-fast",
-    ) -> Coroutine[Any, Any, tuple[T1, T2, T3, T4, T5]]: ...
+        self, a: A[T1], b: A[T2], c: A[T3], /, *, on_error: Collect
+    ) -> Call[tuple[T1 | Exception, T2 | Exception, T3 | Exception]]: ...
     @overload
     def parallel(
-        self, aws: Iterable[Awaitable[T]], /, *, on_error: Literal["fail-fast"] = "fail-fast"
-    ) -> Coroutine[Any, Any, list[T]]: ...
+        self, a: A[Any], b: A[Any], c: A[Any], d: A[Any], /, *more: A[Any], on_error: Collect
+    ) -> Call[tuple[Any, ...]]: ...
     @overload
-    def parallel(
-        self, a: Awaitable[T1], b: Awaitable[T2], /, *, on_error: Literal["collect"]
-    ) -> Coroutine[Any, Any, tuple[T1 | Exception, T2 | Exception]]: ...
-    @overload
-    def parallel(
-        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /, *, on_error: Literal["collect"]
-    ) -> Coroutine[Any, Any, tuple[T1 | Exception, T2 | Exception, T3 | Exception]]: ...
+    def parallel(self, aws: Iterable[A[T]], /, *, on_error: Collect) -> Call[list[T | Exception]]: ...
     @overload
     def parallel(
         self,
-        a: Awaitable[Any],
-        b: Awaitable[Any],
-        c: Awaitable[Any],
-        d: Awaitable[Any],
+        a: A[Any],
+        b: A[Any],
+        c: A[Any],
+        d: A[Any],
+        e: A[Any],
+        f: A[Any],
         /,
-        *more: Awaitable[Any],
-        on_error: Literal["collect"],
-    ) -> Coroutine[Any, Any, tuple[Any, ...]]: ...
-    @overload
-    def parallel(
-        self, aws: Iterable[Awaitable[T]], /, *, on_error: Literal["collect"]
-    ) -> Coroutine[Any, Any, list[T | Exception]]: ...
-    @overload
-    def parallel(
-        self,
-        a: Awaitable[Any],
-        b: Awaitable[Any],
-        c: Awaitable[Any],
-        d: Awaitable[Any],
-        e: Awaitable[Any],
-        f: Awaitable[Any],
-        /,
-        *more: Awaitable[Any],
-        on_error: Literal["fail-fast"] = "fail-fast",
-    ) -> Coroutine[Any, Any, tuple[Any, ...]]: ...
-    def parallel(self, *aws: Any, on_error: OnError = "fail-fast") -> Coroutine[Any, Any, Any]:
+        *more: A[Any],
+        on_error: FailFast = ...,
+    ) -> Call[tuple[Any, ...]]: ...
+    def parallel(self, *aws: Any, on_error: Literal["fail-fast", "collect"] = "fail-fast") -> Coroutine[Any, Any, Any]:
         """Do several things at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`, or a list from an iterable.
 
         Args:

@@ -16,8 +16,8 @@ from ..execution.calls.steps import place_in, scope_of
 from ..execution.calls.waits import may_begin
 from ..execution.interruption import in_cleanup
 from ..execution.ledger import ABANDONED, CHILD
-from ..execution.run_execution import Run
-from ..worker.ports import Answer
+from ..execution.ports import Answer
+from ..execution.run_execution import RunExecution
 from .codec import read_payload
 from .failures import STEP_ATTRIBUTE
 from .workflow import Workflow
@@ -42,7 +42,7 @@ class ChildHandle(Generic[O_co]):
 
     def __init__(
         self,
-        run: Run,
+        run: RunExecution,
         step_id: str,
         run_id: str,
         workflow: Workflow[Any, O_co],
@@ -62,36 +62,30 @@ class ChildHandle(Generic[O_co]):
         if self._given_up is not None:
             await self._run.gate.wait_in_vain(self._given_up)
         if not self._end.done():
-            self._run.quiet.start()
+            self._run.tasks.idle.start()
             await self._wait_for_end()
         value: O_co = _value(self._run, self._end.result(), self._workflow)
         return value
 
     async def _wait_for_end(self) -> None:
-        """Not asyncio.shield: what it makes must not be settled by anybody else, and unwinding does just that."""
-        told: asyncio.Future[None] = self._run.loop.create_future()
+        """Not asyncio.shield: what it makes must not be settled by anybody else, and teardown does just that."""
+        ended: asyncio.Future[None] = self._run.claim.loop.create_future()
 
-        def tell(_: object) -> None:
-            if not told.done():
-                told.set_result(None)
+        def wake(_: object) -> None:
+            if not ended.done():
+                ended.set_result(None)
 
-        self._end.add_done_callback(tell)
+        self._end.add_done_callback(wake)
         try:
-            await self._run.wait(told)
+            await self._run.wait(ended)
         finally:
-            self._end.remove_done_callback(tell)
+            self._end.remove_done_callback(wake)
 
     def __repr__(self) -> str:
         return f"<ChildHandle {self._workflow.name!r} {self.run_id}>"
 
 
-def child_input(run: Run, workflow: Workflow[Any, Any], value: Any) -> Payload | None:
-    if value is ...:
-        return None
-    return workflow.write_input(value, hook=run.services.hook)
-
-
-async def execute_child(run: Run, step_id: str, options: ChildOptions) -> Any:
+async def execute_child(run: RunExecution, step_id: str, options: ChildOptions) -> Any:
     """What the child returns. If whoever awaits it is cancelled, so is the child."""
     step = run.take(step_id, CHILD)
     if step is not None and step.seq and run.delivery.reach_alone(step):
@@ -99,79 +93,75 @@ async def execute_child(run: Run, step_id: str, options: ChildOptions) -> Any:
     try:
         return await (await _started(run, step_id, options, step)).result()
     except asyncio.CancelledError:
-        if step_id in run.open_steps:
+        if step_id in run.ledger.open:
             withdraw(run, step_id)
             run.waits.drop(step_id)
-            run.open_steps.pop(step_id, None)
+            run.ledger.open.pop(step_id, None)
         raise
 
 
-async def execute_start_child(run: Run, step_id: str, options: ChildOptions) -> ChildHandle[Any]:
+async def execute_start_child(run: RunExecution, step_id: str, options: ChildOptions) -> ChildHandle[Any]:
     return await _started(run, step_id, options, run.take(step_id, CHILD))
 
 
-async def _started(run: Run, step_id: str, options: ChildOptions, step: pb.HistoryStep | None) -> ChildHandle[Any]:
+async def _started(
+    run: RunExecution, step_id: str, options: ChildOptions, step: pb.HistoryStep | None
+) -> ChildHandle[Any]:
     end: asyncio.Future[pb.HistoryStep] | None
     if step is None:
         await may_begin(run, step_id)
-        run.open_steps[step_id] = scope_of(run)
-        try:
-            answer = await _start(run, step_id, options)
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                withdraw(run, step_id)
-            run.open_steps.pop(step_id, None)
-            raise
-        child_run_id = "" if answer.detail is None else answer.detail.child.child_run_id
-        end = run.waits.child(step_id, answer.seq)
+        run.ledger.open[step_id] = scope_of(run)
+        child_run_id, begun_seq = await _start(run, step_id, options)
+        end = run.waits.child(step_id, begun_seq)
     else:
-        run.open_steps[step_id] = scope_of(run)
+        run.ledger.open[step_id] = scope_of(run)
         child_run_id = step.child_run_id
         end = _recorded_end(run, step) if child_run_id or step.seq else None
-        if len(run.tasks) > 1:
+        if len(run.tasks.all) > 1:
             seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
-            await run.delivery.turn(seq, step.at_us or run.now_us or 0)
+            await run.delivery.turn(seq, step.at_us or run.delivery.now_us or 0)
         if end is None:
-            child_run_id = await _started_again(run, step_id, options)
+            # Started when the run was executed before, and taken away by a retry of the run. Another one takes its place in the order:
+            # nothing is delivered before it is there.
+            run.delivery.restarting.add(step_id)
+            child_run_id, _ = await _start(run, step_id, options)
             end = run.waits.child(step_id, step.begun_seq)
-    end.add_done_callback(lambda _: run.open_steps.pop(step_id, None))
+    end.add_done_callback(lambda _: run.ledger.open.pop(step_id, None))
     if step is not None and step.seq and _is_conflict(step):
         _value(run, step, options.workflow)
     return ChildHandle(run, step_id, child_run_id, options.workflow, end, recorded=step)
 
 
-async def _started_again(run: Run, step_id: str, options: ChildOptions) -> str:
-    """The child was started when the run was executed before, and taken away by a retry of the run. Another one takes its place in
-    the order: nothing is delivered before it is there."""
-    run.delivery.restarting.add(step_id)
-    try:
-        answer = await _start(run, step_id, options)
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError):
-            withdraw(run, step_id)
-        run.open_steps.pop(step_id, None)
-        raise
-    return "" if answer.detail is None else answer.detail.child.child_run_id
-
-
-def _recorded_end(run: Run, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":
+def _recorded_end(run: RunExecution, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":
     """The end of a child that this run has recorded as started: when it is its turn, or when it comes."""
     if not step.seq:
         return run.waits.child(step.step_id, step.begun_seq)
-    future: asyncio.Future[pb.HistoryStep] = run.loop.create_future()
+    future: asyncio.Future[pb.HistoryStep] = run.claim.loop.create_future()
     if step.status != ABANDONED:
         run.delivery.push(step.seq, step.at_us, future, step)
         future.add_done_callback(lambda _: run.delivery.reached())
     return future
 
 
-async def _start(run: Run, step_id: str, options: ChildOptions) -> Answer:
-    operation, future = run.ask(step_id)
-    letter = operation.start_child
-    letter.step_id = step_id
-    workflow, start = options.workflow, letter.start
+async def _start(run: RunExecution, step_id: str, options: ChildOptions) -> tuple[str, int]:
+    """Run id and number of the child. If that fails, the step is not open any more."""
+    try:
+        answer = await _send_start(run, step_id, options)
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            withdraw(run, step_id)
+        run.ledger.open.pop(step_id, None)
+        raise
+    return "" if answer.detail is None else answer.detail.child.child_run_id, answer.seq
+
+
+async def _send_start(run: RunExecution, step_id: str, options: ChildOptions) -> Answer:
+    operation, future = run.operations.ask(step_id)
+    child = operation.start_child
+    child.step_id = step_id
+    workflow, start = options.workflow, child.start
     if workflow.name != step_id:
-        letter.name = workflow.name
+        child.name = workflow.name
     start.workflow_type = workflow.name
     start.workflow_id = options.id
     start.concurrency_key = options.concurrency_key
@@ -184,12 +174,10 @@ async def _start(run: Run, step_id: str, options: ChildOptions) -> Answer:
         timeout_us = us_from_timedelta(workflow.timeout)
     if timeout_us is not None:
         start.timeout.FromMicroseconds(timeout_us)
-    letter.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
-    letter.attach = options.attach
-    place_in(letter, scope_of(run))
-    answer: Answer = await run.wait(future)
-    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        raise run.refused(answer.detail.refused)
+    child.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
+    child.attach = options.attach
+    place_in(child, scope_of(run))
+    answer = await run.answer(future)
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "exhausted":
         raise _error(step_id, answer.detail.exhausted.error)
     return answer
@@ -199,10 +187,10 @@ def _is_conflict(step: pb.HistoryStep) -> bool:
     return step.status == pb.STEP_STATUS_FAILED and step.error.code == common.ERROR_CODE_CONFLICT
 
 
-def _value(run: Run, step: pb.HistoryStep, workflow: Workflow[Any, Any]) -> Any:
+def _value(run: RunExecution, step: pb.HistoryStep, workflow: Workflow[Any, Any]) -> Any:
     if step.status != pb.STEP_STATUS_COMPLETED:
         error = _error(step.step_id, step.error)
-        if run.cancelling and not run.replaying and not in_cleanup() and _is_cancelled(error):
+        if run.cancelling and not run.ledger.replaying and not in_cleanup() and _is_cancelled(error):
             raise run.interruption.cancelled() from error  # it went with this run: that is no failure to be handled
         raise error
     payload = Payload(step.output.data or b"null", dict(step.output.metadata))
@@ -214,8 +202,8 @@ def _is_cancelled(error: Exception) -> bool:
     return isinstance(error, ChildError) and error.status == "cancelled"
 
 
-def _error(step_id: str, letter: common.ErrorDetail) -> Exception:
-    detail = read_error(letter)
+def _error(step_id: str, recorded: common.ErrorDetail) -> Exception:
+    detail = read_error(recorded)
     error: Exception
     if detail.code is ErrorCode.CONFLICT:
         error = AlreadyExists(detail.message, subject=detail.subject, subject_id=detail.subject_id)

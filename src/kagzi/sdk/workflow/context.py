@@ -12,15 +12,15 @@ from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.public import exported
 from ...core.times import from_datetime, to_datetime, us_from_timedelta
-from ..execution import teardown as unwinding
 from ..execution.calls.waits import NO_DEFAULT, execute_sleep, execute_wait_for
+from ..execution.ending import ContinuedAsNew
 from ..execution.interruption import Cleanup
-from ..execution.run_execution import Run
+from ..execution.run_execution import RunExecution
 from ..worker.log_context import current_fields, fields_of
 from .branching import ContextBranches
 from .call_sites import called
-from .children import ChildHandle, ChildOptions, OnClose, child_input, execute_child, execute_start_child
-from .patches import ContinuedAsNew, changed
+from .children import ChildHandle, ChildOptions, OnClose, execute_child, execute_start_child
+from .patches import changed
 from .retry import Retry
 from .signals import Signal
 from .signatures import check_name
@@ -38,12 +38,12 @@ _logger = logging.getLogger("kagzi.workflow")
 class RunLog(logging.LoggerAdapter[logging.Logger]):
     """The logger of a run, `ctx.log`. Silent while the run is replayed: each message is logged once."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunExecution) -> None:
         self._run = run
-        super().__init__(_logger, fields_of(run))
+        super().__init__(_logger, fields_of(run.task))
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802  the name is logging's
-        return not self._run.replaying and self.logger.isEnabledFor(level)
+        return not self._run.ledger.replaying and self.logger.isEnabledFor(level)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         kwargs["extra"] = {**(self.extra or {}), **current_fields(), **(kwargs.get("extra") or {})}
@@ -113,7 +113,7 @@ class Context(ContextBranches):
     def is_replaying(self) -> bool:
         """Whether the code repeats what it has done before. For logs and metrics; never let it decide what the workflow
         does."""
-        return self._run.replaying
+        return self._run.ledger.replaying
 
     def step(
         self,
@@ -209,17 +209,7 @@ class Context(ContextBranches):
         on_conflict: Literal["fail", "attach"] = "fail",
         concurrency_key: str = "",
     ) -> Coroutine[Any, Any, O]: ...
-    def child(
-        self,
-        workflow: Workflow[Any, Any],
-        input: Any = ...,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
-    ) -> Coroutine[Any, Any, Any]:
+    def child(self, workflow: Workflow[Any, Any], input: Any = ..., **options: Any) -> Coroutine[Any, Any, Any]:
         """Run another workflow as a step of this one and return its result.
 
         Args:
@@ -236,8 +226,7 @@ class Context(ContextBranches):
 
         Raises ChildError if the child does not complete.
         """
-        options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        child = execute_child(self._run, self._allot("child", workflow.name), options)
+        child = execute_child(self._run, *self._child("child", workflow, input, **options))
         return called(child, f"ctx.child({workflow.name!r})")
 
     @overload
@@ -264,34 +253,28 @@ class Context(ContextBranches):
         concurrency_key: str = "",
     ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
     def start_child(
-        self,
-        workflow: Workflow[Any, Any],
-        input: Any = ...,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
+        self, workflow: Workflow[Any, Any], input: Any = ..., **options: Any
     ) -> Coroutine[Any, Any, ChildHandle[Any]]:
         """Start a child and go on: `handle = await ctx.start_child(...)`, later `await handle.result()`.
 
         `workflow`, `input`, `id`, `timeout`, `on_close`, `on_conflict` and `concurrency_key` are those of `child`.
         """
-        options = self._child(workflow, input, id, timeout, on_close, on_conflict, concurrency_key)
-        child = execute_start_child(self._run, self._allot("start_child", workflow.name), options)
+        child = execute_start_child(self._run, *self._child("start_child", workflow, input, **options))
         return called(child, f"ctx.start_child({workflow.name!r})")
 
-    def _child(  # noqa: PLR0917  the arguments of the two calls above
+    def _child(
         self,
+        call: str,
         workflow: Workflow[Any, Any],
         input: Any,
-        id: str | None,
-        timeout: Duration | None,
-        on_close: OnClose,
-        on_conflict: str,
-        concurrency_key: str,
-    ) -> ChildOptions:
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        on_close: OnClose = "cancel",
+        on_conflict: str = "fail",
+        concurrency_key: str = "",
+    ) -> tuple[str, ChildOptions]:
+        """The step id and the checked options of a call."""
         if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
                 f"{workflow!r} is no workflow. Decorate the function with @workflow.", field="workflow"
@@ -300,20 +283,16 @@ class Context(ContextBranches):
             raise InvalidArgument(f'on_close={on_close!r} must be "cancel" or "abandon".', field="on_close")
         if on_conflict not in ("fail", "attach"):
             raise InvalidArgument(f'on_conflict={on_conflict!r} must be "fail" or "attach".', field="on_conflict")
-        return ChildOptions(
-            workflow,
-            child_input(self._run, workflow, input),
-            id or "",
-            None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout")),
-            on_close,
-            on_conflict == "attach",
-            concurrency_key,
-        )
+        payload = None if input is ... else workflow.write_input(input, hook=self._run.services.hook)
+        timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
+        attach = on_conflict == "attach"
+        options = ChildOptions(workflow, payload, id or "", timeout_us, on_close, attach, concurrency_key)
+        return self._allot(call, workflow.name), options
 
     def cleanup(self) -> Cleanup:
         """A scope whose steps run also when the run was cancelled: `async with ctx.cleanup():`."""
         here(self._run, "ctx.cleanup()")
-        return Cleanup(self._run)
+        return Cleanup(self._run.interruption)
 
     def changed(self, change: str) -> bool:
         """Whether a run may take new code: False for runs that passed this point before the change was deployed, True
@@ -355,9 +334,9 @@ class Context(ContextBranches):
     def now(self) -> datetime:
         """The time of the last result (at first, of the start), in UTC: the same on every replay."""
         here(self._run, "ctx.now()")
-        now_us = self._run.now_us
+        now_us = self._run.delivery.now_us
         if now_us is None:
-            raise unwinding.rewind(self._run)
+            raise self._run.rewind()
         return to_datetime(now_us)
 
     def uuid(self) -> uuid.UUID:

@@ -1,15 +1,18 @@
 """Where the running code is: in a workflow, in the body of a step, or elsewhere."""
 
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from ...core.errors import PreconditionFailed
 from ...core.public import exported
 
+if TYPE_CHECKING:  # commands import this before they need the rest
+    from ...v1 import worker_pb2 as pb
 
-class Heart(Protocol):
+
+class StepHeartbeats(Protocol):
     """Where the heartbeats of a run's steps go."""
 
     def beat_from_anywhere(self, step_id: str, attempt: int, details: Any) -> None: ...
@@ -17,11 +20,14 @@ class Heart(Protocol):
     def last(self, step_id: str) -> Any: ...
 
 
-class Alive(Protocol):
+class RunOfStep(Protocol):
     """A run, as far as the bodies of its steps see it."""
 
     @property
-    def beats(self) -> Heart: ...
+    def task(self) -> "pb.Task": ...
+
+    @property
+    def heartbeats(self) -> StepHeartbeats: ...
 
 
 @exported
@@ -31,7 +37,7 @@ class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
     run_id: str  #: the run
     step_id: str  #: the step: unique in its run
     attempt: int  #: 1 for the first
-    run: Alive | None = None
+    run: RunOfStep | None = None
 
     @property
     def idempotency_key(self) -> str:
@@ -46,12 +52,12 @@ class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
                 wins; at most one is written per 500 ms.
         """
         if self.run is not None:
-            self.run.beats.beat_from_anywhere(self.step_id, self.attempt, details)
+            self.run.heartbeats.beat_from_anywhere(self.step_id, self.attempt, details)
 
     @property
     def heartbeat_details(self) -> Any:
         """The details of the last heartbeat, of an earlier attempt or of this one; None if there was none."""
-        return None if self.run is None else self.run.beats.last(self.step_id)
+        return None if self.run is None else self.run.heartbeats.last(self.step_id)
 
 
 place: ContextVar[object] = ContextVar("kagzi_place", default=None)

@@ -1,26 +1,12 @@
-"""ctx.changed and ctx.continue_as_new: how a workflow's code, and the run itself, become new."""
+"""ctx.changed: new code for runs that have not passed it yet."""
 
-from typing import TYPE_CHECKING
-
-from ...core.records import Payload
+from ..execution.calls.steps import count_step
 from ..execution.ledger import PATCH
+from ..execution.run_execution import RunExecution
 from ..execution.scopes import Scope
-from ..execution.state import State
-
-if TYPE_CHECKING:
-    from ..execution.run_execution import Run
 
 
-class ContinuedAsNew(BaseException):
-    """Ends the function: the run goes on as a new one. Not an Exception: `except Exception` must not see it."""
-
-    def __init__(self, input: Payload, version: str) -> None:
-        super().__init__("the run continues as a new one")
-        self.input = input
-        self.version = version
-
-
-def changed(run: "Run", scope: Scope, change: str) -> bool:
+def changed(run: RunExecution, scope: Scope, change: str) -> bool:
     """True where the run has recorded the change, or records it now because it has never been here before."""
     step_id = scope.allot(f"changed:{change}")
     if run.take(step_id, PATCH) is not None:
@@ -29,9 +15,9 @@ def changed(run: "Run", scope: Scope, change: str) -> bool:
         # The run passed this point before the change was there. It may have done so also where this scope has no more to come: what
         # waits for the scope has gone on.
         return False
-    if run.state in (State.RUNNING, State.PARKING):
-        run.count_step()
-        letter = run.port.announce().patch
-        letter.step_id = step_id
-        letter.name = change
+    if run.live:
+        count_step(run)
+        patch = run.claim.port.announce().patch
+        patch.step_id = step_id
+        patch.name = change
     return True

@@ -212,3 +212,10 @@ def _check_number(what: str, value: object, *, at_least: float, at_most: float) 
         raise InvalidArgument(f"{what}={value!r} must be a number.", field=what)
     if not at_least <= value <= at_most:
         raise InvalidArgument(f"{what}={value!r} must be between {at_least:g} and {at_most:g}.", field=what)
+
+
+def check_retry(retry: object) -> Retry | None:
+    """Raises InvalidArgument for what is neither a Retry nor None."""
+    if retry is None or isinstance(retry, Retry):
+        return retry
+    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")

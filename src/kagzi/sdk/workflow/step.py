@@ -10,11 +10,11 @@ from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.public import exported
 from ..execution.calls.bodies import StepOptions
 from ..execution.calls.steps import execute_step
-from ..execution.run_execution import Run
+from ..execution.run_execution import RunExecution
 from ..execution.scopes import Scope
 from .call_sites import called
 from .current import StepInfo, place
-from .retry import Retry
+from .retry import Retry, check_retry
 from .signatures import check_name, default_name
 from .workflow import Workflow
 
@@ -24,8 +24,7 @@ R = TypeVar("R")
 
 def step_options(name: object, retry: object, timeout: Duration | None, *, once: bool = False) -> StepOptions:
     """Checked options of a step. Raises InvalidArgument."""
-    if retry is not None and not isinstance(retry, Retry):
-        raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+    retry = check_retry(retry)
     if once and retry is not None and retry.max_attempts != 1:
         raise InvalidArgument(
             f"step {name!r} runs at most once: it cannot have retry={retry!r}. Leave one of the two out.", field="retry"
@@ -42,7 +41,7 @@ def timeout_seconds(timeout: Duration | None) -> float | None:
     return seconds
 
 
-def here(run: Run, what: str) -> Scope:
+def here(run: RunExecution, what: str) -> Scope:
     """The scope of the calling workflow code. Raises PreconditionFailed anywhere else."""
     scope = place.get()
     if type(scope) is Scope and scope.run is run:
@@ -75,7 +74,7 @@ class StepCall:
 
     __slots__ = ("_key", "_options", "_run")
 
-    def __init__(self, run: Run, options: StepOptions, key: object = None) -> None:
+    def __init__(self, run: RunExecution, options: StepOptions, key: object = None) -> None:
         self._run = run
         self._options = options
         self._key = key
@@ -156,7 +155,7 @@ class Step(Generic[P, R]):
         scope = place.get()
         if type(scope) is Scope:
             options = self.step_options
-            run = cast("Run", scope.run)
+            run = cast("RunExecution", scope.run)
             step_id = scope.allot(options.name)
             return called(execute_step(run, step_id, options, self.fn, args, kwargs), f"step {options.name!r}")
         return _call_plainly(self.fn, args, kwargs)

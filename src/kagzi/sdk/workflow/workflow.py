@@ -1,10 +1,10 @@
-"""@workflow: a durable function."""
+"""A durable function, as workers and clients know it."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
@@ -13,14 +13,9 @@ from ...core.names import canonical_type
 from ...core.public import exported
 from ...core.records import Payload
 from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
-from .retry import Retry
+from .retry import Retry, check_retry
 from .signatures import check_name, default_name, is_async, type_hints
 
-if TYPE_CHECKING:
-    from .context import Context
-
-I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
-O = TypeVar("O")  # noqa: E741  input and output, as in the documentation
 I_contra = TypeVar("I_contra", contravariant=True)
 O_co = TypeVar("O_co", covariant=True)
 
@@ -53,13 +48,13 @@ class Workflow(Generic[I_contra, O_co]):
         given = default_name(fn, what="workflow") if name is None else name
         self.name = canonical_type(check_name(given, what="workflow name"))  #: with `-` for `_`
         self.version = _version_text(version, self.name)  #: as text
-        self.retry = _checked_retry(retry)  #: the default for its steps
+        self.retry = check_retry(retry)  #: the default for its steps
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
         parameter = _input_parameter(fn, self.name)
         self.has_input = parameter is not None  #: whether the function takes an input
         self.input_is_optional = parameter is not None and parameter.default is not inspect.Parameter.empty
         self._input_name = parameter.name if parameter is not None else ""
-        # What runs have found out about the function in this process; see runner.
+        # What runs have found out about the function in this process.
         self.runs_ahead = True
         self.warned_of_foreign_wait = False
 
@@ -110,55 +105,6 @@ class Workflow(Generic[I_contra, O_co]):
                 raise InvalidArgument(f"workflow {self.name!r}: {what}: {error}", field=what) from error
 
 
-class WorkflowDecorator(Protocol):
-    """What @workflow(...) with options returns."""
-
-    @overload
-    def __call__(self, fn: "Callable[[Context, I], Coroutine[Any, Any, O]]", /) -> Workflow[I, O]: ...
-    @overload
-    def __call__(self, fn: "Callable[[Context], Coroutine[Any, Any, O]]", /) -> Workflow[None, O]: ...
-
-
-@overload
-def workflow(fn: "Callable[[Context, I], Coroutine[Any, Any, O]]", /) -> Workflow[I, O]: ...
-@overload
-def workflow(fn: "Callable[[Context], Coroutine[Any, Any, O]]", /) -> Workflow[None, O]: ...
-@overload
-def workflow(
-    name: str | None = None,
-    /,
-    *,
-    version: int | str = 1,
-    retry: Retry | None = None,
-    timeout: Duration | None = None,
-) -> WorkflowDecorator: ...
-@exported
-def workflow(
-    fn: Callable[..., Any] | str | None = None,
-    /,
-    *,
-    version: int | str = 1,
-    retry: Retry | None = None,
-    timeout: Duration | None = None,
-) -> Any:
-    """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
-
-    Args:
-        fn: The function, or the name of the workflow. Default: the function's name in kebab-case: `sync_customer` is
-            `sync-customer`. In names of workflows `_` and `-` are the same, wherever they are written.
-        version: A number or a text. New runs get the highest version that is registered and not deprecated, unless a
-            default is set.
-        retry: The default for its steps.
-        timeout: How long a run may take from its creation on; then it fails with kind TIMEOUT. Default: no limit.
-    """
-    name = fn if isinstance(fn, str) else None
-
-    def decorate(function: Callable[..., Any]) -> Workflow[Any, Any]:
-        return Workflow(function, name=name, version=version, retry=retry, timeout=timeout)
-
-    return decorate(fn) if callable(fn) else decorate
-
-
 def _version_text(version: object, name: str) -> str:
     text = str(version) if isinstance(version, (int, str)) and not isinstance(version, bool) else ""
     if not text.strip() or len(text.encode("utf-8", "replace")) > NAME_BYTES:
@@ -167,12 +113,6 @@ def _version_text(version: object, name: str) -> str:
             field="version",
         )
     return text
-
-
-def _checked_retry(retry: object) -> Retry | None:
-    if retry is None or isinstance(retry, Retry):
-        return retry
-    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
 
 
 def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | None:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from ...workflow.codec import Codec
 from ...workflow.current import StepInfo, place
 from ...workflow.retry import Retry
-from ..run_execution import Run
+from ..run_execution import RunExecution
 from ..scopes import Scope
-from ..state import State
+from ..state import RunState
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -43,15 +43,16 @@ class StepBody(NamedTuple):
     scope: Scope
 
 
-async def perform(run: Run, body: StepBody, attempt: int) -> tuple[Any, BaseException | None]:
+async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any, BaseException | None]:
     """Value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body raised it."""
     task = asyncio.current_task()
     assert task is not None
     cancels = task.cancelling()
     scope = place.get()
     place.set(StepInfo(run.run_id, body.step_id, attempt, run))
-    run.in_step.add(task)
-    watched = run.leave_loose(task)
+    tasks = run.tasks
+    tasks.in_step.add(task)
+    watched = tasks.block(task)
     try:
         if body.options.timeout_s is not None:
             return await _perform_in_time(run, body, attempt, body.options.timeout_s), None
@@ -59,7 +60,7 @@ async def perform(run: Run, body: StepBody, attempt: int) -> tuple[Any, BaseExce
             return await body.fn(*body.args, **body.kwargs), None
         return await _in_thread(run, body, None), None
     except asyncio.CancelledError as error:
-        if run.state is not State.RUNNING or task.cancelling() > cancels:
+        if run.state is not RunState.RUNNING or task.cancelling() > cancels:
             raise
         return None, error
     except (GeneratorExit, KeyboardInterrupt):
@@ -67,20 +68,20 @@ async def perform(run: Run, body: StepBody, attempt: int) -> tuple[Any, BaseExce
     except BaseException as error:  # noqa: BLE001  whatever a body raises is its result; SystemExit must not stop the worker
         return None, error
     finally:
-        run.in_step.discard(task)
+        tasks.in_step.discard(task)
         if watched:
-            run.join_loose(task)
+            tasks.unblock(task)
         place.set(scope)
-        if run.has_beats:
-            run.beats.ended(body.step_id)
+        if run.has_heartbeats:
+            run.heartbeats.ended(body.step_id)
 
 
-async def _perform_in_time(run: Run, body: StepBody, attempt: int, timeout_s: float) -> Any:
+async def _perform_in_time(run: RunExecution, body: StepBody, attempt: int, timeout_s: float) -> Any:
     limit = asyncio.timeout(None)
     try:
         async with limit:
             if body.is_async:
-                limit.reschedule(run.loop.time() + timeout_s)
+                limit.reschedule(run.claim.loop.time() + timeout_s)
                 value = await body.fn(*body.args, **body.kwargs)
             else:
                 value = await _in_thread(run, body, partial(_limit_from_now, run, limit, timeout_s))
@@ -93,8 +94,8 @@ async def _perform_in_time(run: Run, body: StepBody, attempt: int, timeout_s: fl
     return value
 
 
-def _limit_from_now(run: Run, limit: asyncio.Timeout, timeout_s: float) -> None:
-    limit.reschedule(run.loop.time() + timeout_s)
+def _limit_from_now(run: RunExecution, limit: asyncio.Timeout, timeout_s: float) -> None:
+    limit.reschedule(run.claim.loop.time() + timeout_s)
 
 
 def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutError:
@@ -108,7 +109,7 @@ def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutErr
     return TimeoutError(f"attempt {attempt} of step {body.step_id!r} took longer than {timeout_s:g}s")
 
 
-async def _in_thread(run: Run, body: StepBody, on_start: Callable[[], None] | None) -> Any:
+async def _in_thread(run: RunExecution, body: StepBody, on_start: Callable[[], None] | None) -> Any:
     call = partial(_unless_lease_is_over, run, partial(body.fn, *body.args, **body.kwargs))
     step = f"{body.step_id} of run {run.run_id}"
     while True:
@@ -119,9 +120,9 @@ async def _in_thread(run: Run, body: StepBody, on_start: Callable[[], None] | No
         value = await job.done
         if value is not _NOT_BEGUN:
             return await value if inspect.isawaitable(value) else value
-        await run.lease.confirm()
+        await run.incoming.confirm_lease()
 
 
-def _unless_lease_is_over(run: Run, call: Callable[[], Any]) -> Any:
+def _unless_lease_is_over(run: RunExecution, call: Callable[[], Any]) -> Any:
     """The body may have waited long for its thread."""
-    return _NOT_BEGUN if run.port.lease_is_over() else call()
+    return _NOT_BEGUN if run.claim.port.lease_is_over() else call()

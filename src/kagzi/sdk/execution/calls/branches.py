@@ -4,26 +4,32 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..run_execution import Run
+from ..run_execution import RunExecution
 from ..scopes import AnyCoroutine, Scope, spawn
-from ..state import State
+from ..teardown import retrieve_exception
 
 
 class Branches:
     """Tasks and scopes by name: `parallel[0]`, `race[quote]`."""
 
     def __init__(
-        self, run: Run, scope: Scope, group: str, coroutines: Mapping[str, AnyCoroutine], *, is_race: bool = False
+        self,
+        run: RunExecution,
+        scope: Scope,
+        group: str,
+        coroutines: Mapping[str, AnyCoroutine],
+        *,
+        is_race: bool = False,
     ) -> None:
         self._run = run
         self.scopes = {name: scope.branch(group, name, is_race=is_race) for name in coroutines}
         self.tasks: dict[str, asyncio.Task[Any]] = {
-            name: spawn(run.loop, coroutine, self.scopes[name]) for name, coroutine in coroutines.items()
+            name: spawn(run.claim.loop, coroutine, self.scopes[name]) for name, coroutine in coroutines.items()
         }
 
     async def give_up(self) -> None:
-        """Whoever waited for them was cancelled, or the run is unwound: end them all."""
-        if self._run.state in (State.RUNNING, State.PARKING):
+        """Whoever waited for them was cancelled, or the run is torn down: end them all."""
+        if self._run.live:
             for task in self.tasks.values():
                 task.cancel()
         await settle(self.tasks.values())
@@ -42,8 +48,7 @@ async def settle(tasks: "Collection[asyncio.Task[Any]]") -> None:
                 task.cancel()
             pending = {task for task in pending if not task.done()}
     for task in tasks:
-        if not task.cancelled():
-            task.exception()  # looked at: it was given up
+        retrieve_exception(task)
     if cancelled is not None:
         raise cancelled
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..ledger import RACE
-from ..run_execution import Run
+from ..run_execution import RunExecution
 from ..scopes import AnyCoroutine
 from .bodies import StepOptions
 from .branches import Branches, settle
@@ -13,7 +13,9 @@ from .races import decide
 from .steps import execute_step, scope_of
 
 
-async def execute_parallel(run: Run, group: str, coroutines: Sequence[AnyCoroutine], *, collect: bool) -> list[Any]:
+async def execute_parallel(
+    run: RunExecution, group: str, coroutines: Sequence[AnyCoroutine], *, collect: bool
+) -> list[Any]:
     """The values in the order given. Fail-fast: the first error is raised when all others have ended; collect: errors stand
     beside values."""
     if not coroutines:
@@ -47,7 +49,7 @@ def _collected(task: "asyncio.Task[Any]") -> Any:
 
 
 async def execute_map(  # noqa: PLR0917  the parts of one call
-    run: Run,
+    run: RunExecution,
     group: str,
     ids: Sequence[str],
     items: Sequence[Any],

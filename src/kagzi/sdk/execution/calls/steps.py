@@ -10,36 +10,41 @@ import msgspec
 
 from ....core import limits
 from ....core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ....core.errors import RequestError, StepError
+from ....core.errors import RequestError, ResourceExhausted, StepError, limit_reached
 from ....core.records import Payload
 from ....v1 import common_pb2 as common
 from ....v1 import worker_pb2 as pb
 from ....wire.common import read_error, write_error, write_retry
 from ...worker.failure_log import FailedAttempt
-from ...worker.ports import Answer
 from ...workflow.codec import ANY, Codec, read_payload
 from ...workflow.current import place
 from ...workflow.failures import describe
 from ...workflow.retry import Retry
 from ...workflow.signatures import facts_of
+from ..claim import error_of_refusal
 from ..ledger import FUNCTION, error_of
-from ..run_execution import Run
+from ..ports import Answer
+from ..run_execution import RunExecution
 from ..scopes import Scope
-from ..state import State
-from ..teardown import refusal
+from ..state import RunState
 from .bodies import StepBody, StepOptions, perform
 
 logger = logging.getLogger("kagzi.worker")
 
 _PLAIN = (dict, list, str, int, float, bool, type(None), tuple)
 _NULL = b"null"
-_told_about: set[object] = set()
+_warned_of: set[object] = set()
 
 
 async def execute_step(  # noqa: PLR0917  the arguments of every step: positional, because this is called for each
-    run: Run, step_id: str, options: StepOptions, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    run: RunExecution,
+    step_id: str,
+    options: StepOptions,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
-    """The result of the step: from the ledger without a letter, or of its body. Raises StepError if it failed for good."""
+    """The result of the step: from the ledger without a message, or of its body. Raises StepError if it failed for good."""
     facts = facts_of(fn)
     step = run.take(step_id, FUNCTION)
     if step is not None and step.seq:
@@ -48,13 +53,14 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
     retry = Retry.none() if options.once else options.retry or run.workflow.retry or run.services.retry
     body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, facts.codec, retry, scope)
     attempt = 1
+    claim = run.claim
     try:
         if step is None:
-            run.count_step()
+            count_step(run)
         else:
             attempt = await _take_up(run, body, step)
         while True:
-            if not run.unhindered or run.port.lease_is_over():
+            if not run.can_proceed or claim.port.lease_is_over():
                 await run.may_act(step_id if step is None and attempt == 1 else "")
             await_begin = _begin(run, body, attempt)
             if await_begin is not None:
@@ -70,31 +76,31 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
             attempt, remaining_us = await _fail(run, body, attempt, detail, error)
             await run.waits.retry(step_id, attempt, remaining_us)
     finally:
-        run.open_steps.pop(step_id, None)
+        run.ledger.open.pop(step_id, None)
 
 
-def _begin(run: Run, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
-    """Say that the attempt begins. What is answered must be awaited: the begin has to be durable first."""
-    run.open_steps[body.step_id] = body.scope
+def _begin(run: RunExecution, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
+    """Announce that the attempt begins. What is returned must be awaited: the begin has to be durable first."""
+    run.ledger.open[body.step_id] = body.scope
     if body.options.once:
         return _begin_durably(run, body, attempt)
-    _fill_begin(run.port.announce().begin_step, body, attempt)
+    _fill_begin(run.claim.port.announce().begin_step, body, attempt)
     return None
 
 
-async def _take_up(run: Run, body: StepBody, step: pb.HistoryStep) -> int:
+async def _take_up(run: RunExecution, body: StepBody, step: pb.HistoryStep) -> int:
     """A step that was begun and has no result: the attempt to be made now."""
-    run.open_steps[body.step_id] = body.scope
+    run.ledger.open[body.step_id] = body.scope
     attempt = max(step.attempt, 1)
     if step.HasField("details"):
         details = Payload(step.details.data, dict(step.details.metadata))
-        run.beats.recall(body.step_id, read_payload(ANY, details, what="heartbeat", hook=run.services.hook))
+        run.heartbeats.recall(body.step_id, read_payload(ANY, details, what="heartbeat", hook=run.services.hook))
     if step.retry_at_us:
-        await run.waits.retry(body.step_id, attempt, step.retry_at_us - run.server_now_us())
+        await run.waits.retry(body.step_id, attempt, step.retry_at_us - run.claim.server_now_us())
     elif body.options.once:
-        if not run.unhindered:
+        if not run.can_proceed:
             await run.may_act()
-        _fill_begin(run.port.announce().begin_step, body, attempt)
+        _fill_begin(run.claim.port.announce().begin_step, body, attempt)
         await _fail(run, body, attempt, _lost(body), None)
     return attempt
 
@@ -108,13 +114,24 @@ def _lost(body: StepBody) -> ErrorDetail:
     )
 
 
-def scope_of(run: Run) -> Scope:
+def count_step(run: RunExecution) -> None:
+    run.ledger.steps_count += 1
+    if run.ledger.steps_count > limits.STEPS_PER_RUN:
+        raise run.fail_with(
+            ResourceExhausted(
+                f"the run has more than {limits.STEPS_PER_RUN:,} steps. Divide the work among several runs.",
+                metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
+            )
+        )
+
+
+def scope_of(run: RunExecution) -> Scope:
     """The scope of the code that awaits a ctx call, which may be another than that of the call."""
     scope = place.get()
     return scope if type(scope) is Scope else run.root
 
 
-async def _reach(run: Run, step: pb.HistoryStep, codec: Codec[Any]) -> Any:
+async def _reach(run: RunExecution, step: pb.HistoryStep, codec: Codec[Any]) -> Any:
     if not run.delivery.reach_alone(step):
         await run.delivery.reach(step)
     error = error_of(step)
@@ -135,7 +152,7 @@ def _fill_begin(begin: pb.BeginStepOperation, body: StepBody, attempt: int) -> N
     if options.timeout_s is not None:
         begin.timeout_ms = -int(-options.timeout_s * 1_000 // 1)
     if body.retry is not None and attempt == 1:
-        begin.retry_policy.CopyFrom(_policy_letter(body.retry))
+        begin.retry_policy.CopyFrom(_retry_policy(body.retry))
     if options.once:
         begin.once = True
     if scope.parent is not None or scope.cleanups:
@@ -159,41 +176,38 @@ def place_in(operation: Placed, scope: Scope) -> None:
         operation.cleanup = True
 
 
-async def _begin_durably(run: Run, body: StepBody, attempt: int) -> None:
+async def _begin_durably(run: RunExecution, body: StepBody, attempt: int) -> None:
     """The body may run at most once: that it begins is recorded first."""
-    future: asyncio.Future[Answer] = run.loop.create_future()
-    run.in_flight += 1
-    _fill_begin(run.port.send(partial(_begun, run, future)).begin_step, body, attempt)
-    answer = await run.wait(future)
-    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        raise run.refused(answer.detail.refused)
-    if run.state is not State.RUNNING or run.cancelling:  # a pause comes too late: it has begun
+    claim = run.claim
+    future: asyncio.Future[Answer] = claim.loop.create_future()
+    _fill_begin(claim.send(partial(_begun, run, future)).begin_step, body, attempt)
+    await run.answer(future)
+    if run.state is not RunState.RUNNING or run.cancelling:  # a pause comes too late: it has begun
         await run.may_act()
-    if run.port.lease_is_over():
-        await run.lease.confirm()
+    if claim.port.lease_is_over():
+        await run.incoming.confirm_lease()
 
 
-def _begun(run: Run, future: "asyncio.Future[Answer]", answer: Answer) -> None:
-    run.in_flight -= 1
-    refused = answer.detail is not None and answer.detail.WhichOneof("kind") == "refused"
-    if refused and answer.detail is not None and run.taken_away(answer.detail.refused):
+def _begun(run: RunExecution, future: "asyncio.Future[Answer]", answer: Answer) -> None:
+    refusal = answer.refusal
+    if refusal is not None and run.taken_away(refusal):
         return
     if not future.done():
-        run.quiet.disturb()  # the body begins in the next pass: until then the run may not be taken for quiet
+        run.tasks.idle.disturb()  # the body begins in the next pass: until then the run may not be taken for idle
         future.set_result(answer)
 
 
 @lru_cache(maxsize=1_024)
-def _policy_letter(retry: Retry) -> common.RetryPolicy:
+def _retry_policy(retry: Retry) -> common.RetryPolicy:
     return write_retry(retry.to_policy())
 
 
 # --- what became of it -----------------------------------------------------------------------------------------------------
 
 
-async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
+async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
     """(True, the value as replay will give it), or (False, why it cannot be recorded)."""
-    if run.state is not State.RUNNING:
+    if run.state is not RunState.RUNNING:
         await run.may_act()
     try:
         what = f"output of step {body.step_id!r}"
@@ -204,20 +218,21 @@ async def _complete(run: Run, body: StepBody, attempt: int, value: Any) -> tuple
     except RequestError as error:
         return False, error
     if body.codec is ANY and not isinstance(value, _PLAIN):
-        _tell_about_annotation(body, value)
+        _warn_of_annotation(body, value)
     if len(payload.data) > limits.PAYLOAD_WARN_BYTES:
-        _tell_about_size(body, len(payload.data))
-    ahead = run.run_ahead(body.step_id)
+        _warn_of_size(body, len(payload.data))
+    operations = run.operations
+    ahead = operations.run_ahead(body.step_id)
     if ahead is not None:
         _fill_completion(ahead, body, attempt, payload)
         return True, decoded
-    operation, future = run.ask(body.step_id)
+    operation, future = operations.ask(body.step_id)
     _fill_completion(operation, body, attempt, payload)
-    answer = await run.wait(future)
-    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        why = refusal(answer.detail.refused)
+    refusal = (await run.wait(future)).refusal
+    if refusal is not None:
+        why = error_of_refusal(refusal)
         if run.cancelling or not isinstance(why, RequestError):
-            raise run.refused(answer.detail.refused)
+            raise operations.refused(refusal)
         return False, why
     return True, decoded
 
@@ -232,10 +247,10 @@ def _fill_completion(operation: pb.Operation, body: StepBody, attempt: int, payl
 
 
 async def _fail(
-    run: Run, body: StepBody, attempt: int, error: ErrorDetail, raised: BaseException | None
+    run: RunExecution, body: StepBody, attempt: int, error: ErrorDetail, raised: BaseException | None
 ) -> tuple[int, int]:
     """Record a failed attempt. Returns the next one and the microseconds until then. Raises StepError if there is none."""
-    failed = FailedAttempt(run, body, attempt, error, raised)
+    failed = FailedAttempt(run.task, body.step_id, attempt, body.retry, error, raised)
     try:
         detail = await _send_failure(run, body, attempt, error)
     except BaseException:
@@ -250,18 +265,17 @@ async def _fail(
     raise StepError.of(body.step_id, error, attempts=attempt) from None
 
 
-async def _send_failure(run: Run, body: StepBody, attempt: int, error: ErrorDetail) -> pb.OperationAnswer | None:
-    if run.state is not State.RUNNING:
+async def _send_failure(
+    run: RunExecution, body: StepBody, attempt: int, error: ErrorDetail
+) -> pb.OperationAnswer | None:
+    if run.state is not RunState.RUNNING:
         await run.may_act()
-    operation, future = run.ask(body.step_id)
+    operation, future = run.operations.ask(body.step_id)
     failure = operation.fail_step
     failure.step_id = body.step_id
     failure.attempt = attempt
     failure.error.CopyFrom(write_error(error))
-    answer: Answer = await run.wait(future)
-    if answer.detail is not None and answer.detail.WhichOneof("kind") == "refused":
-        raise run.refused(answer.detail.refused)
-    return answer.detail
+    return (await run.answer(future)).detail
 
 
 def _final_detail(error: RequestError) -> ErrorDetail:
@@ -272,8 +286,8 @@ def _final_detail(error: RequestError) -> ErrorDetail:
     )
 
 
-def _tell_about_size(body: StepBody, size: int) -> None:
-    if _is_news(body, "size"):
+def _warn_of_size(body: StepBody, size: int) -> None:
+    if _is_first(body, "size"):
         logger.warning(
             "the output of step %r is %s bytes; the limit is %s. Large outputs make every replay slow: store it elsewhere and "
             "return a reference.",
@@ -283,17 +297,17 @@ def _tell_about_size(body: StepBody, size: int) -> None:
         )
 
 
-def _is_news(body: StepBody, what: str) -> bool:
+def _is_first(body: StepBody, what: str) -> bool:
     """Once per function."""
     key = (getattr(body.fn, "__code__", body.fn), what)
-    if key in _told_about:
+    if key in _warned_of:
         return False
-    _told_about.add(key)
+    _warned_of.add(key)
     return True
 
 
-def _tell_about_annotation(body: StepBody, value: Any) -> None:
-    if _is_news(body, "annotation"):
+def _warn_of_annotation(body: StepBody, value: Any) -> None:
+    if _is_first(body, "annotation"):
         logger.warning(
             "step %r returned a %s, but its function does not say so: the workflow gets plain JSON. "
             "Write the return type (-> %s), or give .run() the function itself instead of a lambda.",

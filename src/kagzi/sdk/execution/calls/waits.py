@@ -4,24 +4,28 @@ import asyncio
 from typing import Any
 
 from ....core.error_details import ErrorCode
-from ....core.errors import StepError
+from ....core.errors import InvalidArgument, StepError
+from ....core.misfits import Misfit, problem_of
 from ....core.records import Payload
 from ....v1 import common_pb2 as common
 from ....v1 import worker_pb2 as pb
 from ....wire.common import read_error
-from ...workflow.codec import read_payload
+from ...workflow.codec import read_payload, type_name
 from ...workflow.failures import STEP_ATTRIBUTE
 from ...workflow.signals import Signal
+from .. import divergence
+from ..interruption import in_cleanup
 from ..ledger import SIGNAL, SLEEP
-from ..misfits import VALUE, misfit
-from ..run_execution import Run
+from ..run_execution import RunExecution
 from .races import withdraw
-from .steps import place_in, scope_of
+from .steps import count_step, place_in, scope_of
 
 NO_DEFAULT: Any = object()
+_VALUE = "it"  # what the codec is to call the value of a signal
+_DOES_NOT_FIT = f"{_VALUE} does not fit: "  # as the codec begins; the problem says it once
 
 
-async def execute_sleep(run: Run, step_id: str, name: str, *, duration_us: int = 0, until_us: int = 0) -> None:
+async def execute_sleep(run: RunExecution, step_id: str, name: str, *, duration_us: int = 0, until_us: int = 0) -> None:
     step = run.take(step_id, SLEEP)
     if step is not None and step.seq:
         if not run.delivery.reach_alone(step):
@@ -29,21 +33,21 @@ async def execute_sleep(run: Run, step_id: str, name: str, *, duration_us: int =
         return
     if step is None:
         await may_begin(run, step_id)
-    run.open_steps[step_id] = scope_of(run)
+    run.ledger.open[step_id] = scope_of(run)
     try:
         if step is not None:
-            await run.waits.sleep(step_id, step.wake_at_us - run.server_now_us())
+            await run.waits.sleep(step_id, step.wake_at_us - run.claim.server_now_us())
             return
         await _ask_and_sleep(run, step_id, name, duration_us, until_us)
     except asyncio.CancelledError:
         withdraw(run, step_id)
         raise
     finally:
-        run.open_steps.pop(step_id, None)
+        run.ledger.open.pop(step_id, None)
 
 
-async def _ask_and_sleep(run: Run, step_id: str, name: str, duration_us: int, until_us: int) -> None:
-    operation, future = run.ask(step_id)
+async def _ask_and_sleep(run: RunExecution, step_id: str, name: str, duration_us: int, until_us: int) -> None:
+    operation, future = run.operations.ask(step_id)
     sleep = operation.sleep
     sleep.step_id = step_id
     if name != step_id:
@@ -53,22 +57,21 @@ async def _ask_and_sleep(run: Run, step_id: str, name: str, duration_us: int, un
     else:
         sleep.duration_us = duration_us
     place_in(sleep, scope_of(run))
-    detail = (await run.wait(future)).detail
-    kind = None if detail is None else detail.WhichOneof("kind")
-    if detail is not None and kind == "refused":
-        raise run.refused(detail.refused)
-    if detail is not None and kind == "timer" and detail.timer.remaining_us > 0:
+    detail = (await run.answer(future)).detail
+    if detail is not None and detail.WhichOneof("kind") == "timer" and detail.timer.remaining_us > 0:
         await run.waits.sleep(step_id, detail.timer.remaining_us)
 
 
-async def may_begin(run: Run, step_id: str) -> None:
+async def may_begin(run: RunExecution, step_id: str) -> None:
     """Returns when something that this run has not recorded yet may begin."""
-    run.count_step()
-    if not run.unhindered:
+    count_step(run)
+    if not run.can_proceed:
         await run.may_act(step_id)
 
 
-async def execute_wait_for(run: Run, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any) -> Any:
+async def execute_wait_for(
+    run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any
+) -> Any:
     """The signal's value. Without one in time: `default`, or TimeoutError."""
     step = run.take(step_id, SIGNAL)
     if step is not None and step.seq:
@@ -77,32 +80,32 @@ async def execute_wait_for(run: Run, step_id: str, signal: Signal[Any], timeout_
         return _value(run, step, signal, default)
     if step is None:
         await may_begin(run, step_id)
-    run.open_steps[step_id] = scope_of(run)
+    run.ledger.open[step_id] = scope_of(run)
     try:
         if step is not None:
-            rest_us = step.wake_at_us - run.server_now_us() if step.wake_at_us else None
+            rest_us = step.wake_at_us - run.claim.server_now_us() if step.wake_at_us else None
             return _value(run, await run.waits.signal(step_id, step.begun_seq, rest_us), signal, default)
         return await _ask_and_wait(run, step_id, signal, timeout_us, default)
     except asyncio.CancelledError:
         withdraw(run, step_id)
         raise
     finally:
-        run.open_steps.pop(step_id, None)
+        run.ledger.open.pop(step_id, None)
 
 
-async def _ask_and_wait(run: Run, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any) -> Any:
-    operation, future = run.ask(step_id)
+async def _ask_and_wait(
+    run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any
+) -> Any:
+    operation, future = run.operations.ask(step_id)
     wait = operation.wait_signal
     wait.step_id = step_id
     wait.signal_name = signal.name
     if timeout_us is not None:
         wait.timeout_us = timeout_us
     place_in(wait, scope_of(run))
-    answer = await run.wait(future)
+    answer = await run.answer(future)
     detail = answer.detail or pb.OperationAnswer()
     match detail.WhichOneof("kind"):
-        case "refused":
-            raise run.refused(detail.refused)
         case "signal":
             return _decoded(run, step_id, answer.seq, detail.signal.payload, signal)
         case "exhausted":
@@ -112,23 +115,36 @@ async def _ask_and_wait(run: Run, step_id: str, signal: Signal[Any], timeout_us:
             return _value(run, await run.waits.signal(step_id, answer.seq, rest_us), signal, default)
 
 
-def _value(run: Run, step: pb.HistoryStep, signal: Signal[Any], default: Any) -> Any:
+def _value(run: RunExecution, step: pb.HistoryStep, signal: Signal[Any], default: Any) -> Any:
     if step.status == pb.STEP_STATUS_COMPLETED:
         return _decoded(run, step.step_id, step.seq, step.output, signal)
     return _without(step.step_id, step.error, default)
 
 
-def _decoded(run: Run, step_id: str, seq: int, payload: common.Payload, signal: Signal[Any]) -> Any:
+def _decoded(run: RunExecution, step_id: str, seq: int, payload: common.Payload, signal: Signal[Any]) -> Any:
     given = Payload(payload.data or b"null", dict(payload.metadata))
     codec = signal.codec  # a type that has no JSON form is a mistake of the code's, not of the value's
     try:
-        return read_payload(codec, given, what=VALUE, hook=run.services.hook)
+        return read_payload(codec, given, what=_VALUE, hook=run.services.hook)
     except Exception as error:
-        raise misfit(run, signal, step_id, seq, error) from error
+        raise _misfit(run, signal, step_id, seq, error) from error
 
 
-def _without(step_id: str, letter: common.ErrorDetail, default: Any) -> Any:
-    error = read_error(letter)
+def _misfit(run: RunExecution, signal: Signal[Any], step_id: str, seq: int, error: Exception) -> BaseException:
+    """What the wait raises, whose value recorded under number `seq` could not be read: nobody receives it, and the run is paused.
+
+    A run that is to be cancelled is not paused, or it could not come to its end: there the wait ends like any other call."""
+    if run.cancelling:
+        return error if in_cleanup() else run.interruption.cancelled()
+    from_codec = isinstance(error, InvalidArgument)
+    why = str(error).removeprefix(_DOES_NOT_FIT) if from_codec else f"{type(error).__name__}: {error}"
+    misfit = Misfit(signal=signal.name, step_id=step_id, seq=seq, expected=type_name(signal.type), why=why.rstrip("."))
+    problem = problem_of(misfit, divergence.where(run.workflow.fn))
+    return run.pause_with("because a signal's value does not fit", problem)
+
+
+def _without(step_id: str, recorded: common.ErrorDetail, default: Any) -> Any:
+    error = read_error(recorded)
     if error.code is not ErrorCode.TIMEOUT:
         raise StepError.of(step_id, error, attempts=1)
     if default is not NO_DEFAULT:

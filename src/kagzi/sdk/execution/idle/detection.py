@@ -1,13 +1,13 @@
-"""When a run is quiet: every task of it waits, and nothing is on its way that would wake one.
+"""Detects that a run is idle: every task of it waits, and nothing is scheduled that would wake one.
 
-Results are handed to a run one at a time, the next when it is quiet. Only so do tasks that look at each other (queues,
+Results are handed to a run one at a time, the next when it is idle. Only so do tasks that look at each other (queues,
 as_completed, FIRST_COMPLETED) see results in the same order live and on replay.
 
 A task waits if it has a pending waiter. A finished task may still be about to wake another one through callbacks (gather,
 TaskGroup, wait): each callback takes one pass of the loop. So the tasks must be found waiting in several passes in a row, and in one
 more for each gather inside a gather.
 
-Tasks that wait for Kagzi, or are in the body of a step, need not be looked at: they are taken out of the watched set, and put back
+Tasks that wait for Kagzi, or are in the body of a step, need not be watched: they are taken out of the watched set, and put back
 with `disturb` when they go on. So a result costs the same however many tasks wait for theirs.
 """
 
@@ -19,19 +19,20 @@ PASSES = 3
 _NESTINGS_MAX = 64
 
 
-class QuietWatch:
-    """Calls `on_quiet` once, when the tasks are quiet. `start` while watching begins to count anew."""
+class IdleDetector:
+    """Calls `on_idle` once, when the tasks are idle. `start` while watching begins to count anew."""
 
-    __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_quiet", "_tasks", "_watching")
+    __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_idle", "_tasks", "_timer", "_watching")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_quiet: Callable[[], None]
+        self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_idle: Callable[[], None]
     ) -> None:
-        """`tasks` is looked at live."""
+        """`tasks` is read live."""
         self._loop = loop
         self._tasks = tasks
-        self._on_quiet = on_quiet
+        self._on_idle = on_idle
         self._watching = False
+        self._timer: asyncio.TimerHandle | None = None
         self._clean_passes = 0
         self._nestings: dict[asyncio.Future[Any], int] = {}
 
@@ -39,22 +40,40 @@ class QuietWatch:
         self._clean_passes = 0
         if not self._watching:
             self._watching = True
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(self._poll)
+
+    def start_in(self, seconds: float) -> bool:
+        """Start after this time. False if it starts earlier anyway."""
+        when = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() <= when:
+            return False
+        self.stop_timer()
+        self._timer = self._loop.call_at(when, self._on_timer)
+        return True
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.start()
+
+    def stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def disturb(self) -> None:
-        """A task that was not looked at goes on."""
+        """A task that was not watched goes on."""
         self._clean_passes = 0
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if not self._all_wait():
             self._clean_passes = 0
         else:
             self._clean_passes += 1
             if self._clean_passes >= PASSES and self._clean_passes >= PASSES + self._passes_for_gathers():
                 self._watching = False
-                self._on_quiet()
+                self._on_idle()
                 return
-        self._loop.call_soon(self._look)
+        self._loop.call_soon(self._poll)
 
     def _all_wait(self) -> bool:
         for task in self._tasks:

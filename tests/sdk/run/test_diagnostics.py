@@ -1,4 +1,4 @@
-"""What the watchdog sees of sync steps: who waits for a thread, who keeps the interpreter; and that nothing is said all the time."""
+"""What the watchdog sees of sync steps: who waits for a thread, who holds the GIL; and that nothing is reported all the time."""
 
 import asyncio
 import hashlib
@@ -11,8 +11,8 @@ import pytest
 
 from kagzi import Context, InvalidArgument, Worker, workflow
 from kagzi.sdk.execution.calls.threads import Busy, StepThreads
-from kagzi.sdk.worker.diagnostics import Troubles
-from kagzi.sdk.worker.gil_contention import InterpreterWatch
+from kagzi.sdk.worker.diagnostics import Diagnostics
+from kagzi.sdk.worker.gil_contention import GilWatch
 from tests.support.patience import LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
@@ -24,24 +24,24 @@ async def nothing(ctx: Context) -> None: ...
 
 def test_each_kind_is_reported_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     reported: list[int] = []
-    troubles = Troubles()
-    troubles.on_report = lambda: reported.append(1)
-    assert troubles.report("threads_full", "one")
-    assert not troubles.report("threads_full", "two")
-    assert troubles.report("loop_blocked", "three")
-    assert [trouble.detail for trouble in troubles.take()] == ["one", "three"]
-    assert troubles.take() == []
+    diagnostics = Diagnostics()
+    diagnostics.on_report = lambda: reported.append(1)
+    assert diagnostics.report("threads_full", "one")
+    assert not diagnostics.report("threads_full", "two")
+    assert diagnostics.report("loop_blocked", "three")
+    assert [trouble.detail for trouble in diagnostics.take()] == ["one", "three"]
+    assert diagnostics.take() == []
     assert reported == [1, 1]
     assert "two" not in caplog.text
 
 
 def test_it_is_said_again_later_and_what_was_not_sent_is_kept() -> None:
-    troubles = Troubles(repeat_s=0.0)
-    troubles.report("threads_full", "one")
-    taken = troubles.take()
-    troubles.report("threads_full", "two")
-    troubles.put_back(taken)
-    assert [trouble.detail for trouble in troubles.take()] == ["one", "two"]
+    diagnostics = Diagnostics(repeat_s=0.0)
+    diagnostics.report("threads_full", "one")
+    taken = diagnostics.take()
+    diagnostics.report("threads_full", "two")
+    diagnostics.put_back(taken)
+    assert [trouble.detail for trouble in diagnostics.take()] == ["one", "two"]
 
 
 async def test_who_waits_for_a_thread_is_counted_and_who_holds_them_is_named() -> None:
@@ -68,7 +68,7 @@ async def test_who_waits_for_a_thread_is_counted_and_who_holds_them_is_named() -
     assert threads.crowd() is None
 
 
-def look_for(watch: InterpreterWatch, body: threading.Thread, busy: list[Busy]) -> list[str]:
+def look_for(watch: GilWatch, body: threading.Thread, busy: list[Busy]) -> list[str]:
     """What is said while the body runs."""
     said: list[str] = []
     pause, looked_at = threading.Event(), time.monotonic()
@@ -103,7 +103,7 @@ def test_a_step_that_lets_go_of_the_interpreter_is_not_blamed(body: object) -> N
 
     thread = threading.Thread(target=run)
     thread.start()
-    with closing(InterpreterWatch(0.1)) as watch:
+    with closing(GilWatch(0.1)) as watch:
         assert look_for(watch, thread, busy) == []
 
 

@@ -1,4 +1,4 @@
-"""Quiet: found when, and only when, nothing of the watched tasks can go on by itself."""
+"""Idle: found when, and only when, nothing of the watched tasks can go on by itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kagzi.sdk.execution.idle.detection import QuietWatch
+from kagzi.sdk.execution.idle.detection import IdleDetector
 from tests.support.patience import LOADED_MACHINE_S
 
 LOOPS = pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_when_it_is_quiet_nothing_happens_any_more(
         web = Web(seed)
         web.make(web.grow(3))
         quiet = asyncio.Event()
-        watch = QuietWatch(asyncio.get_running_loop(), web.tasks, quiet.set)
+        watch = IdleDetector(asyncio.get_running_loop(), web.tasks, quiet.set)
         while True:
             quiet.clear()
             watch.start()
@@ -131,7 +131,7 @@ async def test_a_task_that_runs_on_is_waited_for() -> None:
 
     task = asyncio.create_task(busy())
     found = asyncio.Event()
-    watch = QuietWatch(asyncio.get_running_loop(), {task}, found.set)
+    watch = IdleDetector(asyncio.get_running_loop(), {task}, found.set)
     watch.start()
     for _ in range(50):
         await asyncio.sleep(0)
@@ -142,7 +142,7 @@ async def test_a_task_that_runs_on_is_waited_for() -> None:
 
 async def test_starting_again_counts_anew_and_calls_once() -> None:
     calls: list[int] = []
-    watch = QuietWatch(asyncio.get_running_loop(), set(), lambda: calls.append(1))
+    watch = IdleDetector(asyncio.get_running_loop(), set(), lambda: calls.append(1))
     for _ in range(5):
         watch.start()
         await asyncio.sleep(0)

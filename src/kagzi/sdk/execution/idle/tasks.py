@@ -1,0 +1,73 @@
+"""The tasks of a run: which of them run code, are in a step, or wait for Kagzi."""
+
+import asyncio
+import math
+from collections.abc import Callable
+
+from .await_chain import AnyFuture
+from .await_graph import foreign_tasks, whereabouts
+from .detection import IdleDetector
+from .outside_sources import OutsideSources
+
+
+class RunTasks:
+    """Of one run. `on_idle` is called when all of them wait; `on_done` when one has ended."""
+
+    __slots__ = ("_on_done", "all", "awaited", "idle", "in_step", "main", "outside", "runnable")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_idle: Callable[[], None], on_done: Callable[[], None]
+    ) -> None:
+        self._on_done = on_done
+        self.main: asyncio.Task[None] | None = None  # the one that runs the function
+        self.all: set[AnyFuture] = set()
+        self.in_step: set[AnyFuture] = set()
+        self.runnable: set[AnyFuture] = set()  # neither in a step nor waiting for Kagzi
+        self.awaited: set[AnyFuture] = set()  # what ctx calls wait for
+        self.idle = IdleDetector(loop, self.runnable, on_idle)
+        self.outside = OutsideSources(loop)
+
+    @property
+    def main_is_done(self) -> bool:
+        return self.main is None or self.main.done()
+
+    def adopt_main(self, task: "asyncio.Task[None]") -> None:
+        self.main = task
+        self.adopt(task)
+
+    def adopt(self, task: AnyFuture) -> None:
+        """A task was created by the run's own code."""
+        if task.done():
+            return
+        self.all.add(task)
+        self.runnable.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: AnyFuture) -> None:
+        self.all.discard(task)
+        self.runnable.discard(task)
+        self._on_done()
+
+    def block(self, task: AnyFuture | None) -> bool:
+        """The task waits for Kagzi, or enters a step. False if it is not one of the run's own."""
+        if task not in self.runnable:
+            return False
+        self.runnable.discard(task)
+        return True
+
+    def unblock(self, task: AnyFuture | None) -> None:
+        """The task goes on with workflow code."""
+        if task is not None:
+            self.runnable.add(task)
+            self.idle.disturb()
+
+    def waiting_outside(self) -> list[AnyFuture]:
+        """Those that wait for something outside Kagzi, in a step or not."""
+        return foreign_tasks(self.all, (), self.awaited)
+
+    def outside_wait(self, *, due_by: float = math.inf) -> str | None:
+        """What outside Kagzi the code itself waits for, in words; None if there is nothing. Steps are not counted."""
+        foreign = foreign_tasks(self.all, self.in_step, self.awaited)
+        if foreign:
+            return f"something outside Kagzi at {whereabouts(foreign[0])}"
+        return self.outside.describe(due_by=due_by) or None

@@ -1,0 +1,132 @@
+"""The interfaces of a run's execution: to the session that speaks to the server, and to its own parts.
+
+The session hands over claimed runs and says when one is lost or to be cancelled (`Execution`). Operations are written straight into the
+session's outgoing message (`RunPort`); answers come back through callbacks, in the order of their commits. The parts of an execution
+know it as `RunControl`, `CallControl` or `RunLifecycle` only.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ...core.errors import Diverged
+from ...v1 import common_pb2 as common
+from ...v1 import worker_pb2 as pb
+from .state import RunState, Suspended
+
+
+class Answer(NamedTuple):
+    """The durable answer to one operation. `detail` is None for a plain acknowledgement."""
+
+    seq: int
+    at_us: int
+    detail: pb.OperationAnswer | None
+
+    @property
+    def refusal(self) -> common.ErrorDetail | None:
+        """Why the server refused the operation; None if it did not."""
+        detail = self.detail
+        return detail.refused if detail is not None and detail.WhichOneof("kind") == "refused" else None
+
+
+OnAnswer = Callable[[Answer], None]
+
+
+class RunPort(Protocol):
+    """One leased run's way to the server. Operations of a run take effect in the order in which they were made here.
+
+    Operations survive reconnects: they are sent again until answered. If the lease is lost, `Execution.abandon` is called and
+    outstanding callbacks are dropped.
+    """
+
+    def announce(self) -> pb.Operation:
+        """A new operation to be filled in at once by the caller, that need not leave at once: it is held at most 5 ms and never
+        past the run's next `send`. Its acknowledgement is not reported; a refusal abandons the run."""
+        ...
+
+    def send(self, on_answer: OnAnswer) -> pb.Operation:
+        """A new operation to be filled in at once by the caller (before it next yields to the loop). It leaves at the end of
+        this loop pass, together with whatever other runs produced. `on_answer` is called once, on the loop."""
+        ...
+
+    def lease_is_over(self) -> bool:
+        """Whether the lease may have ended, by this worker's own clock: nothing may begin before the server was asked."""
+        ...
+
+    def ask_about_lease(self) -> Callable[[], None]:
+        """To be called when an operation leaves whose answer tells. What is returned is to be called if it was accepted."""
+        ...
+
+    def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
+        """The rest of a history that did not fit into the task; results up to `known_seq` without output, error and details.
+        Raises LeaseLost, Unavailable (after retries)."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more comes from this run: it was ended, parked or released, and that was answered; or it was abandoned."""
+        ...
+
+
+class Execution(Protocol):
+    """A run in the hands of the executor, as the session sees it."""
+
+    def abandon(self, reason: str) -> None:
+        """The lease is lost: stop at once, record nothing more, free everything. Ends with `port.close()`."""
+        ...
+
+    def cancel(self, reason: str) -> None:
+        """A cancellation was requested: raise it in the workflow, then answer with a cancel_run operation."""
+        ...
+
+    def pause(self, reason: str) -> None:
+        """A pause was requested: begin nothing more, let what runs finish and be recorded, then hand the run back with a release
+        operation."""
+        ...
+
+    def server_failed(self, reason: str) -> None:
+        """The server could not record an operation, through no fault of the run: hand it back with a release operation."""
+        ...
+
+    def results_available(self) -> None:
+        """Something has come for one of the run's waits (a signal, a child's end): fetch it."""
+        ...
+
+
+class RunControl(Protocol):
+    """A RunExecution as those of its parts see it that hold calls back, or bring results to them. What the methods do is said there."""
+
+    @property
+    def state(self) -> RunState: ...
+    @property
+    def live(self) -> bool: ...
+    async def wait(self, future: "asyncio.Future[Any]") -> Any: ...
+    async def may_act(self, first: str = "") -> None: ...
+    def deliver(self, step_id: str, future: "asyncio.Future[Any]", answer: Answer) -> None: ...
+    def refresh(self) -> None: ...
+    def caught_up(self) -> None: ...
+    def diverge(self, error: Diverged) -> Suspended: ...
+    def release(self, reason: str) -> None: ...
+    def taken_away(self, refusal: common.ErrorDetail) -> bool: ...
+
+
+class CallControl(Protocol):
+    """A RunExecution as the operations of its calls see it."""
+
+    @property
+    def can_proceed(self) -> bool: ...
+    def hold_back(self) -> None: ...
+    def refresh(self) -> None: ...
+    def taken_away(self, refusal: common.ErrorDetail) -> bool: ...
+    def fail_with(self, error: BaseException) -> Suspended: ...
+
+
+class RunLifecycle(Protocol):
+    """A RunExecution as those of its parts see it that end it or let it leave."""
+
+    @property
+    def state(self) -> RunState: ...
+    def advance(self, state: RunState) -> None: ...
+    def left(self, wakes_in_s: float | None) -> None: ...
+    def close(self) -> None: ...
+    def release(self, reason: str) -> None: ...
+    def taken_away(self, refusal: common.ErrorDetail) -> bool: ...

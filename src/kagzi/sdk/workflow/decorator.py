@@ -1,0 +1,60 @@
+"""@workflow: makes a function a durable one."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar, overload
+
+from ...core.duration import Duration
+from .context import Context
+from .retry import Retry
+from .workflow import Workflow
+
+I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
+O = TypeVar("O")  # noqa: E741  input and output, as in the documentation
+
+
+class WorkflowDecorator(Protocol):
+    """What @workflow(...) with options returns."""
+
+    @overload
+    def __call__(self, fn: Callable[[Context, I], Coroutine[Any, Any, O]], /) -> Workflow[I, O]: ...
+    @overload
+    def __call__(self, fn: Callable[[Context], Coroutine[Any, Any, O]], /) -> Workflow[None, O]: ...
+
+
+@overload
+def workflow(fn: Callable[[Context, I], Coroutine[Any, Any, O]], /) -> Workflow[I, O]: ...
+@overload
+def workflow(fn: Callable[[Context], Coroutine[Any, Any, O]], /) -> Workflow[None, O]: ...
+@overload
+def workflow(
+    name: str | None = None,
+    /,
+    *,
+    version: int | str = 1,
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+) -> WorkflowDecorator: ...
+def workflow(
+    fn: Callable[..., Any] | str | None = None,
+    /,
+    *,
+    version: int | str = 1,
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+) -> Any:
+    """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
+
+    Args:
+        fn: The function, or the name of the workflow. Default: the function's name in kebab-case: `sync_customer` is
+            `sync-customer`. In names of workflows `_` and `-` are the same, wherever they are written.
+        version: A number or a text. New runs get the highest version that is registered and not deprecated, unless a
+            default is set.
+        retry: The default for its steps.
+        timeout: How long a run may take from its creation on; then it fails with kind TIMEOUT. Default: no limit.
+    """
+    name = fn if isinstance(fn, str) else None
+
+    def decorate(function: Callable[..., Any]) -> Workflow[Any, Any]:
+        return Workflow(function, name=name, version=version, retry=retry, timeout=timeout)
+
+    return decorate(fn) if callable(fn) else decorate
