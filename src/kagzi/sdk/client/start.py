@@ -1,9 +1,9 @@
-"""client.start(...): what may be said about a start, and the builder that says it bit by bit."""
+"""The options of `client.start`, its builder, and the request that they become."""
 
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from datetime import datetime
-from typing import Any, Generic, Self, TypeVar, cast, get_args
+from typing import Any, Generic, Self, TypedDict, TypeVar, cast, get_args
 
 import msgspec
 
@@ -32,8 +32,30 @@ class Absent(msgspec.Struct, frozen=True):
 ABSENT = Absent()
 
 
+class StartKeywords(TypedDict, total=False):
+    """What may be said about a start, as keywords. The methods of the builder have the same names."""
+
+    id: str | None  #: the workflow_id; default: a new one. While a run with this id has not ended, that run is returned
+    namespace: str | None  #: where to start it; default: the client's namespace
+    delay: Duration | None  #: begin this much later
+    start_at: datetime | None  #: begin at this moment; give either this or `delay`
+    deadline: (
+        datetime | None
+    )  #: the run fails with kind TIMEOUT at this moment, wherever it is. Time in the queue counts
+    labels: Mapping[str, str] | None  #: up to 64 texts by name, to find runs by
+    priority: int  #: -100 to 100; higher ones are taken first
+    version: int | str | None  #: the version of the workflow; default: the default version
+    retry: (
+        Retry | None
+    )  #: try the whole function again when it raises; results of its steps are kept. Default: no retry
+    on_conflict: OnConflict
+    """If `id` is taken by a run that has not ended: "existing" (the default) returns it, "existing_or_completed" also
+    returns a completed one, "fail" raises AlreadyExists, "replace" terminates it and starts anew."""
+    concurrency_key: str | None  #: limits per key of the workflow count the runs with the same key
+
+
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything said about one start, as the user said it."""
+    """Everything about one start, as the user gave it."""
 
     workflow: Workflow[Any, Any] | str
     input: Any = ABSENT

@@ -1,4 +1,4 @@
-"""What happens to a run, as it happens: read from a stream that is taken up again after a break, where it was left."""
+"""Events of a run, read from a stream that is resumed after a break where it broke off."""
 
 import asyncio
 import logging
@@ -10,6 +10,7 @@ import grpc.aio
 
 from ...core.errors import KagziError
 from ...core.events import EventKind, RunEvent
+from ...core.records import RunKey
 from ...core.times import Timestamp, to_datetime
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import read_error
@@ -30,10 +31,10 @@ Event = dict[str, Any]
 class Watch:
     """One run's events, each once, from `after` on."""
 
-    def __init__(self, connection: Connection, namespace: str, run_id: str, after: int) -> None:
+    def __init__(self, connection: Connection, run: RunKey, after: int) -> None:
         self._connection = connection
-        self._namespace = namespace
-        self._run_id = run_id
+        self._namespace = run.namespace
+        self._run_id = run.run_id
         self._after = after
         self._started = after > 0  # whether the start was told
         self._standing: Event = {}

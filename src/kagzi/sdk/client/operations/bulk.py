@@ -1,46 +1,28 @@
-"""client.bulk: cancel, retry, resume, terminate or delete everything that a filter matches."""
+"""`client.bulk`: cancel, retry, resume, terminate or delete all runs that a filter matches."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Unpack
 
 from ....core.bulk import BulkAction
 from ....core.bulk import BulkOperation as Record
 from ....core.duration import Duration, parse_duration
 from ....core.errors import InvalidArgument
 from ....core.records import RunFilter
-from ....core.states import RunStatus
 from ....core.times import to_datetime
-from ....system import SystemIds
 from ....v1 import workflow_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.bulk import BULK_ACTION_TO_WIRE, read_bulk
 from ....wire.runs import write_filter
 from ...transport.connection import Connection
-from ...workflow.workflow import Workflow
-from ..filters import run_filter
+from ..backend import Backend
+from ..filters import Matching, run_filter
 from ..paging import all_rows
-from ..run import Run
 
 _FIRST_LOOK_S = 0.05
 _LAST_LOOK_S = 1.0
-
-
-class Matching(TypedDict, total=False):
-    """Which runs are meant: as in `client.list`. At least one must be given."""
-
-    status: RunStatus | str | Iterable[RunStatus | str]
-    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]
-    labels: Mapping[str, str] | None
-    since: datetime | Duration | None
-    until: datetime | Duration | None
-    parent: Run[Any] | str | None
-    version: int | str | None
-    schedule: str | None
-    concurrency_key: str | None
-    problem: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +91,10 @@ class Bulk:
     terminate mean runs that have not ended, retry means failed ones, resume means paused ones.
     """
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._connection = backend.connection
         self._namespace = namespace
-        self._ids = SystemIds()
+        self._new_id = backend.new_id
 
     async def cancel(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
         """Cancel the runs that are `matching`, for a `reason`. See `Run.cancel`."""
@@ -157,19 +139,7 @@ class Bulk:
         return await self.get(id).stop()
 
     async def _start(self, action: BulkAction, reason: str, matching: Matching) -> BulkOperation:
-        where = run_filter(
-            now=self._connection.clock.now(),
-            status=matching.get("status", ()),
-            workflow=matching.get("workflow", ()),
-            labels=matching.get("labels"),
-            since=matching.get("since"),
-            until=matching.get("until"),
-            parent=matching.get("parent"),
-            version=matching.get("version"),
-            schedule=matching.get("schedule"),
-            concurrency_key=matching.get("concurrency_key"),
-            problem=matching.get("problem"),
-        )
+        where = run_filter(self._connection.clock.now(), **matching)
         return await self.start(action, where, reason)
 
     async def start(self, action: BulkAction, where: RunFilter, reason: str = "") -> BulkOperation:
@@ -179,7 +149,7 @@ class Bulk:
             action=BULK_ACTION_TO_WIRE[action],
             filter=write_filter(where),
             reason=reason,
-            request_id=self._ids.token(),
+            request_id=self._new_id(),
         )
         answer = await self._connection.call(lambda link: link.workflows.StartBulkOperation, request)
         return self._operation(answer)

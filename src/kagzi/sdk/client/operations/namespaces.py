@@ -12,7 +12,7 @@ from ....core.times import to_datetime
 from ....v1 import namespace_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.namespaces import read_namespace_record, write_changes
-from ...transport.connection import Connection
+from ..backend import Backend
 from ..paging import all_rows
 from .workflow_types import UNCHANGED, Unchanged
 
@@ -39,8 +39,9 @@ class NamespaceInfo:
 class Namespaces:
     """`client.namespaces`: what namespaces there are and what they may use."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        del namespace  # they are not in one
+        self._connection = backend.connection
 
     async def list(self) -> AsyncIterator[NamespaceInfo]:
         """All namespaces, by name."""

@@ -14,8 +14,8 @@ from ....v1 import admin_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.enums import WORKER_STATUS_TO_WIRE
 from ....wire.workers import read_worker, read_worker_event
-from ...transport.connection import Connection
 from ...workflow.workflow import Workflow
+from ..backend import Backend
 from ..paging import all_rows
 
 
@@ -52,8 +52,8 @@ class WorkerEvent:
 class Workers:
     """`client.workers`: who executes runs, and what happened to them."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._connection = backend.connection
         self._namespace = namespace
 
     async def list(

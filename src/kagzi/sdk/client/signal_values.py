@@ -1,22 +1,20 @@
-"""A signal on its way: checked and written where it is sent."""
+"""Names and values of signals, checked and encoded where they are sent."""
 
 from typing import Any, cast
 
-from ...core.commands import SignalGiven
 from ...core.errors import InvalidArgument
-from ..workflow.codec import ANY, write_payload
+from ...v1.common_pb2 import Payload
+from ...wire.common import write_payload
+from ..workflow import codec
 from ..workflow.signals import Signal
 from ..workflow.signatures import check_name
 
 
-def signal_given(signal: Signal[Any] | str, value: Any, *, request_id: str) -> SignalGiven:
+def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:
     """Raises InvalidArgument if the value does not fit the signal's type: better here than in the run that waits for it."""
-    if isinstance(signal, Signal):
-        payload = write_payload(signal.codec, value, what=f"signal {signal.name!r}", hook=None)
-        return SignalGiven(name=signal.name, payload=payload, request_id=request_id)
     name = signal_name(signal)
-    payload = write_payload(ANY, value, what=f"signal {name!r}", hook=None)
-    return SignalGiven(name=name, payload=payload, request_id=request_id)
+    value_codec = signal.codec if isinstance(signal, Signal) else codec.ANY
+    return name, write_payload(codec.write_payload(value_codec, value, what=f"signal {name!r}", hook=None))
 
 
 def signal_name(signal: Signal[Any] | str) -> str:
