@@ -62,7 +62,8 @@ def dev(
     began = perf_counter()
     hand_on(log_level, log_format)  # to the worker's process
     show_logs(log_level, log_format, default="warning")
-    from .supervisor import DevSetup, Supervisor
+    from .setup import DevSetup
+    from .supervisor import Supervisor
 
     is_sample = target == SAMPLE
     setup = DevSetup(

@@ -10,7 +10,7 @@ from ... import __version__
 from ..console import put
 
 if TYPE_CHECKING:
-    from .supervisor import DevSetup
+    from .setup import DevSetup
 
 DEFAULT_PORT = "50051"
 DEFAULT_NAMESPACE = "default"

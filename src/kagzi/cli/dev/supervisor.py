@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from ..console import say
 from .child import WorkerChild
 from .messages import banner, broken_text
 from .reload import Watched
+from .setup import DevSetup
 
 if TYPE_CHECKING:
     from ...server.app import Server
@@ -22,16 +20,6 @@ if TYPE_CHECKING:
 RESTART_PAUSE_S = 1.0
 PATIENCE_S = 1.0  # how long the worker may take to end before a word is said about it
 SERVER_GRACE_S = 1.0
-
-
-class DevSetup(msgspec.Struct, frozen=True, kw_only=True):
-    target: str  # as given
-    source: Path | None  # the file, if it is one
-    data: Path
-    namespace: str | None  # None: as the Worker object says
-    reload: bool
-    command: str  # how to call kagzi from here
-    began: float  # perf_counter() when the command began
 
 
 class Supervisor:

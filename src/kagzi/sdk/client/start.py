@@ -275,8 +275,10 @@ def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
 
 def checked_priority(priority: object) -> int:
     low, high = limits.PRIORITY_MIN, limits.PRIORITY_MAX
-    if isinstance(priority, bool) or not isinstance(priority, int) or not low <= priority <= high:
+    if isinstance(priority, bool) or not isinstance(priority, int):
         raise InvalidArgument(f"priority={priority!r} must be a whole number, {low}..{high}.", field="priority")
+    if not low <= priority <= high:
+        raise InvalidArgument(f"priority={priority} is outside {low}..{high}.", field="priority")
     return priority
 
 
