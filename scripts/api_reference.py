@@ -34,7 +34,7 @@ PAGES = (
         "client.md",
         "The client",
         "Start runs, ask about them and change them. How-to: [find runs](../../how-to/finding-runs.md).",
-        ("Kagzi", "Start", "sdk.client.start.StartKeywords", "OnConflict", "sdk.client.filters.Matching", "sdk.client.records.RunCount", "Tls", "sdk.client.connecting.Connecting"),
+        ("Kagzi", "Start", "sdk.client.start.StartKeywords", "OnConflict", "sdk.client.filters.Matching", "sdk.client.run_records.RunCount", "Tls", "sdk.client.connecting.Connecting"),
     ),
     Page(
         "runs.md",
@@ -88,7 +88,7 @@ PAGES = (
         "records.md",
         "Records",
         "What calls return about runs and steps.",
-        ("RunInfo", "RunStatus", "core.states.WaitReason", "StepRecord", "sdk.client.records.StepAttempt", "StepKind", "StepStatus", "Explanation"),
+        ("RunInfo", "RunStatus", "core.states.WaitReason", "StepRecord", "sdk.client.step_records.StepAttempt", "StepKind", "StepStatus", "Explanation"),
     ),
     Page(
         "errors.md",

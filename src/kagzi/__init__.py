@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from .sdk.client.operations.versions import VersionInfo
     from .sdk.client.operations.workers import WorkerEvent, WorkerInfo
     from .sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
-    from .sdk.client.records import Explanation, RunInfo, StepRecord
     from .sdk.client.run import Run, RunQuery
+    from .sdk.client.run_records import Explanation, RunInfo
     from .sdk.client.start import Start
+    from .sdk.client.step_records import StepRecord
     from .sdk.transport.credentials import Tls
     from .sdk.worker.log_context import RunContextFilter
     from .sdk.worker.worker import Worker
@@ -164,7 +165,8 @@ _HOMES = {
     "sdk.workflow.context": ("Context",),
     "sdk.transport.credentials": ("Tls",),
     "sdk.workflow.current": ("StepInfo", "current_step"),
-    "sdk.client.records": ("Explanation", "RunInfo", "StepRecord"),
+    "sdk.client.run_records": ("Explanation", "RunInfo"),
+    "sdk.client.step_records": ("StepRecord",),
     "sdk.workflow.lint": ("KagziWarning",),
     "sdk.worker.log_context": ("RunContextFilter",),
     "sdk.client.operations.namespaces": ("NamespaceInfo",),

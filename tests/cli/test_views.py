@@ -5,7 +5,7 @@ from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.records import RunKey, StepRecord
 from kagzi.core.retry import RetryPolicy
 from kagzi.core.states import StepKind, StepStatus
-from kagzi.sdk.client.records import step_record
+from kagzi.sdk.client.step_records import step_record
 
 WRONG = ErrorDetail(type="ValueError", message="no amount", kind=ErrorKind.PERMANENT)
 

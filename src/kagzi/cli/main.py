@@ -1,5 +1,6 @@
 """The `kagzi` command. Subcommands live in modules of their own and are imported when they are called."""
 
+import gc
 import importlib
 import os
 import sys
@@ -106,7 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code. No traceback for anything but a bug."""
     # Before grpc is imported: its C core writes lines of its own to stderr, also about things that were handled.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    sys.exit(run(arguments))
+    code = run(arguments)
+    gc.freeze()  # the last collections of the interpreter would go through all modules: a fifth of a short command
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from ..options import Server, json_option, server_options
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
-    from ...sdk.client.records import Explanation
+    from ...sdk.client.run_records import Explanation
 
 
 @click.command()

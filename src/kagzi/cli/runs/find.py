@@ -9,8 +9,8 @@ from ...core.errors import NotFound, not_found
 from ...core.ids import is_uuid
 from ...sdk.client.client import Kagzi
 from ...sdk.client.filters import Matching
-from ...sdk.client.records import RunInfo
 from ...sdk.client.run import Run
+from ...sdk.client.run_records import RunInfo
 from ..exits import Exit, Stop
 
 _PREFIX = re.compile(r"[0-9a-f-]{4,35}")

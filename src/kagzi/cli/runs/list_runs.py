@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...sdk.client.client import Kagzi
     from ...sdk.client.filters import Matching
-    from ...sdk.client.records import RunCount
+    from ...sdk.client.run_records import RunCount
 
 
 @click.command("list")

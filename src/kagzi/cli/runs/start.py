@@ -19,8 +19,8 @@ from .inputs import read_input, text_option
 if TYPE_CHECKING:
     from ...core.commands import OnConflict
     from ...sdk.client.client import Kagzi
-    from ...sdk.client.records import RunInfo
     from ...sdk.client.run import Run
+    from ...sdk.client.run_records import RunInfo
     from ...sdk.client.start import StartKeywords
 
 NO_WORKER_NOTICE_S = 1.5

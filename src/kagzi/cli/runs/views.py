@@ -1,13 +1,19 @@
 """Runs and steps as they are printed: JSON with a stable schema (snake_case, RFC 3339), and values for people."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...core.error_details import ErrorDetail
-from ...sdk.client.records import RunInfo, StepRecord
 from ..times import utc_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ...core.error_details import ErrorDetail
+    from ...sdk.client.run_records import RunInfo
+    from ...sdk.client.step_records import StepRecord
 
 
 def run_view(run: RunInfo) -> dict[str, Any]:

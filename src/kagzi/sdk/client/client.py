@@ -23,8 +23,8 @@ from .connecting import Connecting
 from .filters import Matching, run_filter
 from .operations import operation
 from .paging import all_rows
-from .records import Explanation, RunCount
 from .run import Run, RunQuery
+from .run_records import Explanation, RunCount
 from .start import ABSENT, Start, StartKeywords, StartOptions
 from .start_batching import Starter
 

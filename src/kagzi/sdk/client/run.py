@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorDetail, ErrorKind
@@ -18,10 +18,12 @@ from ..workflow import codec
 from ..workflow.codec import ANY, Codec, read_payload
 from ..workflow.signals import Signal
 from .backend import Backend
-from .records import Explanation, RunInfo, StepRecord, run_info, step_record
 from .run_namespace import RunNamespace
+from .run_records import Explanation, RunInfo, run_info
 from .signal_values import encode_signal, signal_name
-from .watching import Watch
+
+if TYPE_CHECKING:
+    from .step_records import StepRecord
 
 T = TypeVar("T")
 O_co = TypeVar("O_co", covariant=True)
@@ -117,8 +119,7 @@ class Run(Generic[O_co]):
 
     @property
     def progress(self) -> float | None:
-        """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or
-        `info()`."""
+        """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or `info()`."""
         return None if self._record is None else self._record.progress
 
     async def status(self) -> RunStatus:
@@ -152,11 +153,7 @@ class Run(Generic[O_co]):
 
     async def wait(self, *, timeout: Duration | None = None) -> RunInfo:  # noqa: ASYNC109  a word of the public API
         """Wait for the end, whatever it is, and return the run as it ended: its status, with its output or its error.
-        Of a run that was continued as new, that is the last one.
-
-        Args:
-            timeout: Stop waiting after this time with TimeoutError; the run goes on. Default: wait for ever.
-        """
+        Of a run that was continued as new, that is the last one. `timeout` is as in `result`."""
         end = await self._end(timeout)
         last = await self._backend.get(self._namespace, run_id=end.run.run_id)
         return run_info(last, self._backend.url(last.run))
@@ -171,8 +168,10 @@ class Run(Generic[O_co]):
         self._last_status = end.status
         return end
 
-    async def steps(self) -> list[StepRecord]:
+    async def steps(self) -> "list[StepRecord]":
         """The steps of the run, in the order in which they were begun."""
+        from .step_records import step_record  # noqa: PLC0415  those who only start runs do not pay for it
+
         return [step_record(step) for step in await self._backend.steps(await self._key())]
 
     async def events(self, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
@@ -185,6 +184,8 @@ class Run(Generic[O_co]):
         Yields dicts of plain values with "kind" and "seq" (docs/reference/events.md). The last event of a run that was
         continued as new has "continued_as": `client.get` that one to go on.
         """
+        from .watching import Watch  # noqa: PLC0415  as above
+
         watch = Watch(self._backend.connection, await self._key(), after)
         async with aclosing(watch.events()) as events:
             async for event in events:
