@@ -160,7 +160,7 @@ def worker_processes(dev: RunningCommand) -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process(dev.process.pid).children(recursive=True)
-        if re.search("dev_worker", " ".join(child.cmdline()))
+        if re.search(r"dev\.worker", " ".join(child.cmdline()))
     ]
 
 

@@ -38,7 +38,7 @@ class WorkerChild:
                 sys.executable,
                 "-B",  # bytecode is told apart by second and size only: an edit may be as long as what it replaces
                 "-m",
-                f"{__package__}.dev_worker",
+                f"{__package__}.worker",
                 self._target,
                 self._namespace,
                 str(their_read),
