@@ -116,7 +116,8 @@ async def _run(
     if run:
         matching = await _only(client, run)
     where = run_filter(0, **matching)  # its times are moments
-    found = await client.count(**{**matching, "status": meant(action, where).statuses})
+    concerned: Matching = {**matching, "status": meant(action, where).statuses}
+    found = await client.count(**concerned)
     text = counted(found, "run", capped=found.capped)
     if not found and not yes:
         return _report_nothing(action, as_json=as_json)

@@ -99,7 +99,7 @@ class Start(Generic[I, O]):
             warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
 
     def __await__(self) -> Generator[Any, None, Run[O]]:
-        """Awaiting the same one again answers the same run."""
+        """Awaiting the same one again returns the same run."""
         self._is_settled = True
         if self._request_id is None:
             self._request_id = self._draw_id()
@@ -243,7 +243,8 @@ def as_moment(moment: object, what: str) -> Timestamp | None:
         return None
     if not isinstance(moment, datetime):
         raise InvalidArgument(
-            f"{what}={moment!r} is no datetime. Write for example datetime.now(UTC) + timedelta(hours=1).", field=what
+            f"{what}={moment!r} is not a datetime. Write for example datetime.now(UTC) + timedelta(hours=1).",
+            field=what,
         )
     return from_datetime(moment, what=what)
 
@@ -266,11 +267,11 @@ def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
         return NO_LABELS
     if not isinstance(cast("object", labels), Mapping):
         raise InvalidArgument(f"labels={labels!r} must be a mapping of texts to texts.", field="labels")
-    given = dict(labels)
-    for key, value in given.items():
+    texts = dict(labels)
+    for key, value in texts.items():
         if not (_is_text(key) and isinstance(cast("object", value), str)):
             raise InvalidArgument(f"labels: {key!r}: {value!r} must be texts, both.", field="labels")
-    return given
+    return texts
 
 
 def checked_priority(priority: object) -> int:
@@ -287,4 +288,4 @@ def _checked_retry(retry: object) -> Any:
         return None
     if isinstance(retry, Retry):
         return retry.to_policy()
-    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+    raise InvalidArgument(f"retry={retry!r} is not a Retry. Write Retry.attempts(3), for example.", field="retry")

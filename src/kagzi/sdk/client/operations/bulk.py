@@ -21,8 +21,8 @@ from ..backend import Backend
 from ..filters import Matching, run_filter
 from ..paging import all_rows
 
-_FIRST_LOOK_S = 0.05
-_LAST_LOOK_S = 1.0
+_FIRST_POLL_S = 0.05
+_LAST_POLL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class BulkOperation:
         self._namespace = namespace
         self.id = operation_id  #: its id
         self.last = last
-        """What was last heard of it."""
+        """Its progress when it was last asked for."""
 
     def __repr__(self) -> str:
         return f"<BulkOperation {self.id}>"
@@ -58,17 +58,17 @@ class BulkOperation:
     async def progress(self) -> BulkProgress:
         """Ask how far it is. Raises NotFound."""
         request = pb.GetBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
-        return self._heard(await self._connection.call(lambda link: link.workflows.GetBulkOperation, request))
+        return self._learn(await self._connection.call(lambda link: link.workflows.GetBulkOperation, request))
 
     async def wait(self, timeout: Duration | None = None) -> BulkProgress:  # noqa: ASYNC109  a word of the public API
         """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
         timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-        pause_s = _FIRST_LOOK_S
+        pause_s = _FIRST_POLL_S
         try:
             async with asyncio.timeout(timeout_s):
                 while not (progress := await self.progress()).finished:
                     await asyncio.sleep(pause_s)
-                    pause_s = min(pause_s * 1.5, _LAST_LOOK_S)
+                    pause_s = min(pause_s * 1.5, _LAST_POLL_S)
         except TimeoutError:
             raise TimeoutError(f"bulk operation {self.id} has not finished within {timeout}. It goes on.") from None
         return progress
@@ -76,10 +76,10 @@ class BulkOperation:
     async def stop(self) -> BulkProgress:
         """End it where it is; what is done stays done."""
         request = pb.StopBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
-        return self._heard(await self._connection.call(lambda link: link.workflows.StopBulkOperation, request))
+        return self._learn(await self._connection.call(lambda link: link.workflows.StopBulkOperation, request))
 
-    def _heard(self, letter: pb.BulkOperation) -> BulkProgress:
-        self.last = _progress(read_bulk(letter, self._namespace))
+    def _learn(self, message: pb.BulkOperation) -> BulkProgress:
+        self.last = _progress(read_bulk(message, self._namespace))
         return self.last
 
 
@@ -131,8 +131,8 @@ class Bulk:
             request = pb.ListBulkOperationsRequest(namespace_id=self._namespace, page=page)
             return await self._connection.call(lambda link: link.workflows.ListBulkOperations, request)
 
-        async for letter in all_rows(ask, lambda answer: answer.operations, limit):
-            yield self._operation(letter)
+        async for message in all_rows(ask, lambda response: response.operations, limit):
+            yield self._operation(message)
 
     async def stop(self, id: str) -> BulkProgress:
         """Stop the operation with this `id`. See `BulkOperation.stop`."""
@@ -151,11 +151,11 @@ class Bulk:
             reason=reason,
             request_id=self._new_id(),
         )
-        answer = await self._connection.call(lambda link: link.workflows.StartBulkOperation, request)
-        return self._operation(answer)
+        response = await self._connection.call(lambda link: link.workflows.StartBulkOperation, request)
+        return self._operation(response)
 
-    def _operation(self, letter: pb.BulkOperation) -> BulkOperation:
-        record = read_bulk(letter, self._namespace)
+    def _operation(self, message: pb.BulkOperation) -> BulkOperation:
+        record = read_bulk(message, self._namespace)
         return BulkOperation(self._connection, self._namespace, record.operation_id, _progress(record))
 
 

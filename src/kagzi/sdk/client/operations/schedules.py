@@ -1,4 +1,4 @@
-"""client.schedule(id) and client.schedules: runs started by the clock."""
+"""`client.schedules`, and the builder of `client.schedule(id)`."""
 
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping
@@ -62,7 +62,7 @@ class Schedules:
             )
             return await self._connection.call(lambda link: link.schedules.ListWorkflowSchedules, request)
 
-        async for schedule in all_rows(ask, lambda answer: answer.schedules, limit):
+        async for schedule in all_rows(ask, lambda response: response.schedules, limit):
             yield schedule_of(read_schedule(schedule))
 
     async def runs(self, id: str, *, limit: int | None = None) -> AsyncIterator[ScheduleFire]:
@@ -74,7 +74,7 @@ class Schedules:
             )
             return await self._connection.call(lambda link: link.schedules.ListWorkflowScheduleRuns, request)
 
-        async for fire in all_rows(ask, lambda answer: answer.fires, limit):
+        async for fire in all_rows(ask, lambda response: response.fires, limit):
             yield fire_of(read_fire(fire))
 
     async def pause(self, id: str, reason: str = "") -> Schedule:

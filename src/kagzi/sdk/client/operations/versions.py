@@ -46,7 +46,7 @@ class Versions:
             request = pb.ListVersionsRequest(namespace_id=self._namespace, workflow_type=name, page=page)
             return await self._connection.call(lambda link: link.admin.ListVersions, request)
 
-        async for version in all_rows(ask, lambda answer: answer.versions):
+        async for version in all_rows(ask, lambda response: response.versions):
             yield _info(read_version(version))
 
     async def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""client.workflow_types: workflow types as queues, with their limits, paused or not, and how deep they are."""
+"""`client.workflow_types`: workflow types as queues: their limits, depth and state."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from ..unserved import UNSERVED
 
 
 class Unchanged:
-    """Said of a limit that stays as it is. (None takes a limit away.)"""
+    """The default of a limit that stays as it is. (None removes a limit.)"""
 
 
 UNCHANGED = Unchanged()
@@ -66,15 +66,15 @@ class WorkflowTypes:
         async def ask(page: PageRequest) -> pb.ListWorkflowTypesResponse:
             return await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, page=page))
 
-        async for letter in all_rows(ask, lambda answer: answer.types):
-            yield _info(read_type(letter, self._namespace))
+        async for each in all_rows(ask, lambda response: response.types):
+            yield _info(read_type(each, self._namespace))
 
     async def get(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
         """The type of a `workflow`. Raises NotFound if no worker has registered it and it has no limits."""
         name = type_of(workflow)
         response = await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, workflow_type=name))
-        for letter in response.types:
-            return _info(read_type(letter, self._namespace))
+        for each in response.types:
+            return _info(read_type(each, self._namespace))
         raise not_found("workflow type", name)
 
     async def _ask(self, request: pb.ListWorkflowTypesRequest) -> pb.ListWorkflowTypesResponse:
@@ -100,21 +100,21 @@ class WorkflowTypes:
             starts_per_second_per_key: How many with the same `concurrency_key`.
             when_full: What happens to a start beyond `max_running`: "queue" (it waits; the default), "reject" or "cancel-oldest".
         """
-        given = {
+        options = {
             "max_running": max_running,
             "max_running_per_key": max_running_per_key,
             "starts_per_second": starts_per_second,
             "starts_per_second_per_key": starts_per_second_per_key,
             "when_full": when_full,
         }
-        changes: dict[str, Any] = {field: value for field, value in given.items() if not isinstance(value, Unchanged)}
+        changes: dict[str, Any] = {field: value for field, value in options.items() if not isinstance(value, Unchanged)}
         if not changes:
             raise InvalidArgument("update changes nothing. Name a limit.", field="max_running")
         try:
-            letter = write_limits(type_of(workflow), TypeLimits(**changes))
+            limits = write_limits(type_of(workflow), TypeLimits(**changes))
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f"a limit is no number that fits: {error}", field=next(iter(changes))) from None
-        request = pb.UpdateWorkflowTypeRequest(namespace_id=self._namespace, type=letter, fields=list(changes))
+            raise InvalidArgument(f"a limit is not a number that fits: {error}", field=next(iter(changes))) from None
+        request = pb.UpdateWorkflowTypeRequest(namespace_id=self._namespace, type=limits, fields=list(changes))
         response = await self._connection.call(lambda link: link.admin.UpdateWorkflowType, request)
         UNSERVED.tell(self._namespace, response.type.workflow_type, response.warning)
         return _info(read_type(response.type, self._namespace))
@@ -137,7 +137,7 @@ class WorkflowTypes:
         name = "" if workflow is None else type_of(workflow)
         request = pb.GetQueueDepthRequest(namespace_id=self._namespace, workflow_type=name)
         response = await self._connection.call(lambda link: link.admin.GetQueueDepth, request)
-        return tuple(_queue(read_standing(letter)) for letter in response.queues)
+        return tuple(_queue(read_standing(queue)) for queue in response.queues)
 
 
 def type_of(workflow: Workflow[Any, Any] | str) -> str:
