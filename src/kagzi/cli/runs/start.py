@@ -132,6 +132,8 @@ async def _start_and_wait(
         end = await run.wait(timeout=timeout)
     except TimeoutError:
         end = await run.info()
+        while end.continued_as:
+            end = await client.get(end.continued_as).info()
     except asyncio.CancelledError:  # Ctrl-C
         say(f"interrupted; run {run.id} goes on")
         hint(_way_back(run.id))

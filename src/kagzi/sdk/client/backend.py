@@ -1,22 +1,26 @@
-"""What the handles of one client share: its connection, its waits, and how runs are looked up, waited for and changed."""
+"""What the handles of one client share: its connection, its waits, and how runs are looked up, waited for, changed and signalled."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
 import grpc.aio
 
-from ...core.errors import NotFound
+from ...core.errors import InvalidArgument, NotFound
 from ...core.ids import is_uuid
 from ...core.records import DEFAULT_NAMESPACE, RunEnd, RunKey, RunRecord, StepRecord
 from ...core.states import RunStatus
 from ...system import SystemIds
 from ...v1 import admin_pb2
 from ...v1 import workflow_pb2 as pb
-from ...v1.common_pb2 import PageRequest
+from ...v1.common_pb2 import PageRequest, Payload
+from ...wire.common import write_payload
 from ...wire.runs import read_run, read_run_status
 from ...wire.steps import read_step
 from ..transport.connection import Connection, Link
+from ..workflow import codec
+from ..workflow.signals import Signal
+from ..workflow.signatures import check_name
 from .paging import all_rows
 from .waits import Waits
 
@@ -103,3 +107,20 @@ class Backend:
             if continued_as is None:
                 return status
             request.run_id = continued_as
+
+
+def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:
+    """Raises InvalidArgument if the value does not fit the signal's type: better here than in the run that waits for it."""
+    name = signal_name(signal)
+    value_codec = signal.codec if isinstance(signal, Signal) else codec.ANY
+    return name, write_payload(codec.write_payload(value_codec, value, what=f"signal {name!r}", hook=None))
+
+
+def signal_name(signal: Signal[Any] | str) -> str:
+    if isinstance(signal, Signal):
+        return signal.name
+    if not isinstance(cast("object", signal), str):
+        raise InvalidArgument(
+            f'signal={signal!r} is neither a Signal nor its name. Write Signal("approved", bool).', field="signal"
+        )
+    return check_name(signal, what="signal")

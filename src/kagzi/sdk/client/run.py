@@ -17,10 +17,9 @@ from ...wire.runs import read_run_status
 from ..workflow import codec
 from ..workflow.codec import ANY, Codec, read_payload
 from ..workflow.signals import Signal
-from .backend import Backend
+from .backend import Backend, encode_signal, signal_name
 from .run_namespace import RunNamespace
 from .run_records import Explanation, RunInfo, run_info
-from .signal_values import encode_signal, signal_name
 
 if TYPE_CHECKING:
     from .step_records import StepRecord

@@ -17,9 +17,8 @@ from ...wire.runs import write_start
 from ...wire.status import error_of
 from ..workflow.codec import ANY
 from ..workflow.signals import Signal
-from .backend import Backend
+from .backend import Backend, encode_signal
 from .run import Run
-from .signal_values import encode_signal
 from .start import StartOptions, refuse_oversized, start_request
 from .unserved import UNSERVED
 
