@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .core.retry_after import RetryAfter
     from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
     from .sdk.client.client import Kagzi
-    from .sdk.client.explanation import Explanation
     from .sdk.client.operations.bulk import BulkOperation, BulkProgress
     from .sdk.client.operations.namespaces import NamespaceInfo
     from .sdk.client.operations.schedule_options import DeclaredSchedule, schedule
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from .sdk.client.operations.workers import WorkerEvent, WorkerInfo
     from .sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
     from .sdk.client.run import Run, RunQuery
-    from .sdk.client.run_info import RunInfo
+    from .sdk.client.run_records import Explanation, RunInfo
     from .sdk.client.start import Start
     from .sdk.client.step_records import StepRecord
     from .sdk.transport.credentials import Tls
@@ -170,13 +169,13 @@ _HOMES = {
     "sdk.workflow.context": ("Context",),
     "sdk.transport.credentials": ("Tls",),
     "sdk.workflow.current": ("StepInfo", "current_step"),
-    "sdk.client.explanation": ("Explanation",),
+    "sdk.client.run_records": ("Explanation", "RunInfo"),
+    "sdk.client.step_records": ("StepRecord",),
     "sdk.workflow.lint": ("KagziWarning",),
     "sdk.worker.log_context": ("RunContextFilter",),
     "sdk.client.operations.namespaces": ("NamespaceInfo",),
     "sdk.workflow.retry": ("Retry",),
     "sdk.client.run": ("Run", "RunQuery"),
-    "sdk.client.run_info": ("RunInfo",),
     "sdk.client.operations.schedule_options": ("DeclaredSchedule", "schedule"),
     "sdk.client.operations.schedule_records": ("Schedule", "ScheduleFire"),
     "sdk.client.operations.schedules": ("ScheduleBuilder",),
@@ -184,7 +183,6 @@ _HOMES = {
     "sdk.client.start": ("Start",),
     "sdk.client.operations.stats": ("Stats", "StatsMinute"),
     "sdk.workflow.step": ("Step", "step"),
-    "sdk.client.step_records": ("StepRecord",),
     "sdk.client.operations.transfers": ("ImportedRun",),
     "sdk.client.operations.versions": ("VersionInfo",),
     "sdk.worker.worker": ("Worker",),

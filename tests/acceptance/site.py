@@ -13,7 +13,7 @@ import asyncpg
 
 from kagzi import Kagzi, Run, RunStatus
 from kagzi.core.limits import Settings
-from kagzi.sdk.client.client import Connecting
+from kagzi.sdk.client.connecting import Connecting
 from tests.support.ledger import Entry, Ledger
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.processes import Process, Processes, ServerProcess
@@ -116,7 +116,7 @@ class Site:
         assert [last_part(each) for each in again] == [step], again
         assert set(again.values()) == {2}, again
 
-    def client(self, index: int | None = None) -> Connecting:
+    def client(self, index: int | None = None) -> Connecting[Kagzi]:
         return Kagzi.connect(self.address if index is None else self.servers[index].grpc)
 
     async def until(self, holds: Callable[[list[Entry]], bool], what: str) -> list[Entry]:

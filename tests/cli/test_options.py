@@ -33,6 +33,12 @@ def test_the_project_file_gives_defaults(tmp_path: Path) -> None:
     assert "server" not in defaults  # the server reads the file itself, below the environment
 
 
+def test_a_project_file_that_does_not_mention_kagzi_gives_none(tmp_path: Path) -> None:
+    assert default_map(tmp_path) == {}
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "shop"\n')
+    assert default_map(tmp_path) == {}
+
+
 def test_an_unknown_name_in_the_project_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.kagzi]\nadress = "far:1"\n')
     with pytest.raises(click.ClickException, match=r"unknown setting 'adress'. Did you mean 'address'\?"):

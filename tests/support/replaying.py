@@ -54,8 +54,9 @@ class End(NamedTuple):
 
 async def history_of(run: Run[Any]) -> History:
     """What the server has recorded of a run, by GetWorkflow and ListSteps."""
-    calls = run._calls
-    return History(await calls.get(run.namespace, run.id), await calls.steps(run.namespace, run.id))
+    backend = run._backend
+    record = await backend.get(run.namespace, run_id=run.id)
+    return History(record, await backend.steps(record.run))
 
 
 async def check_replays(

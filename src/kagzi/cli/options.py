@@ -2,15 +2,20 @@
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from ..core.duration import parse_duration
 from ..core.errors import InvalidArgument
 
+if TYPE_CHECKING:
+    from ..sdk.client.client import Kagzi
+
+Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 NONE = "none"
@@ -59,26 +64,55 @@ def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def address_options(command: Command) -> Command:
-    """`--address` and `--namespace`, as every command has them that talks to a server."""
-    for option in (
-        click.option(
-            "--namespace",
-            "-n",
-            envvar="KAGZI_NAMESPACE",
-            metavar="NAMESPACE",
-            help="Namespace to use.  [env: KAGZI_NAMESPACE; default: default]",
-        ),
-        click.option(
-            "--address",
-            envvar="KAGZI_ADDRESS",
-            metavar="ADDRESS",
-            help="Server to connect to: HOST:PORT, https://HOST or sqlite:///FILE.  "
-            "[env: KAGZI_ADDRESS; default: localhost:50051]",
-        ),
-    ):
-        command = option(command)
-    return command
+class Server(NamedTuple):
+    """Where a command connects, as `--address` and `--namespace` say."""
+
+    address: str | None
+    namespace: str | None
+
+    def ask(self, call: "Callable[[Kagzi], Coroutine[Any, Any, Answer]]") -> "Answer":
+        """Connect a client, make the call with it, and close it. Raises Stop(CANNOT_CONNECT) with what to do about it."""
+        import asyncio
+
+        from .connection import connected
+
+        async def connect_and_call() -> Answer:
+            async with connected(self.address, self.namespace) as client:
+                return await call(client)
+
+        return asyncio.run(connect_and_call())
+
+    def ask_all(self, call: "Callable[[Kagzi], AsyncIterator[Answer]]") -> "list[Answer]":
+        """The rows of a list."""
+
+        async def gather(client: "Kagzi") -> list[Answer]:
+            return [row async for row in call(client)]
+
+        return self.ask(gather)
+
+
+def server_options(command: Callable[..., int]) -> Callable[..., int]:
+    """`--address` and `--namespace`, which every command has that talks to a server. It gets both as `server`."""
+
+    @click.option(
+        "--address",
+        envvar="KAGZI_ADDRESS",
+        metavar="ADDRESS",
+        help="Server to connect to: HOST:PORT, https://HOST or sqlite:///FILE.  "
+        "[env: KAGZI_ADDRESS; default: localhost:50051]",
+    )
+    @click.option(
+        "--namespace",
+        "-n",
+        envvar="KAGZI_NAMESPACE",
+        metavar="NAMESPACE",
+        help="Namespace to use.  [env: KAGZI_NAMESPACE; default: default]",
+    )
+    @wraps(command)
+    def with_server(*, address: str | None, namespace: str | None, **options: Any) -> int:
+        return command(server=Server(address, namespace), **options)
+
+    return with_server
 
 
 def same_server() -> str:

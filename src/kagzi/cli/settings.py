@@ -21,11 +21,14 @@ LOGS = ("log_level", "log_format")
 
 def default_map(directory: Path | None = None) -> dict[str, Any]:
     """What the file says, by command and parameter. Raises Stop for a file that cannot be read or has an unknown key."""
+    directory = directory or Path.cwd()
+    if not _mentions_kagzi(directory):
+        return {}
     from ..server.config import SETTING_NAMES
     from ..server.settings_file import read_settings_file
 
     try:
-        table = read_settings_file(directory or Path.cwd(), ("address", "namespace", "data", *LOGS, *SETTING_NAMES))
+        table = read_settings_file(directory, ("address", "namespace", "data", *LOGS, *SETTING_NAMES))
     except InvalidArgument as error:
         raise Stop(Exit.USAGE, error.message) from error
     client = {key: table[key] for key in ("address", "namespace") if key in table}
@@ -39,3 +42,15 @@ def default_map(directory: Path | None = None) -> dict[str, Any]:
         url = {"url": table["db"]}
         defaults["db"] = {"migrate": url, "status": url, "partition": url}
     return defaults
+
+
+def _mentions_kagzi(directory: Path) -> bool:
+    """Where there is nothing to read, a command does not pay for the server's configuration."""
+    if (directory / "kagzi.toml").exists():
+        return True
+    try:
+        return b"kagzi" in (directory / "pyproject.toml").read_bytes()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # whoever reads it says why it cannot be read

@@ -277,6 +277,7 @@ async def _abort(context: grpc.aio.ServicerContext, error: KagziError) -> NoRetu
 _REQUESTS: dict[str, Any] = {
     "GetServerInfo": admin_pb2.GetServerInfoRequest,
     "ListSteps": admin_pb2.ListStepsRequest,
+    "ReplaceSignal": wf.ReplaceSignalRequest,
     "StartBatch": wf.StartBatchRequest,
     "GetWorkflow": wf.GetWorkflowRequest,
     "ListWorkflows": wf.ListWorkflowsRequest,

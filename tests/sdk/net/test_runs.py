@@ -176,12 +176,18 @@ async def test_a_list_is_read_page_by_page(server: FakeServer, client: Kagzi) ->
     listed = [run async for run in client.list(status="completed", workflow=[buy, "x"], labels={"a": "b"}, since=since)]
     assert [run.id for run in listed] == ids
     assert (listed[0].workflow_id, listed[0].last_status) == (f"w-{ids[0]}", RunStatus.COMPLETED)
+    info = listed[0].last_info  # as the list has it, without a call
+    assert info is not None
+    assert (info.id, info.namespace, info.url) == (ids[0], "default", listed[0].url)
+    assert client.get(ids[0]).last_info is None
     sent = server.requests("ListWorkflows")
     assert len(sent) == 3
     where = sent[0].filter
     assert (list(where.statuses), list(where.workflow_types), dict(where.labels)) == ([DONE], ["buy", "x"], {"a": "b"})
     assert where.created_after.ToDatetime(UTC) == since
     assert len([run async for run in client.list(limit=7)]) == 7
+    assert len([run async for run in client.list(limit=440)]) == 440
+    assert len(server.requests("ListWorkflows")) == 5  # who wants that many gets them in one page
     with pytest.raises(InvalidArgument, match="Known are: pending"):
         [run async for run in client.list(status="done")]
 

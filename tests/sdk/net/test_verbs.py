@@ -68,6 +68,21 @@ async def test_a_signal_that_is_sent_again_is_the_same_signal(server: FakeServer
     assert first.request_id
 
 
+async def test_a_signal_tells_whether_the_run_was_waiting_for_it(server: FakeServer, client: Kagzi) -> None:
+    assert await client.signal(RUN_ID, "note") is False
+    server.answers["SignalWorkflow"] = lambda request: wf.SignalWorkflowResponse(run_id=RUN_ID, delivered=True)
+    assert await client.get(RUN_ID).signal("note", request_id="once") is True
+    assert server.requests("SignalWorkflow")[-1].request_id == "once"
+    server.answers["ReplaceSignal"] = lambda request: wf.ReplaceSignalResponse(
+        run_id=RUN_ID, status=wf.WORKFLOW_STATUS_RUNNING, resumed=not request.drop
+    )
+    assert await client.signal("order-1", "note", 1, replace=True) is True
+    assert await client.get("order-1").drop_signal("note", request_id="drop") is False
+    replaced, dropped = server.requests("ReplaceSignal")
+    assert (replaced.payload.data, replaced.drop) == (b"1", False)
+    assert (dropped.drop, dropped.request_id, dropped.workflow_id) == (True, "drop", "order-1")
+
+
 async def test_a_signal_that_does_not_fit_is_refused_where_it_is_sent(server: FakeServer, client: Kagzi) -> None:
     wrong: Any = "yes"
     with pytest.raises(InvalidArgument, match="signal 'decision' does not fit"):
@@ -180,6 +195,36 @@ async def test_count_takes_what_list_takes(server: FakeServer, client: Kagzi) ->
     where = sent.filter
     assert (list(where.statuses), list(where.workflow_types)) == ([wf.WORKFLOW_STATUS_FAILED], ["approve"])
     assert (dict(where.labels), where.parent_run_id) == ({"a": "b"}, parent.id)
+
+
+async def test_a_count_tells_whether_there_are_more(server: FakeServer, client: Kagzi) -> None:
+    server.answers["CountWorkflows"] = lambda request: wf.CountWorkflowsResponse(
+        count=10_000, capped=not request.filter.workflow_id
+    )
+    every, named = await client.count(), await client.count(id="order-1")
+    assert (every, every.capped, f"{every}") == (10_000, True, "10000")
+    assert (named, named.capped) == (10_000, False)
+
+
+async def test_waiting_returns_the_run_as_it_ended(server: FakeServer, client: Kagzi) -> None:
+    run = await client.start(approve, 1, id="loop")
+    await server.end(run.id, status=DONE, continued_as=OTHER_ID)
+    await server.end(OTHER_ID, status=wf.WORKFLOW_STATUS_FAILED)
+
+    def get(request: wf.GetWorkflowRequest) -> wf.GetWorkflowResponse:
+        error = common_pb2.ErrorDetail(message="no money")
+        workflow = wf.Workflow(run_id=request.run_id, status=wf.WORKFLOW_STATUS_FAILED, error=error)
+        workflow.created_at.FromDatetime(datetime(2026, 1, 1, tzinfo=UTC))
+        return wf.GetWorkflowResponse(workflow=workflow)
+
+    server.answers["GetWorkflow"] = get
+    ended = await run.wait(timeout="10s")
+    assert (ended.id, ended.status, ended.output) == (OTHER_ID, RunStatus.FAILED, b"")
+    assert ended.error is not None
+    assert ended.error.message == "no money"
+    assert run.last_status is RunStatus.FAILED
+    with pytest.raises(TimeoutError, match="has not ended within 0s"):
+        await client.get(RUN_ID).wait(timeout="0s")
 
 
 async def test_an_explanation_is_a_sentence_with_facts(server: FakeServer, client: Kagzi) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from kagzi.core.errors import InvalidArgument, ResourceExhausted
 from kagzi.core.records import Payload
-from kagzi.sdk.workflow.codec import codec_for, read_payload, write_payload
+from kagzi.sdk.workflow.codec import ANY, codec_for, read_payload, write_payload
 from kagzi.sdk.workflow.signatures import facts_of
 
 
@@ -220,6 +220,11 @@ def test_a_type_without_json_form_is_refused_when_it_is_looked_at() -> None:
         codec_for(list[Envelope | Event])
     with pytest.raises(InvalidArgument, match="may not contain any additional types"):
         codec_for(object | int)
+
+
+@pytest.mark.parametrize("data", [b"null", b'{"a": null}', b"123456789012345678901234567890", b" [1] "])
+def test_json_that_is_written_already_stays_as_it_is(data: bytes) -> None:
+    assert ANY.encode(msgspec.Raw(data), what="input") == data
 
 
 def test_a_hook_wraps_every_payload() -> None:

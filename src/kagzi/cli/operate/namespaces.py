@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..console import put_fields, put_json, put_list, say
 from ..exits import Exit
 from ..groups import Listing
-from ..options import NONE, Command, Limit, address_options, duration, json_option, key_value, list_options
+from ..options import NONE, Command, Limit, Server, duration, json_option, key_value, list_options, server_options
 from ..times import local_text, utc_text
 
 if TYPE_CHECKING:
-    from ...sdk.client.operations.namespaces import NamespaceInfo, Namespaces
+    from ...sdk.client.operations.namespaces import NamespaceInfo
 
-Answer = TypeVar("Answer")
 
 _LIMITS = (
     "max_open_runs",
@@ -78,14 +76,10 @@ def _limit_options(command: Command) -> Command:
 
 @namespaces.command("list")
 @list_options("namespace")
-@address_options
-def list_namespaces(*, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def list_namespaces(*, jsonl: bool, as_json: bool, server: Server) -> int:
     """List namespaces by name."""
-
-    async def gather(asked: Namespaces) -> list[NamespaceInfo]:
-        return [each async for each in asked.list()]
-
-    found = asyncio.run(_ask(gather, address, namespace))
+    found = server.ask_all(lambda client: client.namespaces.list())
     put_list(
         found,
         _view,
@@ -100,44 +94,44 @@ def list_namespaces(*, jsonl: bool, as_json: bool, address: str | None, namespac
 @namespaces.command()
 @click.argument("name")
 @json_option
-@address_options
-def get(*, name: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def get(*, name: str, as_json: bool, server: Server) -> int:
     """Show one namespace."""
-    return _put(asyncio.run(_ask(lambda asked: asked.get(name), address, namespace)), as_json)
+    return _put(server.ask(lambda client: client.namespaces.get(name)), as_json)
 
 
 @namespaces.command()
 @click.argument("name")
 @_limit_options
 @json_option
-@address_options
-def create(*, name: str, as_json: bool, address: str | None, namespace: str | None, **given: Any) -> int:
+@server_options
+def create(*, name: str, as_json: bool, server: Server, **given: Any) -> int:
     """Create a namespace, perhaps with limits."""
     changes = _changes(given)
-    return _put(asyncio.run(_ask(lambda asked: asked.create(name, **changes), address, namespace)), as_json)
+    return _put(server.ask(lambda client: client.namespaces.create(name, **changes)), as_json)
 
 
 @namespaces.command()
 @click.argument("name")
 @_limit_options
 @json_option
-@address_options
-def update(*, name: str, as_json: bool, address: str | None, namespace: str | None, **given: Any) -> int:
+@server_options
+def update(*, name: str, as_json: bool, server: Server, **given: Any) -> int:
     """Change limits and retention. What you do not name stays as it is."""
     changes = _changes(given)
     if not changes:
         options = ", ".join("--" + limit.replace("_", "-") for limit in _LIMITS)
         raise click.UsageError(f"name what to change: {options} or --retention.")
-    return _put(asyncio.run(_ask(lambda asked: asked.update(name, **changes), address, namespace)), as_json)
+    return _put(server.ask(lambda client: client.namespaces.update(name, **changes)), as_json)
 
 
 @namespaces.command()
 @click.argument("name")
 @json_option
-@address_options
-def enable(*, name: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def enable(*, name: str, as_json: bool, server: Server) -> int:
     """Enable a disabled namespace: it takes new runs again."""
-    found = asyncio.run(_ask(lambda asked: asked.enable(name), address, namespace))
+    found = server.ask(lambda client: client.namespaces.enable(name))
     put_json(_view(found)) if as_json else say(f"{name} takes new runs")
     return Exit.OK
 
@@ -145,10 +139,10 @@ def enable(*, name: str, as_json: bool, address: str | None, namespace: str | No
 @namespaces.command()
 @click.argument("name")
 @json_option
-@address_options
-def disable(*, name: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def disable(*, name: str, as_json: bool, server: Server) -> int:
     """Disable a namespace: it takes no new runs. Those it has go on."""
-    found = asyncio.run(_ask(lambda asked: asked.disable(name), address, namespace))
+    found = server.ask(lambda client: client.namespaces.disable(name))
     put_json(_view(found)) if as_json else say(f"{name} takes no new runs; those it has go on")
     return Exit.OK
 
@@ -157,24 +151,16 @@ def disable(*, name: str, as_json: bool, address: str | None, namespace: str | N
 @click.argument("name")
 @click.option("--confirm", metavar="NAME", help="Repeat the name to confirm.")
 @json_option
-@address_options
-def delete(*, name: str, confirm: str | None, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def delete(*, name: str, confirm: str | None, as_json: bool, server: Server) -> int:
     """Delete a namespace for good, with all its runs. Refused while it has open runs or enabled schedules."""
     if confirm != name:
         raise click.UsageError(f"{name} would be deleted for good, with all its runs. Add --confirm {name}.")
-    asyncio.run(_ask(lambda asked: asked.delete(name, confirm=name), address, namespace))
+    server.ask(lambda client: client.namespaces.delete(name, confirm=name))
     put_json({"namespace": name, "deleting": True}) if as_json else say(
         f"{name} is deleted; its runs are removed in the background"
     )
     return Exit.OK
-
-
-async def _ask(ask: Callable[[Namespaces], Awaitable[Answer]], address: str | None, namespace: str | None) -> Answer:
-    from ...sdk.client.operations.namespaces import Namespaces
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        return await ask(Namespaces(server.connection))
 
 
 def _changes(given: dict[str, Any]) -> dict[str, Any]:

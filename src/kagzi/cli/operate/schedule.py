@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -11,15 +10,15 @@ from ...core.plurals import counted
 from ..console import put, put_fields, put_json, put_list, say
 from ..exits import Exit
 from ..groups import Listing
-from ..options import address_options, json_option, kebab, list_options
+from ..options import Server, json_option, kebab, list_options, server_options
 from ..times import local_text
 from .schedule_edit import create, update
 from .schedule_times import backfill, preview
-from .schedule_views import fire_row, fire_view, schedule_view, schedules_at, when_text
+from .schedule_views import fire_row, fire_view, schedule_view, when_text
 
 if TYPE_CHECKING:
-    from ...sdk.client.operations.schedule_records import Schedule, ScheduleFire
-    from ...sdk.client.run import Run
+    from ...sdk.client.client import Kagzi
+    from ...sdk.client.operations.schedule_records import Schedule
 
 
 @click.group(cls=Listing)
@@ -34,21 +33,14 @@ for _command in (create, update, backfill, preview):
 @schedule.command("list")
 @click.option("--workflow", metavar="WORKFLOW", help="Only schedules of this workflow.")
 @list_options("schedule", limit=100)
-@address_options
-def list_schedules(
-    *, workflow: str | None, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None
-) -> int:
+@server_options
+def list_schedules(*, workflow: str | None, limit: int, jsonl: bool, as_json: bool, server: Server) -> int:
     """List schedules, newest first."""
-    found = asyncio.run(_list(workflow, limit, address, namespace))
+    found = server.ask_all(lambda client: client.schedules.list(workflow=workflow, limit=limit))
     create_one = 'No schedules. Create one: kagzi schedule create ID WORKFLOW --cron "0 6 * * *"'
     empty = "No schedules match." if workflow else create_one
     put_list(found, schedule_view, _row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
-
-
-async def _list(workflow: str | None, limit: int, address: str | None, namespace: str | None) -> list[Schedule]:
-    async with schedules_at(address, namespace) as schedules:
-        return [each async for each in schedules.list(workflow=workflow, limit=limit)]
 
 
 def _row(found: Schedule) -> dict[str, str]:
@@ -65,61 +57,38 @@ def _row(found: Schedule) -> dict[str, str]:
 @schedule.command()
 @click.argument("id", metavar="ID")
 @json_option
-@address_options
-def get(*, id: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def get(*, id: str, as_json: bool, server: Server) -> int:
     """Show one schedule."""
-
-    async def ask() -> Schedule:
-        async with schedules_at(address, namespace) as schedules:
-            return await schedules.get(id)
-
-    _put(asyncio.run(ask()), as_json=as_json)
-    return Exit.OK
+    return _put(server.ask(lambda client: client.schedules.get(id)), as_json=as_json)
 
 
 @schedule.command()
 @click.argument("id", metavar="ID")
 @click.option("--reason", default="", help="Reason, shown with the schedule.")
 @json_option
-@address_options
-def pause(*, id: str, reason: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def pause(*, id: str, reason: str, as_json: bool, server: Server) -> int:
     """Pause a schedule. Times that pass while it is paused are not caught up with."""
-
-    async def ask() -> Schedule:
-        async with schedules_at(address, namespace) as schedules:
-            return await schedules.pause(id, reason)
-
-    _put(asyncio.run(ask()), as_json=as_json)
-    return Exit.OK
+    return _put(server.ask(lambda client: client.schedules.pause(id, reason)), as_json=as_json)
 
 
 @schedule.command()
 @click.argument("id", metavar="ID")
 @json_option
-@address_options
-def resume(*, id: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def resume(*, id: str, as_json: bool, server: Server) -> int:
     """Resume a paused schedule at its next time."""
-
-    async def ask() -> Schedule:
-        async with schedules_at(address, namespace) as schedules:
-            return await schedules.resume(id)
-
-    _put(asyncio.run(ask()), as_json=as_json)
-    return Exit.OK
+    return _put(server.ask(lambda client: client.schedules.resume(id)), as_json=as_json)
 
 
 @schedule.command()
 @click.argument("id", metavar="ID")
 @json_option
-@address_options
-def trigger(*, id: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def trigger(*, id: str, as_json: bool, server: Server) -> int:
     """Start a run of a schedule now, even if it is paused. Prints the run id."""
-
-    async def ask() -> Run[object]:
-        async with schedules_at(address, namespace) as schedules:
-            return await schedules.trigger(id)
-
-    run = asyncio.run(ask())
+    run = server.ask(lambda client: client.schedules.trigger(id))
     if as_json:
         put_json({"run_id": run.id, "workflow_id": run.workflow_id, "url": run.url or None})
     else:
@@ -130,15 +99,10 @@ def trigger(*, id: str, as_json: bool, address: str | None, namespace: str | Non
 @schedule.command()
 @click.argument("id", metavar="ID")
 @list_options("time", limit=50)
-@address_options
-def runs(*, id: str, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def runs(*, id: str, limit: int, jsonl: bool, as_json: bool, server: Server) -> int:
     """Show the past times of a schedule, newest first. With the runs, and what was skipped and why."""
-
-    async def ask() -> list[ScheduleFire]:
-        async with schedules_at(address, namespace) as schedules:
-            return [fire async for fire in schedules.runs(id, limit=limit)]
-
-    fires = asyncio.run(ask())
+    fires = server.ask_all(lambda client: client.schedules.runs(id, limit=limit))
     empty = f"No runs yet. Start one now: kagzi schedule trigger {id}"
     put_list(fires, fire_view, fire_row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
@@ -148,18 +112,17 @@ def runs(*, id: str, limit: int, jsonl: bool, as_json: bool, address: str | None
 @click.argument("id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
-@address_options
-def delete(*, id: str, yes: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def delete(*, id: str, yes: bool, as_json: bool, server: Server) -> int:
     """Delete a schedule. Its runs stay."""
     if not yes:
         click.confirm(f"Delete schedule {id}?", abort=True, err=True)
 
-    async def ask() -> bool:
-        async with schedules_at(address, namespace) as schedules:
-            await schedules.get(id)  # for the exit code: deleting a missing one is not an error
-            return await schedules.delete(id)
+    async def ask(client: Kagzi) -> bool:
+        await client.schedules.get(id)  # for the exit code: deleting a missing one is not an error
+        return await client.schedules.delete(id)
 
-    deleted = asyncio.run(ask())
+    deleted = server.ask(ask)
     if as_json:
         put_json({"schedule": id, "deleted": deleted})
     else:
@@ -167,11 +130,11 @@ def delete(*, id: str, yes: bool, as_json: bool, address: str | None, namespace:
     return Exit.OK
 
 
-def _put(found: Schedule, *, as_json: bool) -> None:
+def _put(found: Schedule, *, as_json: bool) -> int:
     view = schedule_view(found)
     if as_json:
         put_json(view)
-        return
+        return Exit.OK
     shown = {
         "schedule": found.id,
         "workflow": found.workflow,
@@ -189,3 +152,4 @@ def _put(found: Schedule, *, as_json: bool) -> None:
         "labels": " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())),
     }
     put_fields(shown)
+    return Exit.OK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -12,13 +11,12 @@ import click
 
 from ..console import put, put_json
 from ..exits import Exit
-from ..options import Command, Kebab, address_options, duration, json_option, key_value
+from ..options import Command, Kebab, Server, duration, json_option, key_value, server_options
 from ..runs.inputs import read_input, text_option
 from ..times import local_text
-from .schedule_views import moment, rule, schedule_view, schedules_at
+from .schedule_views import moment, rule, schedule_view
 
 if TYPE_CHECKING:
-    from ...sdk.client.operations.schedule_options import ScheduleOptions
     from ...sdk.client.operations.schedule_records import Schedule
 
 _OVERLAPS = ["allow", "skip", "buffer_one", "cancel_other"]
@@ -69,7 +67,7 @@ def _schedule_options(command: Command) -> Command:
 @click.option("--paused", is_flag=True, help="Create it paused.")
 @click.option("--upsert", is_flag=True, help="Update the schedule if it exists.")
 @json_option
-@address_options
+@server_options
 def create(
     *,
     id: str,
@@ -79,31 +77,25 @@ def create(
     paused: bool,
     upsert: bool,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
-    **said: Any,
+    server: Server,
+    **options: Any,
 ) -> int:
     """Create a schedule that starts runs of WORKFLOW. INPUT is given as with kagzi start."""
     from ...sdk.client.operations.schedule_options import ScheduleOptions
+    from ...system import SystemIds
 
-    rule(said["cron"], said["timezone"], said["every"])
-    if said["cron"] is None and said["every"] is None:
+    rule(options["cron"], options["timezone"], options["every"])
+    if options["cron"] is None and options["every"] is None:
         raise click.UsageError("give exactly one of --cron and --every.")
-    given = {name: value for name, value in said.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
     given["labels"] = dict(given["labels"])
     if (data := read_input(input, sys.stdin.buffer.read, as_text=as_text)) is not None:
         given["input"] = json.loads(data)
-    options = ScheduleOptions(id=id, workflow=workflow, paused=True if paused else None, **given)
-    _put(asyncio.run(_create(options, address, namespace, upsert=upsert)), as_json=as_json)
-    return Exit.OK
-
-
-async def _create(options: ScheduleOptions, address: str | None, namespace: str | None, *, upsert: bool) -> Schedule:
-    from ...system import SystemIds
-
-    async with schedules_at(address, namespace) as schedules:
-        request_id = SystemIds().token()
-        return await (schedules.upsert if upsert else schedules.create)(options, request_id)
+    schedule = ScheduleOptions(id=id, workflow=workflow, paused=True if paused else None, **given)
+    request_id = SystemIds().token()
+    if upsert:
+        return _put(server.ask(lambda client: client.schedules.upsert(schedule, request_id)), as_json=as_json)
+    return _put(server.ask(lambda client: client.schedules.create(schedule, request_id)), as_json=as_json)
 
 
 @click.command()
@@ -114,39 +106,33 @@ async def _create(options: ScheduleOptions, address: str | None, namespace: str 
 @_schedule_options
 @click.option("--next-at", type=moment, metavar="TIME", help="Skip times before this one (RFC 3339), once.")
 @json_option
-@address_options
+@server_options
 def update(
     *,
     id: str,
     input: Sequence[str],
     as_text: bool,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
-    **said: Any,
+    server: Server,
+    **options: Any,
 ) -> int:
     """Change a schedule. What you do not name stays as it is. INPUT is given as with kagzi start."""
-    rule(said["cron"], said["timezone"], said["every"])
-    given = {name: value for name, value in said.items() if value is not None and value != ()}
+    rule(options["cron"], options["timezone"], options["every"])
+    given = {name: value for name, value in options.items() if value is not None and value != ()}
     if "labels" in given:
         given["labels"] = dict(given["labels"])
     if (data := read_input(input, sys.stdin.buffer.read, as_text=as_text)) is not None:
         given["input"] = json.loads(data)
     if not given:
         raise click.UsageError("nothing to change. Give an option or an INPUT.")
-
-    async def ask() -> Schedule:
-        async with schedules_at(address, namespace) as schedules:
-            return await schedules.update(id, **given)
-
-    _put(asyncio.run(ask()), as_json=as_json)
-    return Exit.OK
+    return _put(server.ask(lambda client: client.schedules.update(id, **given)), as_json=as_json)
 
 
-def _put(found: Schedule, *, as_json: bool) -> None:
+def _put(found: Schedule, *, as_json: bool) -> int:
     view = schedule_view(found)
     if as_json:
         put_json(view)
     else:
         next_time = f"next at {local_text(found.next_at)}" if found.next_at else "no more times"
         put(f"{found.id}  {'paused' if found.paused else next_time}")
+    return Exit.OK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,11 +10,11 @@ import click
 
 from ..console import put_json, put_table, say
 from ..exits import Exit
-from ..options import address_options, duration, json_option
-from .schedule_views import fire_row, fire_view, moment, rule, schedules_at, utc_text
+from ..options import Server, duration, json_option, server_options
+from .schedule_views import fire_row, fire_view, moment, rule, utc_text
 
 if TYPE_CHECKING:
-    from ...sdk.client.operations.schedule_records import ScheduleFire
+    from ...sdk.client.client import Kagzi
 
 
 @click.command()
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="Show this many times.")
 @click.option("--after", type=moment, metavar="TIME", help="Show times after this one (RFC 3339).  [default: now]")
 @json_option
-@address_options
+@server_options
 def preview(
     *,
     id: str | None,
@@ -38,27 +37,25 @@ def preview(
     count: int,
     after: datetime | None,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
+    server: Server,
 ) -> int:
     """Show the next times of a schedule, in its time zone and in UTC.
 
     Without ID, those of an expression (--cron) or of an interval (--every).
     """
 
-    async def ask() -> tuple[str, Sequence[datetime]]:
-        async with schedules_at(address, namespace) as schedules:
-            zone = timezone or "UTC" if id is None else (await schedules.get(id)).tz
-            return zone, await schedules.preview(
-                id, cron=cron, timezone=timezone, every=every, count=count, after=after
-            )
+    async def ask(client: Kagzi) -> tuple[str, Sequence[datetime]]:
+        zone = timezone or "UTC" if id is None else (await client.schedules.get(id)).tz
+        return zone, await client.schedules.preview(
+            id, cron=cron, timezone=timezone, every=every, count=count, after=after
+        )
 
     if id is None and cron is None and every is None:
         raise click.UsageError('give the ID of a schedule, --cron "0 6 * * *" or --every 5m.')
     if id is not None and (cron is not None or every is not None or timezone is not None):
         raise click.UsageError("--cron, --timezone and --every do not go with the ID of a schedule.")
     rule(cron, timezone, every)
-    zone, times = asyncio.run(ask())
+    zone, times = server.ask(ask)
     views = [_view(at, zone) for at in times]
     if as_json:
         put_json(views)
@@ -89,17 +86,10 @@ def _view(at: datetime, zone: str) -> dict[str, str]:
     "--to", "end", type=moment, required=True, metavar="TIME", help="End: only times before this one (RFC 3339)."
 )
 @json_option
-@address_options
-def backfill(
-    *, id: str, start: datetime, end: datetime, as_json: bool, address: str | None, namespace: str | None
-) -> int:
+@server_options
+def backfill(*, id: str, start: datetime, end: datetime, as_json: bool, server: Server) -> int:
     """Start runs for past times of a schedule that have none. At most 1,000; repeating it starts no others."""
-
-    async def ask() -> tuple[ScheduleFire, ...]:
-        async with schedules_at(address, namespace) as schedules:
-            return await schedules.backfill(id, start, end)
-
-    fires = asyncio.run(ask())
+    fires = server.ask(lambda client: client.schedules.backfill(id, start, end))
     if as_json:
         put_json([fire_view(fire) for fire in fires])
     elif not fires:

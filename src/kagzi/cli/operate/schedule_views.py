@@ -1,10 +1,7 @@
-"""Schedules as they are printed: JSON with a stable schema (snake_case, RFC 3339), and lines for people. And how commands
-reach them."""
+"""Schedules as they are printed: JSON with a stable schema (snake_case, RFC 3339), and lines for people."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +11,6 @@ from ...core.duration import format_duration
 
 if TYPE_CHECKING:
     from ...sdk.client.operations.schedule_records import Schedule, ScheduleFire
-    from ...sdk.client.operations.schedules import Schedules
-
-
-@asynccontextmanager
-async def schedules_at(address: str | None, namespace: str | None) -> AsyncGenerator[Schedules]:
-    from ...sdk.client.calls import RunCalls
-    from ...sdk.client.operations.schedules import Schedules
-    from ...sdk.client.waits import Waits
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        calls = RunCalls(server.connection, Waits(server.connection))
-        yield Schedules(server.connection, server.namespace, calls)
 
 
 def moment(value: str | datetime) -> datetime:

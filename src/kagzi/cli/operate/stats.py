@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from ..console import put_json, put_table, say
 from ..exits import Exit
-from ..options import address_options, duration, json_option
+from ..options import Server, duration, json_option, server_options
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--until", type=duration, metavar="DURATION", help="End this long ago.  [default: now]")
 @click.option("--by-minute", is_flag=True, help="Show one line per minute instead of one per workflow.")
 @json_option
-@address_options
+@server_options
 def stats(
     *,
     workflow: str,
@@ -32,11 +31,10 @@ def stats(
     until: timedelta | None,
     by_minute: bool,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
+    server: Server,
 ) -> int:
     """Show how many runs were started and ended, how long they took, and how many are open."""
-    found = asyncio.run(_fetch(workflow, since, until, address, namespace))
+    found = server.ask(lambda client: client.stats(workflow=workflow, since=since, until=until))
     if as_json:
         put_json(_view(found))
         return Exit.OK
@@ -49,16 +47,6 @@ def stats(
     )
     say(f"Open now: {open_runs or 'no runs'}")
     return Exit.OK
-
-
-async def _fetch(
-    workflow: str, since: timedelta | None, until: timedelta | None, address: str | None, namespace: str | None
-) -> Stats:
-    from ...sdk.client.operations.stats import get_stats
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        return await get_stats(server.connection, server.namespace, workflow=workflow, since=since, until=until)
 
 
 def _view(found: Stats) -> dict[str, Any]:

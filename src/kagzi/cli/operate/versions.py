@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,13 +10,11 @@ from ...core.plurals import counted
 from ..console import put_json, put_list, say
 from ..exits import Exit
 from ..groups import Listing
-from ..options import address_options, json_option, list_options
+from ..options import Server, json_option, list_options, server_options
 from ..times import local_text, utc_text
 
 if TYPE_CHECKING:
-    from ...sdk.client.operations.versions import VersionInfo, Versions
-
-Answer = TypeVar("Answer")
+    from ...sdk.client.operations.versions import VersionInfo
 
 
 @click.group(cls=Listing)
@@ -29,16 +25,10 @@ def versions() -> None:
 @versions.command("list")
 @click.argument("workflow", metavar="[WORKFLOW]", required=False)
 @list_options("version")
-@address_options
-def list_versions(
-    *, workflow: str | None, jsonl: bool, as_json: bool, address: str | None, namespace: str | None
-) -> int:
+@server_options
+def list_versions(*, workflow: str | None, jsonl: bool, as_json: bool, server: Server) -> int:
     """List versions with their open runs and workers."""
-
-    async def gather(versions: Versions) -> list[VersionInfo]:
-        return [version async for version in versions.list(workflow)]
-
-    found = asyncio.run(_ask(gather, address, namespace))
+    found = server.ask_all(lambda client: client.versions.list(workflow))
     put_list(
         found,
         _view,
@@ -55,14 +45,12 @@ def list_versions(
 @click.argument("version", metavar="[VERSION]", required=False)
 @click.option("--highest", is_flag=True, help="Use the highest version that is not deprecated.")
 @json_option
-@address_options
-def set_default(
-    *, workflow: str, version: str | None, highest: bool, as_json: bool, address: str | None, namespace: str | None
-) -> int:
+@server_options
+def set_default(*, workflow: str, version: str | None, highest: bool, as_json: bool, server: Server) -> int:
     """Set the version for new runs that do not ask for one."""
     if (version is None) != highest:
         raise click.UsageError("give a VERSION, or --highest.")
-    found = asyncio.run(_ask(lambda versions: versions.set_default(workflow, version), address, namespace))
+    found = server.ask(lambda client: client.versions.set_default(workflow, version))
     if as_json:
         put_json(_view(found))
     elif found.is_default:
@@ -77,12 +65,10 @@ def set_default(
 @click.argument("version", metavar="VERSION")
 @click.option("--undo", is_flag=True, help="Let it take new runs again.")
 @json_option
-@address_options
-def deprecate(
-    *, workflow: str, version: str, undo: bool, as_json: bool, address: str | None, namespace: str | None
-) -> int:
+@server_options
+def deprecate(*, workflow: str, version: str, undo: bool, as_json: bool, server: Server) -> int:
     """Deprecate a version: it takes no new runs. Those it has go on."""
-    found = asyncio.run(_ask(lambda versions: versions.deprecate(workflow, version, undo=undo), address, namespace))
+    found = server.ask(lambda client: client.versions.deprecate(workflow, version, undo=undo))
     if as_json:
         put_json(_view(found))
     elif undo:
@@ -92,14 +78,6 @@ def deprecate(
             f"Version {version} of {workflow} takes no new runs; {counted(found.open_runs, 'open run', capped=found.open_is_capped)} left"
         )
     return Exit.OK
-
-
-async def _ask(ask: Callable[[Versions], Awaitable[Answer]], address: str | None, namespace: str | None) -> Answer:
-    from ...sdk.client.operations.versions import Versions
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        return await ask(Versions(server.connection, server.namespace))
 
 
 def _view(version: VersionInfo) -> dict[str, Any]:

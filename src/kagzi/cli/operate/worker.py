@@ -11,7 +11,7 @@ import click
 from ..console import say
 from ..exits import Exit, Stop
 from ..logs import log_options
-from ..options import address_options
+from ..options import Server, server_options
 
 STOP_TIMEOUT_S = 60.0
 RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
@@ -24,7 +24,7 @@ RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
 )
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes.")
 @log_options
-@address_options
+@server_options
 def worker(
     *,
     target: str,
@@ -32,8 +32,7 @@ def worker(
     reload: bool,
     log_level: str | None,
     log_format: str | None,
-    address: str | None,
-    namespace: str | None,
+    server: Server,
 ) -> int:
     """Run a worker that serves the workflows of a module or file.
 
@@ -54,7 +53,7 @@ def worker(
     except LoadError as error:
         raise Stop(Exit.FAILED, f"{target} does not load:\n{error}") from error
     try:
-        chosen = found.worker_at(address, namespace, max_concurrent)
+        chosen = found.worker_at(server.address, server.namespace, max_concurrent)
     except InvalidArgument as error:
         raise click.UsageError(error.message) from error
     show_logs(log_level, log_format)

@@ -12,16 +12,17 @@ from ...core.plurals import counted
 from ..console import put_fields, put_json, put_list, say
 from ..exits import Exit
 from ..groups import Listing
-from ..options import address_options, duration, json_option, list_options, same_server
+from ..options import Server, duration, json_option, list_options, same_server, server_options
 from ..times import age_text, local_text, utc_text
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ...sdk.client.client import Kagzi
     from ...sdk.client.operations.workers import WorkerEvent, WorkerInfo
 
 _COLOURS = {"online": "green", "draining": "yellow", "offline": "bright_black", "lost": "red", "trouble": "red"}
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 @click.group(cls=Listing)
@@ -33,7 +34,7 @@ def workers() -> None:
 @click.option("--status", type=click.Choice(["online", "draining", "offline"]), help="Only workers with this status.")
 @click.option("--workflow", metavar="WORKFLOW", help="Only workers that serve this workflow.")
 @list_options("worker", limit=100)
-@address_options
+@server_options
 def list_workers(
     *,
     status: str | None,
@@ -41,14 +42,13 @@ def list_workers(
     limit: int,
     jsonl: bool,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
+    server: Server,
 ) -> int:
     """List workers, most recently registered first."""
     from ...core.times import to_datetime
     from ...system import SystemClock
 
-    found = asyncio.run(_list(status, workflow, limit, address, namespace))
+    found = server.ask_all(lambda client: client.workers.list(status=status, workflow=workflow, limit=limit))
     now = to_datetime(SystemClock().now())
     empty = "No workers match." if status or workflow else "No workers. Start one: kagzi worker MODULE"
     put_list(found, _view, lambda worker: _row(worker, now), jsonl=jsonl, as_json=as_json, empty=empty)
@@ -58,10 +58,10 @@ def list_workers(
 @workers.command()
 @click.argument("worker", metavar="WORKER")
 @json_option
-@address_options
-def get(*, worker: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def get(*, worker: str, as_json: bool, server: Server) -> int:
     """Show one worker."""
-    found = asyncio.run(_get(worker, address, namespace))
+    found = server.ask(lambda client: client.workers.get(worker))
     view = _view(found)
     if as_json:
         put_json(view)
@@ -88,12 +88,10 @@ def get(*, worker: str, as_json: bool, address: str | None, namespace: str | Non
 @workers.command()
 @click.argument("worker", metavar="[WORKER]", required=False)
 @list_options("event", limit=100)
-@address_options
-def events(
-    *, worker: str | None, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None
-) -> int:
+@server_options
+def events(*, worker: str | None, limit: int, jsonl: bool, as_json: bool, server: Server) -> int:
     """Show the events of a worker, or of all workers, newest first."""
-    found = asyncio.run(_events(worker, limit, address, namespace))
+    found = server.ask_all(lambda client: client.workers.events(worker, limit=limit))
     put_list(found, _event_view, _event_row, jsonl=jsonl, as_json=as_json, empty="No events.")
     return Exit.OK
 
@@ -110,15 +108,13 @@ def events(
     help="Wait at most this long with --wait.",
 )
 @json_option
-@address_options
-def drain(
-    *, worker: str, wait: bool, timeout: timedelta, as_json: bool, address: str | None, namespace: str | None
-) -> int:
+@server_options
+def drain(*, worker: str, wait: bool, timeout: timedelta, as_json: bool, server: Server) -> int:
     """Drain a worker: it takes no more work and leaves.
 
     It has its shutdown_grace to finish its runs; other workers take over the rest at once.
     """
-    found = asyncio.run(_drain(worker, timeout.total_seconds() if wait else 0.0, address, namespace))
+    found = server.ask(lambda client: _drain(client, worker, timeout.total_seconds() if wait else 0.0))
     if as_json:
         put_json(_view(found))
     elif found.status == "offline":
@@ -132,54 +128,18 @@ def drain(
     return Exit.OK
 
 
-# --- asking -------------------------------------------------------------------------------------------------------------
-
-
-async def _list(
-    status: str | None, workflow: str | None, limit: int, address: str | None, namespace: str | None
-) -> list[WorkerInfo]:
-    from ...sdk.client.operations.workers import Workers
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        workers = Workers(server.connection, server.namespace)
-        return [worker async for worker in workers.list(status=status, workflow=workflow, limit=limit)]
-
-
-async def _get(worker_id: str, address: str | None, namespace: str | None) -> WorkerInfo:
-    from ...sdk.client.operations.workers import Workers
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        return await Workers(server.connection, server.namespace).get(worker_id)
-
-
-async def _events(worker_id: str | None, limit: int, address: str | None, namespace: str | None) -> list[WorkerEvent]:
-    from ...sdk.client.operations.workers import Workers
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        workers = Workers(server.connection, server.namespace)
-        return [event async for event in workers.events(worker_id, limit=limit)]
-
-
-async def _drain(worker_id: str, wait_s: float, address: str | None, namespace: str | None) -> WorkerInfo:
+async def _drain(client: Kagzi, worker_id: str, wait_s: float) -> WorkerInfo:
     """The worker as it was seen last: when it had left, or when the wait was over."""
-    from ...sdk.client.operations.workers import Workers
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        workers = Workers(server.connection, server.namespace)
-        worker = await workers.drain(worker_id)
-        if wait_s:
-            try:
-                async with asyncio.timeout(wait_s):
-                    while worker.status != "offline":
-                        await asyncio.sleep(_LOOK_S)
-                        worker = await workers.get(worker_id)
-            except TimeoutError:
-                pass
-        return worker
+    worker = await client.workers.drain(worker_id)
+    if wait_s:
+        try:
+            async with asyncio.timeout(wait_s):
+                while worker.status != "offline":
+                    await asyncio.sleep(_POLL_S)
+                    worker = await client.workers.get(worker_id)
+        except TimeoutError:
+            pass
+    return worker
 
 
 # --- views ----------------------------------------------------------------------------------------------------------------

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..console import put_fields, put_json, put_list, say
 from ..exits import Exit
 from ..groups import Listing
-from ..options import NONE, Kebab, Limit, address_options, json_option, kebab, list_options, same_server
+from ..options import NONE, Kebab, Limit, Server, json_option, kebab, list_options, same_server, server_options
 from ..times import local_text, utc_text
 
 if TYPE_CHECKING:
-    from ...sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo, WorkflowTypes
-
-Answer = TypeVar("Answer")
+    from ...sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
 
 
 @click.group(cls=Listing)
@@ -27,14 +23,10 @@ def workflows() -> None:
 
 @workflows.command("list")
 @list_options("type")
-@address_options
-def list_types(*, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def list_types(*, jsonl: bool, as_json: bool, server: Server) -> int:
     """List workflow types with their open runs and limits."""
-
-    async def gather(types: WorkflowTypes) -> list[WorkflowTypeInfo]:
-        return [each async for each in types.list()]
-
-    found = asyncio.run(_ask(gather, address, namespace))
+    found = server.ask_all(lambda client: client.workflow_types.list())
     put_list(
         found,
         _view,
@@ -49,10 +41,10 @@ def list_types(*, jsonl: bool, as_json: bool, address: str | None, namespace: st
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
 @json_option
-@address_options
-def get(*, workflow: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def get(*, workflow: str, as_json: bool, server: Server) -> int:
     """Show one workflow type."""
-    found = asyncio.run(_ask(lambda types: types.get(workflow), address, namespace))
+    found = server.ask(lambda client: client.workflow_types.get(workflow))
     put_json(_view(found)) if as_json else put_fields(_fields(found))
     return Exit.OK
 
@@ -76,8 +68,8 @@ def get(*, workflow: str, as_json: bool, address: str | None, namespace: str | N
     help="What to do with a start when the limit is reached.",
 )
 @json_option
-@address_options
-def limit(*, workflow: str, as_json: bool, address: str | None, namespace: str | None, **given: Any) -> int:
+@server_options
+def limit(*, workflow: str, as_json: bool, server: Server, **given: Any) -> int:
     """Limit how many runs of a type run at once and how fast they begin. Limits that you do not name stay as they are."""
     names = {
         "max_running": "max_running",
@@ -91,7 +83,7 @@ def limit(*, workflow: str, as_json: bool, address: str | None, namespace: str |
     }
     if not changes:
         raise click.UsageError("name a limit: --max-running, --per-key, --rate, --per-key-rate or --when-full.")
-    found = asyncio.run(_ask(lambda types: types.update(workflow, **changes), address, namespace))
+    found = server.ask(lambda client: client.workflow_types.update(workflow, **changes))
     put_json(_view(found)) if as_json else put_fields(_fields(found))
     return Exit.OK
 
@@ -99,10 +91,10 @@ def limit(*, workflow: str, as_json: bool, address: str | None, namespace: str |
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
 @json_option
-@address_options
-def pause(*, workflow: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def pause(*, workflow: str, as_json: bool, server: Server) -> int:
     """Pause a workflow type: its runs wait, new ones included. Runs that are running now go on."""
-    found = asyncio.run(_ask(lambda types: types.pause(workflow), address, namespace))
+    found = server.ask(lambda client: client.workflow_types.pause(workflow))
     put_json(_view(found)) if as_json else say(
         f"{workflow} is paused; its runs wait. Resume it: kagzi workflows resume {workflow}{same_server()}"
     )
@@ -112,10 +104,10 @@ def pause(*, workflow: str, as_json: bool, address: str | None, namespace: str |
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
 @json_option
-@address_options
-def resume(*, workflow: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def resume(*, workflow: str, as_json: bool, server: Server) -> int:
     """Resume a paused workflow type."""
-    found = asyncio.run(_ask(lambda types: types.resume(workflow), address, namespace))
+    found = server.ask(lambda client: client.workflow_types.resume(workflow))
     put_json(_view(found)) if as_json else say(f"{workflow} is resumed")
     return Exit.OK
 
@@ -123,20 +115,12 @@ def resume(*, workflow: str, as_json: bool, address: str | None, namespace: str 
 @workflows.command()
 @click.argument("workflow", metavar="[WORKFLOW]", required=False)
 @list_options("queue")
-@address_options
-def depth(*, workflow: str | None, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def depth(*, workflow: str | None, jsonl: bool, as_json: bool, server: Server) -> int:
     """Show how many runs are waiting for a worker, since when, and why."""
-    found = asyncio.run(_ask(lambda types: types.queue_depth(workflow), address, namespace))
+    found = server.ask(lambda client: client.workflow_types.queue_depth(workflow))
     put_list(found, _queue_view, _queue_row, jsonl=jsonl, as_json=as_json, empty="No runs are waiting.")
     return Exit.OK
-
-
-async def _ask(ask: Callable[[WorkflowTypes], Awaitable[Answer]], address: str | None, namespace: str | None) -> Answer:
-    from ...sdk.client.operations.workflow_types import WorkflowTypes
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        return await ask(WorkflowTypes(server.connection, server.namespace))
 
 
 def _view(found: WorkflowTypeInfo) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,15 +14,15 @@ from ...core.plurals import counted
 from ..console import hint, put_fields, put_json, put_list, say
 from ..exits import Exit, Stop
 from ..groups import Listing
-from ..options import Command, address_options, duration, json_option, key_value, list_options, same_server
+from ..options import Command, Server, duration, json_option, key_value, list_options, same_server, server_options
 from ..times import local_text, utc_text
-from .filters import filter_options, run_filter
+from .filters import chosen_runs, filter_options
 
 if TYPE_CHECKING:
     from ...core.bulk import BulkAction
-    from ...core.records import RunFilter
-    from ...sdk.client.operations.bulk import Bulk, BulkOperation, BulkProgress
-    from ..connection import ServerConnection
+    from ...sdk.client.client import Kagzi
+    from ...sdk.client.filters import Matching
+    from ...sdk.client.operations.bulk import BulkOperation, BulkProgress
 
 _LISTS = {"status": "statuses", "workflow": "workflows"}
 _NAMES = {"id": "workflow_id", "concurrency-key": "concurrency_key"}
@@ -34,8 +35,6 @@ _DONE = {
     "delete": "deleted",
 }
 _PAUSE_S = 0.2
-
-Answer = TypeVar("Answer")
 
 
 def bulk_options(command: Command) -> Command:
@@ -62,32 +61,27 @@ def run_bulk(
     yes: bool,
     filters: Sequence[tuple[str, str]],
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
-    **which: Any,
+    server: Server,
+    **options: Any,
 ) -> int:
     """Do it to every run that matches (or to RUN, where that is given), and wait for it."""
-    from ...core.records import RunFilter
-    from ...wire.runs import read_where
-
-    where = read_where(run_filter(**_merged(which, filters)))
-    if where == RunFilter() and not run:
+    matching = chosen_runs(**_merged(options, filters))
+    if not matching and not run:
         raise click.UsageError(
             f"give a RUN, or choose runs with options: kagzi {action} --status failed, --workflow NAME, --label team=a ..."
         )
-    return asyncio.run(_run(action, where, run, reason, yes=yes, as_json=as_json, address=address, namespace=namespace))
+    return server.ask(lambda client: _run(client, action, matching, run, reason, yes=yes, as_json=as_json))
 
 
-def refuse_filters(run: str, yes: bool, filters: Sequence[tuple[str, str]], which: dict[str, Any]) -> None:
+def refuse_filters(run: str, *, yes: bool, filters: Sequence[tuple[str, str]], **options: Any) -> None:
     """RUN names one run: then nothing else does. Raises UsageError."""
-    given = [name for name, value in which.items() if value not in ("", None, ())]
-    if filters or yes or given:
+    if filters or yes or any(value not in ("", None, ()) for value in options.values()):
         raise click.UsageError(f"give a RUN ({run}), or options that choose runs and --yes, not both.")
 
 
-def _merged(which: dict[str, Any], filters: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _merged(options: dict[str, Any], filters: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """--filter KEY=VALUE means --KEY VALUE. Raises BadParameter."""
-    merged = dict(which)
+    merged = dict(options)
     for key, value in filters:
         if key.startswith("label."):
             merged["labels"] = (*merged["labels"], (key.removeprefix("label."), value))
@@ -114,35 +108,34 @@ def _status(value: str) -> str:
 
 
 async def _run(
-    action: BulkAction,
-    where: RunFilter,
-    run: str,
-    reason: str,
-    *,
-    yes: bool,
-    as_json: bool,
-    address: str | None,
-    namespace: str | None,
+    client: Kagzi, action: BulkAction, matching: Matching, run: str, reason: str, *, yes: bool, as_json: bool
 ) -> int:
     from ...core.bulk import meant
-    from ...sdk.client.operations.bulk import Bulk
-    from ...wire.runs import write_filter
-    from ..connection import connected
+    from ...sdk.client.filters import run_filter
 
-    async with connected(address, namespace) as server:
-        if run:
-            where = await _only(server, run)
-        found = await server.count(write_filter(meant(action, where)))
-        text = counted(found.count, "run", capped=found.capped)
-        if not found.count and not yes:
-            return _report_nothing(action, as_json=as_json)
-        if not yes:
-            verb, them = ("matches", "it") if found.count == 1 else ("match", "them")
-            raise Stop(Exit.USAGE, f"{text} {verb}; nothing was done", f"add --yes to {action} {them}")
-        operation = await Bulk(server.connection, server.namespace).start(action, where, reason)
-        say(f"{operation.id}: {text} to {action}")
-        progress = await _watch(operation, found.count)
+    if run:
+        matching = await _only(client, run)
+    where = run_filter(0, **matching)  # its times are moments
+    concerned: Matching = {**matching, "status": meant(action, where).statuses}
+    found = await client.count(**concerned)
+    text = counted(found, "run", capped=found.capped)
+    if not found and not yes:
+        return _report_nothing(action, as_json=as_json)
+    if not yes:
+        verb, them = ("matches", "it") if found == 1 else ("match", "them")
+        raise Stop(Exit.USAGE, f"{text} {verb}; nothing was done", f"add --yes to {action} {them}")
+    operation = await client.bulk.start(action, where, reason)
+    say(f"{operation.id}: {text} to {action}")
+    progress = await _watch(operation, found)
     return _report(operation, progress, as_json=as_json)
+
+
+async def _only(client: Kagzi, name: str) -> Matching:
+    """What means exactly this run."""
+    from .find import find_info
+
+    _, run = await find_info(client, name)
+    return {"id": run.workflow_id, "since": run.created_at, "until": run.created_at + timedelta(microseconds=1)}
 
 
 async def _watch(operation: BulkOperation, expected: int) -> BulkProgress:
@@ -211,58 +204,45 @@ def bulk() -> None:
 
 @bulk.command("list")
 @list_options("operation", limit=20)
-@address_options
-def list_bulk(*, limit: int, jsonl: bool, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def list_bulk(*, limit: int, jsonl: bool, as_json: bool, server: Server) -> int:
     """List operations, newest first."""
 
-    async def fetch(operations: Bulk) -> list[dict[str, Any]]:
-        found = [one async for one in operations.list(limit)]
-        return [_view(one.id, one.last) for one in found if one.last is not None]
+    async def fetch(client: Kagzi) -> list[dict[str, Any]]:
+        return [_view(one.id, one.last) async for one in client.bulk.list(limit) if one.last is not None]
 
-    views = asyncio.run(_with_bulk(fetch, address, namespace))
     empty = "No operations. Begin one: kagzi cancel --status pending --yes"
-    put_list(views, lambda view: view, _row, jsonl=jsonl, as_json=as_json, empty=empty)
+    put_list(server.ask(fetch), lambda view: view, _row, jsonl=jsonl, as_json=as_json, empty=empty)
     return Exit.OK
 
 
 @bulk.command()
 @click.argument("operation", metavar="OPERATION")
 @json_option
-@address_options
-def get(*, operation: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def get(*, operation: str, as_json: bool, server: Server) -> int:
     """Show the progress of an operation."""
-    progress = asyncio.run(_with_bulk(lambda operations: operations.get(operation).progress(), address, namespace))
-    _put(operation, progress, as_json=as_json)
-    return Exit.OK
+    return _put(operation, server.ask(lambda client: client.bulk.get(operation).progress()), as_json=as_json)
 
 
 @bulk.command()
 @click.argument("operation", metavar="OPERATION")
 @json_option
-@address_options
-def stop(*, operation: str, as_json: bool, address: str | None, namespace: str | None) -> int:
+@server_options
+def stop(*, operation: str, as_json: bool, server: Server) -> int:
     """Stop an operation. What is done stays done."""
-    progress = asyncio.run(_with_bulk(lambda operations: operations.stop(operation), address, namespace))
-    _put(operation, progress, as_json=as_json)
-    return Exit.OK
+    return _put(operation, server.ask(lambda client: client.bulk.stop(operation)), as_json=as_json)
 
 
-async def _with_bulk(act: Callable[[Bulk], Awaitable[Answer]], address: str | None, namespace: str | None) -> Answer:
-    from ...sdk.client.operations.bulk import Bulk
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        return await act(Bulk(server.connection, server.namespace))
-
-
-def _put(operation: str, progress: BulkProgress, *, as_json: bool) -> None:
+def _put(operation: str, progress: BulkProgress, *, as_json: bool) -> int:
     view = _view(operation, progress)
     if as_json:
         put_json(view)
-        return
+        return Exit.OK
     put_fields(_row(view))
     if progress.last_error:
         say(f"the last error: {progress.last_error}", colour="yellow")
+    return Exit.OK
 
 
 def _row(view: dict[str, Any]) -> dict[str, str]:
@@ -276,14 +256,3 @@ def _row(view: dict[str, Any]) -> dict[str, str]:
         "failed": str(view["failed"]),
         "created": local_text(view["created_at"]),
     }
-
-
-async def _only(server: ServerConnection, run: str) -> RunFilter:
-    """The filter that means exactly this run."""
-    from ...core.records import RunFilter
-    from ...wire.runs import read_run
-
-    record = read_run(await server.find_run(run))
-    return RunFilter(
-        workflow_id=record.workflow_id, created_after=record.created_at, created_before=record.created_at + 1
-    )

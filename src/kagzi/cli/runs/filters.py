@@ -1,10 +1,10 @@
-"""Which runs are meant: the options of `kagzi list`, `kagzi count` and all that is done to many runs."""
+"""Options that choose runs: those of `kagzi list`, `kagzi count` and of every command for many runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -12,12 +12,11 @@ from ...core.states import RunStatus
 from ..options import Command, duration, key_value
 
 if TYPE_CHECKING:
-    from ...core.times import Timestamp
-    from ...v1 import workflow_pb2
+    from ...sdk.client.filters import Matching
 
 
 def filter_options(command: Command) -> Command:
-    """The command gets them as keywords: hand them to `run_filter`."""
+    """The command gets them as keywords: hand them to `chosen_runs`."""
     for option in (
         click.option(
             "--problem/--no-problem",
@@ -58,7 +57,7 @@ def filter_options(command: Command) -> Command:
     return command
 
 
-def run_filter(
+def chosen_runs(
     *,
     statuses: Sequence[str],
     workflows: Sequence[str],
@@ -67,32 +66,24 @@ def run_filter(
     until: timedelta | None,
     parent: str,
     workflow_id: str,
-    version: str,
-    schedule: str,
-    concurrency_key: str,
-    problem: bool | None,
-) -> workflow_pb2.WorkflowFilter:
-    from ...core.records import RunFilter
-    from ...wire.runs import write_filter
-
-    where = RunFilter(
-        statuses=tuple(RunStatus(status) for status in statuses),
-        workflow_types=tuple(workflows),
-        labels=dict(labels),
-        created_after=ago(since),
-        created_before=ago(until),
-        parent_run_id=parent.lower(),
-        workflow_id=workflow_id,
-        version=version,
-        schedule_id=schedule,
-        concurrency_key=concurrency_key,
-        has_problem=problem,
-    )
-    return write_filter(where)
+    **others: str | bool | None,
+) -> Matching:
+    """What the client takes; empty if no option was given."""
+    options = {
+        "status": statuses,
+        "workflow": workflows,
+        "labels": dict(labels),
+        "since": _ago(since),
+        "until": _ago(until),
+        "parent": parent.lower(),
+        "id": workflow_id,
+        **others,
+    }
+    return cast("Matching", {name: value for name, value in options.items() if value or value is False})
 
 
-def ago(span: timedelta | None) -> Timestamp | None:
-    from ...core.times import us_from_timedelta
+def _ago(span: timedelta | None) -> datetime | None:
+    from ...core.times import to_datetime
     from ...system import SystemClock
 
-    return None if span is None else SystemClock().now() - us_from_timedelta(span)
+    return None if span is None else to_datetime(SystemClock().now()) - span

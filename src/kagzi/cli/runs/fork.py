@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Raw
 
 from ..console import put, put_json
 from ..exits import Exit
-from ..options import address_options, json_option, key_value
+from ..options import Server, json_option, key_value, server_options
 from .inputs import json_or_string
 
 if TYPE_CHECKING:
-    from ...v1 import workflow_pb2
+    from ...sdk.client.client import Kagzi
+    from ...sdk.client.run import Run
 
 
 @click.command()
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--id", "workflow_id", default="", metavar="ID", help="Your own id for the new run.")
 @json_option
-@address_options
+@server_options
 def fork(
     *,
     run: str,
@@ -47,8 +48,7 @@ def fork(
     version: str,
     workflow_id: str,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
+    server: Server,
 ) -> int:
     """Start a new run with the recorded results of another one.
 
@@ -56,42 +56,24 @@ def fork(
     The new run has the results that RUN had before STEP began, or without --from-step all of them, and goes on from there. Prints its
     run id.
     """
-    letter = _letter(from_step, outputs, version=version, workflow_id=workflow_id)
-    forked = asyncio.run(_fork(run, letter, address, namespace))
+    replaced = {step_id: Raw(_output(step_id, text)) for step_id, text in outputs}
+
+    async def ask(client: Kagzi) -> tuple[str, Run[Any]]:
+        from .find import find_run
+
+        found = await find_run(client, run)
+        options = {"version": version or None, "id": workflow_id or None}
+        return found.id, await found.fork(from_step=from_step, outputs=replaced, **options)
+
+    forked_from, forked = server.ask(ask)
     if as_json:
-        view = {"run_id": forked.run_id, "workflow_id": forked.workflow_id, "forked_from": letter.run_id}
+        view = {"run_id": forked.id, "workflow_id": forked.workflow_id, "forked_from": forked_from}
         put_json({**view, "url": forked.url or None})
     else:
-        put(forked.run_id)
+        put(forked.id)
     return Exit.OK
-
-
-def _letter(
-    from_step: str, outputs: Sequence[tuple[str, str]], *, version: str, workflow_id: str
-) -> workflow_pb2.ForkWorkflowRequest:
-    from ...system import SystemIds
-    from ...v1 import common_pb2, workflow_pb2
-
-    return workflow_pb2.ForkWorkflowRequest(
-        from_step=from_step,
-        outputs={step_id: common_pb2.Payload(data=_output(step_id, text)) for step_id, text in outputs},
-        version=version,
-        workflow_id=workflow_id,
-        request_id=SystemIds().token(),
-    )
 
 
 def _output(step_id: str, text: str) -> bytes:
     remedy = "Correct it, or quote it as JSON if it is meant as text: '\"...\"'."
     return json_or_string(text, f"--output {step_id}", remedy)
-
-
-async def _fork(
-    run: str, letter: workflow_pb2.ForkWorkflowRequest, address: str | None, namespace: str | None
-) -> workflow_pb2.ForkWorkflowResponse:
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        letter.namespace_id = server.namespace
-        letter.run_id = (await server.find_run(run)).run_id
-        return await server.fork(letter)

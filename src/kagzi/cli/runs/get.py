@@ -1,13 +1,17 @@
 """`kagzi get`."""
 
-import asyncio
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..console import put, put_fields, put_json, put_table, status_text
 from ..exits import Exit
-from ..options import address_options, json_option
+from ..options import Server, json_option, server_options
+
+if TYPE_CHECKING:
+    from ...sdk.client.client import Kagzi
 
 CHILDREN_SHOWN = 1_000
 
@@ -19,7 +23,7 @@ CHILDREN_SHOWN = 1_000
 @click.option("--output", "only_output", is_flag=True, help="Print only its result, as JSON.")
 @click.option("--error", "only_error", is_flag=True, help="Print only its error, with the traceback.")
 @json_option
-@address_options
+@server_options
 def get(
     *,
     run: str,
@@ -28,8 +32,7 @@ def get(
     only_output: bool,
     only_error: bool,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
+    server: Server,
 ) -> int:
     """Show one run.
 
@@ -37,7 +40,7 @@ def get(
     """
     if only_input + only_output + only_error > 1:
         raise click.UsageError("--input, --output and --error cannot be combined.")
-    view = asyncio.run(_fetch(run, address, namespace, with_steps=steps))
+    view = server.ask(lambda client: _fetch(client, run, with_steps=steps))
     if only_input or only_output:
         put_json(view["input" if only_input else "output"])
     elif only_error:
@@ -49,19 +52,16 @@ def get(
     return Exit.OK
 
 
-async def _fetch(run: str, address: str | None, namespace: str | None, *, with_steps: bool) -> dict[str, Any]:
-    from ...v1 import workflow_pb2
-    from ..connection import connected
+async def _fetch(client: Kagzi, name: str, *, with_steps: bool) -> dict[str, Any]:
+    from .find import find_info
     from .views import step_view, whole_run_view
 
-    async with connected(address, namespace) as server:
-        found = await server.find_run(run)
-        view = whole_run_view(found)
-        children = workflow_pb2.WorkflowFilter(parent_run_id=found.run_id)
-        view["children"] = [child.run_id async for child in server.runs(children, CHILDREN_SHOWN)][::-1]
-        if with_steps:
-            view["steps"] = [step_view(step) async for step in server.steps(found.run_id)]
-        return view
+    run, info = await find_info(client, name)
+    view = whole_run_view(info)
+    view["children"] = [child.id async for child in client.list(parent=run, limit=CHILDREN_SHOWN)][::-1]
+    if with_steps:
+        view["steps"] = [step_view(step) for step in await run.steps()]
+    return view
 
 
 def _put_error(view: dict[str, Any], *, as_json: bool) -> int:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Raw
 
 from ..console import put_json, say
 from ..exits import Exit
-from ..options import address_options, json_option
+from ..options import Server, json_option, server_options
 from .inputs import read_input, text_option
 
 if TYPE_CHECKING:
-    from ...v1 import workflow_pb2
+    from ...sdk.client.client import Kagzi
 
 
 @click.command()
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--drop", is_flag=True, help="Drop a value that the run has not received yet; it waits for the next one.")
 @click.option("--request-id", default="", metavar="ID", help="Id of this request: sent twice, it is one signal.")
 @json_option
-@address_options
+@server_options
 def signal(
     *,
     run: str,
@@ -38,8 +38,7 @@ def signal(
     drop: bool,
     request_id: str,
     as_json: bool,
-    address: str | None,
-    namespace: str | None,
+    server: Server,
 ) -> int:
     """Send a signal to a run.
 
@@ -60,85 +59,35 @@ def signal(
         raise click.UsageError("--replace and --drop cannot be combined.")
     if drop and value:
         raise click.UsageError("--drop takes no VALUE. To give the run another value, use --replace.")
-    data = read_input(value, sys.stdin.buffer.read, as_text=as_text, what="VALUE")
+    data = read_input(value, sys.stdin.buffer.read, as_text=as_text, what="VALUE") or b"null"
+
+    async def send(client: Kagzi) -> tuple[str, bool]:
+        from .find import find_run
+
+        found = await find_run(client, run)
+        if drop:
+            return found.id, await found.drop_signal(name, request_id=request_id or None)
+        return found.id, await found.signal(name, Raw(data), replace=replace, request_id=request_id or None)
+
+    run_id, waited = server.ask(send)
     if replace or drop:
-        return _replace(
-            run, _replacement(name, None if drop else data or b"null", request_id), as_json, address, namespace
-        )
-    letter = _letter(name, data, request_id)
-    answer = asyncio.run(_signal(run, letter, address, namespace))
+        return _report_replaced(run_id, name, waited, drop=drop, as_json=as_json)
     if as_json:
-        put_json({"run_id": letter.run_id, "signal": name, "delivered": answer.delivered})
-    elif answer.delivered:
-        say(f"{letter.run_id} was waiting for {name!r} and received it")
+        put_json({"run_id": run_id, "signal": name, "delivered": waited})
+    elif waited:
+        say(f"{run_id} was waiting for {name!r} and received it")
     else:
-        say(f"{letter.run_id} is not waiting for {name!r} yet: the signal is kept until it does")
+        say(f"{run_id} is not waiting for {name!r} yet: the signal is kept until it does")
     return Exit.OK
 
 
-def _letter(name: str, data: bytes | None, request_id: str) -> workflow_pb2.SignalWorkflowRequest:
-    from ...system import SystemIds
-    from ...v1 import common_pb2, workflow_pb2
-
-    return workflow_pb2.SignalWorkflowRequest(
-        signal_name=name,
-        payload=common_pb2.Payload(data=b"null" if data is None else data),
-        request_id=request_id or SystemIds().token(),
-    )
-
-
-async def _signal(
-    run: str, letter: workflow_pb2.SignalWorkflowRequest, address: str | None, namespace: str | None
-) -> workflow_pb2.SignalWorkflowResponse:
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        letter.namespace_id = server.namespace
-        letter.run_id = (await server.find_run(run)).run_id
-        return await server.signal(letter)
-
-
-# --- a value that was not received ------------------------------------------------------------------------------------
-
-
-def _replacement(name: str, data: bytes | None, request_id: str) -> workflow_pb2.ReplaceSignalRequest:
-    """No data: the value is dropped."""
-    from ...system import SystemIds
-    from ...v1 import common_pb2, workflow_pb2
-
-    request = workflow_pb2.ReplaceSignalRequest(signal_name=name, request_id=request_id or SystemIds().token())
-    if data is None:
-        request.drop = True
-    else:
-        request.payload.CopyFrom(common_pb2.Payload(data=data))
-    return request
-
-
-def _replace(
-    run: str,
-    request: workflow_pb2.ReplaceSignalRequest,
-    as_json: bool,
-    address: str | None,
-    namespace: str | None,
-) -> int:
-    answer = asyncio.run(_send_replacement(run, request, address, namespace))
-    name, done = request.signal_name, "dropped" if request.drop else "replaced"
+def _report_replaced(run_id: str, name: str, resumed: bool, *, drop: bool, as_json: bool) -> int:
+    done = "dropped" if drop else "replaced"
     if as_json:
-        put_json({"run_id": answer.run_id, "signal": name, done: True, "resumed": answer.resumed})
-    elif answer.resumed:
-        goes_on = "waits for the next one" if request.drop else "goes on"
-        say(f"{answer.run_id}: the value of {name!r} was {done}; the run {goes_on}")
+        put_json({"run_id": run_id, "signal": name, done: True, "resumed": resumed})
+    elif resumed:
+        goes_on = "waits for the next one" if drop else "goes on"
+        say(f"{run_id}: the value of {name!r} was {done}; the run {goes_on}")
     else:
-        say(f"{answer.run_id}: the value of {name!r}, which the run has not waited for yet, was {done}")
+        say(f"{run_id}: the value of {name!r}, which the run has not waited for yet, was {done}")
     return Exit.OK
-
-
-async def _send_replacement(
-    run: str, request: workflow_pb2.ReplaceSignalRequest, address: str | None, namespace: str | None
-) -> workflow_pb2.ReplaceSignalResponse:
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        request.namespace_id = server.namespace
-        request.run_id = (await server.find_run(run)).run_id
-        return await server.replace_signal(request)

@@ -9,14 +9,15 @@ import click
 
 from ..console import put, put_json, say, status_text
 from ..exits import Exit
-from ..options import address_options
-from .filters import filter_options, run_filter
+from ..options import Server, server_options
+from .filters import chosen_runs, filter_options
 
 if TYPE_CHECKING:
-    from ...v1 import workflow_pb2
-    from ..connection import ServerConnection
+    from ...sdk.client.client import Kagzi
+    from ...sdk.client.filters import Matching
+    from ...sdk.client.run import Run
 
-LOOK_S = 1.0
+POLL_S = 1.0
 NEWEST_RUNS = 200
 _ENDS = {"run_completed": Exit.OK, "run_continued": Exit.OK, "run_failed": Exit.FAILED, "run_cancelled": Exit.FAILED}
 
@@ -28,8 +29,8 @@ _ENDS = {"run_completed": Exit.OK, "run_continued": Exit.OK, "run_failed": Exit.
 )
 @filter_options
 @click.option("--jsonl", "--json", "jsonl", is_flag=True, help="Print JSON, one event or run per line.")
-@address_options
-def tail(*, run: str, after: int, jsonl: bool, address: str | None, namespace: str | None, **which: Any) -> int:
+@server_options
+def tail(*, run: str, after: int, jsonl: bool, server: Server, **options: Any) -> int:
     """Follow a run, or all runs, as they change.
 
     With RUN, shows everything that happened to it and then what happens, until it has ended; the exit code is 1 if it failed or was
@@ -37,39 +38,37 @@ def tail(*, run: str, after: int, jsonl: bool, address: str | None, namespace: s
 
     Without RUN, shows the newest runs, whenever one is new or its status changes, until Ctrl-C.
     """
-    if run and any(value or value is False for value in which.values()):
+    if run and any(value or value is False for value in options.values()):
         raise click.UsageError("options such as --status choose among all runs; they do not go with a RUN.")
     if after and not run:
         raise click.UsageError("--after needs a RUN.")
     if run:
-        return asyncio.run(_tail_run(run, after, jsonl=jsonl, address=address, namespace=namespace))
-    asyncio.run(_tail_all(run_filter(**which), jsonl=jsonl, address=address, namespace=namespace))
+        return server.ask(lambda client: _tail_run(client, run, after, jsonl=jsonl))
+    matching = chosen_runs(**options)
+    server.ask(lambda client: _tail_all(client, matching, jsonl=jsonl))
     return Exit.OK
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
-async def _tail_run(run: str, after: int, *, jsonl: bool, address: str | None, namespace: str | None) -> int:
+async def _tail_run(client: Kagzi, name: str, after: int, *, jsonl: bool) -> int:
     """Of a run that was continued as new the next one follows."""
-    from ..connection import connected
+    from .find import find_run
 
-    async with connected(address, namespace) as server:
-        run_id = (await server.find_run(run)).run_id
-        while True:
-            last = await _tell_run(server, run_id, after, jsonl=jsonl)
-            if "continued_as" not in last:
-                return _ENDS.get(last.get("kind", ""), Exit.OK)
-            run_id, after = last["continued_as"], 0
+    run = await find_run(client, name)
+    while True:
+        last = await _show_events(run, after, jsonl=jsonl)
+        if "continued_as" not in last:
+            return _ENDS.get(last.get("kind", ""), Exit.OK)
+        run, after = client.get(last["continued_as"]), 0
 
 
-async def _tell_run(server: ServerConnection, run_id: str, after: int, *, jsonl: bool) -> dict[str, Any]:
-    """Returns the last event; nothing if all was known."""
-    from ...sdk.client.watching import Watch
-
+async def _show_events(run: Run[Any], after: int, *, jsonl: bool) -> dict[str, Any]:
+    """Returns the last event; nothing if there is none after that number."""
     last: dict[str, Any] = {}
     day = ""
-    async for event in Watch(server.connection, server.namespace, run_id, after).events():
+    async for event in run.events(after=after):
         if jsonl:
             put_json(event, lines=True)
         else:
@@ -128,35 +127,31 @@ def _brief(text: str, characters: int = 100) -> str:
 # --- all runs ---------------------------------------------------------------------------------------------------------
 
 
-async def _tail_all(
-    where: workflow_pb2.WorkflowFilter, *, jsonl: bool, address: str | None, namespace: str | None
-) -> None:
-    """Look at the newest ones once a second. What was there before is shown once, oldest first."""
-    from ..connection import connected
-
-    async with connected(address, namespace) as server:
-        known: dict[str, tuple[str, str | None]] = {}
-        first = True
-        while True:
-            known, changed = await _look(server, where, known)
-            if first and not changed:
-                say("No runs yet. Start one: kagzi start WORKFLOW INPUT")
-            first = False
-            for view in changed:
-                if jsonl:
-                    put_json(view, lines=True)
-                else:
-                    put(_run_line(view))
-            await asyncio.sleep(LOOK_S)
+async def _tail_all(client: Kagzi, matching: Matching, *, jsonl: bool) -> None:
+    """Poll the newest ones once a second. What was there before is shown once, oldest first."""
+    known: dict[str, tuple[str, str | None]] = {}
+    first = True
+    while True:
+        known, changed = await _poll(client, matching, known)
+        if first and not changed:
+            say("No runs yet. Start one: kagzi start WORKFLOW INPUT")
+        first = False
+        for view in changed:
+            if jsonl:
+                put_json(view, lines=True)
+            else:
+                put(_run_line(view))
+        await asyncio.sleep(POLL_S)
 
 
-async def _look(
-    server: ServerConnection, where: workflow_pb2.WorkflowFilter, known: dict[str, tuple[str, str | None]]
+async def _poll(
+    client: Kagzi, matching: Matching, known: dict[str, tuple[str, str | None]]
 ) -> tuple[dict[str, tuple[str, str | None]], list[dict[str, Any]]]:
-    """How the newest runs stand, and those that stand otherwise than was known, oldest first."""
+    """The status of the newest runs, and those whose status is not what was known, oldest first."""
+    from .find import list_infos
     from .views import run_view
 
-    views = [run_view(run) async for run in server.runs(where, NEWEST_RUNS)]
+    views = [run_view(run) async for run in list_infos(client, matching, NEWEST_RUNS)]
     views.reverse()
     standing = {view["run_id"]: (view["status"], view["status_text"]) for view in views}
     return standing, [view for view in views if known.get(view["run_id"]) != standing[view["run_id"]]]

@@ -1,76 +1,62 @@
-"""Kagzi: what programs start runs with, and ask about them."""
+"""Kagzi, the client: starts runs, asks about them and changes them. Each method sends one request, directly or through a `Run`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Coroutine, Iterable, Mapping
 from datetime import datetime
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
-from ...core.commands import OnConflict, StartRequest
+from ...core.commands import OnConflict
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.public import exported
 from ...v1 import workflow_pb2 as pb
-from ...wire.enums import RUN_STATUS_FROM_WIRE
+from ...v1.common_pb2 import PageRequest
+from ...wire.runs import read_run, write_filter
 from ..transport.connecting import checked_namespace, open_connection
 from ..transport.connection import Connection
 from ..transport.credentials import Tls
 from ..workflow.codec import ANY
-from ..workflow.retry import Retry
 from ..workflow.signals import Signal
 from ..workflow.workflow import Workflow
-from .operations.operation_verbs import OperationVerbs
-from .run import Run
-from .run_verbs import RunVerbs
-from .signals_sent import signal_given
-from .start import ABSENT, Start, StartOptions, refuse_oversized, start_request
-from .start_many import start_many
-from .starts import Starter
-from .unserved import UNSERVED
+from .backend import Backend
+from .cancel import Cancel
+from .connecting import Connecting
+from .filters import Matching, run_filter
+from .operations import operation
+from .paging import all_rows
+from .run import Run, RunQuery
+from .run_records import Explanation, RunCount
+from .start import ABSENT, Start, StartKeywords, StartOptions
+from .start_batching import Starter
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from .operations.bulk import Bulk
+    from .operations.namespaces import Namespaces
+    from .operations.schedules import ScheduleBuilder, Schedules
+    from .operations.stats import Stats
+    from .operations.transfers import ImportedRun
+    from .operations.versions import Versions
+    from .operations.workers import Workers
+    from .operations.workflow_types import WorkflowTypes
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
 O = TypeVar("O")  # noqa: E741  as above
 T = TypeVar("T")
 
 
-class Connecting:
-    """A connection in the making: `await` it for a client that you close yourself, or use it with `async with`."""
-
-    def __init__(self, connect: Callable[[], Coroutine[Any, Any, "Kagzi"]]) -> None:
-        self._connect = connect
-        self._client: Kagzi | None = None
-
-    def __await__(self) -> Generator[Any, None, "Kagzi"]:
-        return self._connect().__await__()
-
-    if not TYPE_CHECKING:  # a checker is to see that it is no client
-
-        def __getattr__(self, name: str) -> NoReturn:
-            hint = "" if name.startswith("_") else " Write: client = await Kagzi.connect(...), or async with it."
-            raise AttributeError(f"Kagzi.connect(...) has no {name!r} before it is awaited.{hint}", name=name, obj=self)
-
-    async def __aenter__(self) -> "Kagzi":
-        self._client = await self._connect()
-        return self._client
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-
-
 @exported
-class Kagzi(RunVerbs, OperationVerbs):
+class Kagzi:
     """A client: `async with Kagzi.connect() as client:`.
 
     Use one per process and event loop: concurrent calls share its connection, and concurrent starts share a message.
+    Where a method takes the `id` of a run, that is a run id, or a workflow_id for its latest run.
     """
 
     def __init__(self, connection: Connection, namespace: str) -> None:
-        super().__init__(connection, namespace)
-        self._starter = Starter(connection)
+        self._connection = connection
+        self._namespace = namespace
+        self._backend = Backend(connection)
+        self._starter = Starter(self._backend, namespace)
 
     @classmethod
     def connect(
@@ -82,7 +68,7 @@ class Kagzi(RunVerbs, OperationVerbs):
         tls: bool | Tls | None = None,
         timeout: Duration | None = None,
         call_timeout: Duration = "30s",
-    ) -> Connecting:
+    ) -> "Connecting[Kagzi]":
         """Connect to a server, or open a SQLite file and run a server for it in this process.
 
         Args:
@@ -92,11 +78,10 @@ class Kagzi(RunVerbs, OperationVerbs):
             api_key: Sent as a bearer token with every call, never in clear off this machine: for a proxy in front of
                 the server. Servers themselves do not check keys yet. Default: $KAGZI_API_KEY.
             tls: True or `Tls(...)` to encrypt; the default is what the address says (`https://`).
-            timeout: How long to wait for a first answer.
-
-        `timeout`: how long to wait for the first answer. If it is not given: 10 s, 3 s where nothing listens, and no time where
-        waiting cannot help, such as a name that does not resolve. `call_timeout`: how long each later call is repeated while the
-        server or its database is away. That a call waits is logged after 1 s, after 10 s, and then every 30 s.
+            timeout: How long to wait for the first answer. Default: 10 s, 3 s where nothing listens, and no time where
+                waiting cannot help, such as a name that does not resolve.
+            call_timeout: How long each later call is repeated while the server or its database is away. That a call
+                waits is logged after 1 s, after 10 s, and then every 30 s.
 
         Raises Unavailable if no server answers, InvalidArgument for an address that cannot be right.
         """
@@ -114,7 +99,7 @@ class Kagzi(RunVerbs, OperationVerbs):
 
     async def close(self) -> None:
         """Close the connection. Calls that are still waiting fail; runs go on."""
-        await self._waits.close()
+        await self._backend.waits.close()
         await self._starter.close()
         await self._connection.close()
 
@@ -122,40 +107,10 @@ class Kagzi(RunVerbs, OperationVerbs):
 
     @overload
     def start(
-        self,
-        workflow: Workflow[I, O],
-        input: I,
-        *,
-        id: str | None = None,
-        namespace: str | None = None,
-        delay: Duration | None = None,
-        start_at: datetime | None = None,
-        deadline: datetime | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int = 0,
-        version: int | str | None = None,
-        retry: Retry | None = None,
-        on_conflict: OnConflict = "existing",
-        concurrency_key: str | None = None,
+        self, workflow: Workflow[I, O], input: I, **options: Unpack[StartKeywords]
     ) -> Coroutine[Any, Any, Run[O]]: ...
     @overload
-    def start(
-        self,
-        workflow: str,
-        input: Any,
-        *,
-        id: str | None = None,
-        namespace: str | None = None,
-        delay: Duration | None = None,
-        start_at: datetime | None = None,
-        deadline: datetime | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int = 0,
-        version: int | str | None = None,
-        retry: Retry | None = None,
-        on_conflict: OnConflict = "existing",
-        concurrency_key: str | None = None,
-    ) -> Coroutine[Any, Any, Run[Any]]: ...
+    def start(self, workflow: str, input: Any, **options: Unpack[StartKeywords]) -> Coroutine[Any, Any, Run[Any]]: ...
     @overload
     def start(self, workflow: Workflow[I, O]) -> Start[I, O]: ...
     @overload
@@ -166,52 +121,17 @@ class Kagzi(RunVerbs, OperationVerbs):
         Args:
             workflow: The workflow, or its name.
             input: What the workflow is given.
-            id: The workflow_id. Default: a new one. While a run with this id has not ended, that run is returned.
-            namespace: Where to start it. Default: the client's namespace.
-            delay: Begin this much later.
-            start_at: Begin at this moment. Give either this or `delay`.
-            deadline: The run fails with kind TIMEOUT at this moment, wherever it is. Time in the queue counts.
-            labels: Up to 64 texts by name, to find runs by.
-            priority: -100 to 100; higher ones are taken first.
-            version: The version of the workflow. Default: the default version.
-            retry: Try the whole function again when it raises; results of its steps are kept. Default: no retry.
-            on_conflict: What happens if `id` is taken by a run that has not ended: `"existing"` (the default) returns
-                it, `"existing_or_completed"` also returns a completed one, `"fail"` raises AlreadyExists, `"replace"`
-                terminates it and starts anew.
-            concurrency_key: Limits per key of the workflow count the runs with the same key.
+            options: An id, a delay, labels and more: see [StartKeywords](#startkeywords).
 
         If the run was there already, `run.created` is False. Raises InvalidArgument, AlreadyExists, ResourceExhausted,
         Unavailable.
         """
-        said = StartOptions(workflow=workflow, input=input, **options)
+        start = StartOptions(workflow=workflow, input=input, **options)
         if input is ABSENT:
-            return Start[Any, Any](self._start, said, self._ids.token)
-        coroutine = self._start(said)
+            return Start[Any, Any](self._starter.start, start, self._backend.new_id)
+        coroutine = self._starter.start(start)
         cast("Any", coroutine).__qualname__ = "Kagzi.start"  # what Python says was never awaited
         return coroutine
-
-    async def _start(self, said: StartOptions, request_id: str | None = None) -> Run[Any]:
-        request = self._request(said, request_id or self._ids.token())
-        return self._started(said, request, await self._starter.start(request))
-
-    def _request(self, said: StartOptions, request_id: str) -> StartRequest:
-        request = start_request(said, namespace=self._namespace, request_id=request_id)
-        refuse_oversized(request, self._connection.max_payload_bytes)
-        return request
-
-    def _started(self, said: StartOptions, request: StartRequest, answer: pb.StartWorkflowResponse) -> Run[Any]:
-        UNSERVED.tell(request.namespace, request.workflow_type, answer.warning)
-        return Run(
-            self._calls,
-            request.namespace,
-            output=ANY if isinstance(said.workflow, str) else said.workflow.output_codec,
-            draw_id=self._ids.token,
-            run_id=answer.run_id,
-            workflow_id=answer.workflow_id,
-            url=answer.url,
-            created=not answer.already_exists,
-            last_status=RUN_STATUS_FROM_WIRE.get(answer.status),
-        )
 
     @overload
     async def start_many(
@@ -231,7 +151,15 @@ class Kagzi(RunVerbs, OperationVerbs):
 
         A start that is refused leaves the others alone.
         """
-        return await start_many(starts, on_error=on_error)
+        if on_error not in ("raise", "collect"):
+            raise InvalidArgument(f"on_error={on_error!r} must be 'raise' or 'collect'.", field="on_error")
+        results = await asyncio.gather(*starts, return_exceptions=True)  # those of one loop pass are one message
+        for number, result in enumerate(results):
+            if isinstance(result, BaseException) and (on_error == "raise" or not isinstance(result, Exception)):
+                started = sum(isinstance(each, Run) for each in results)
+                result.add_note(f"This is start number {number} of {len(results)}; {started} of them took place.")
+                raise result
+        return results
 
     @overload
     async def signal_with_start(
@@ -268,21 +196,10 @@ class Kagzi(RunVerbs, OperationVerbs):
         labels: Mapping[str, str] | None = None,
         on_conflict: OnConflict = "existing",
     ) -> Run[Any]:
-        """Send a signal to the run with this workflow_id, and start it first if it is not active: both or neither.
-
-        Args:
-            workflow: The workflow to start, or its name.
-            input: What the workflow is given if it is started.
-            signal: The signal, or its name.
-            value: What is sent.
-            id: The workflow_id.
-            labels: Labels of the run if it is started.
-            on_conflict: As in `start`.
-        """
-        said = StartOptions(workflow=workflow, input=input, id=id, labels=labels, on_conflict=on_conflict)
-        request = self._request(said, self._ids.token())
-        given = signal_given(signal, value, request_id=request.request_id)
-        return self._started(said, request, await self._calls.signal_with_start(request, given))
+        """Send a `signal` with a `value` to the run with this workflow_id, the `id`, and start it first if it is not active:
+        both or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
+        start = StartOptions(workflow=workflow, input=input, id=id, labels=labels, on_conflict=on_conflict)
+        return await self._starter.signal_with_start(start, signal, value)
 
     @overload
     async def run(
@@ -318,21 +235,163 @@ class Kagzi(RunVerbs, OperationVerbs):
         id: str | None = None,
         timeout: Duration | None = None,  # noqa: ASYNC109  a word of the public API
     ) -> Any:
-        """Start a run and wait for its result.
-
-        Args:
-            workflow: The workflow, or its name.
-            input: What the workflow is given.
-            id: The workflow_id. Default: a new one.
-            timeout: Stop waiting after this time with TimeoutError; the run goes on.
-
-        Raises what `start()` and `Run.result()` raise.
-        """
+        """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout` waiting
+        stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
         timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
         try:
             async with asyncio.timeout(timeout_s):
-                run = await self._start(StartOptions(workflow=workflow, input=input, id=id))
+                run = await self._starter.start(StartOptions(workflow=workflow, input=input, id=id))
                 return await run.result()
         except TimeoutError:
             name = workflow if isinstance(workflow, str) else workflow.name
             raise TimeoutError(f"{name} has not ended within {timeout}. The run goes on.") from None
+
+    # --- asking --------------------------------------------------------------------------------------------------------
+
+    @overload
+    def get(self, id: str, *, namespace: str | None = None) -> RunQuery[Any]: ...
+    @overload
+    def get(self, id: str, workflow: Workflow[Any, O], *, namespace: str | None = None) -> Run[O]: ...
+    def get(self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None) -> Run[Any]:
+        """A handle to a run. No call is made until you ask it something, or await it for a `RunInfo`.
+
+        Args:
+            id: A run id; or a workflow_id, which means the latest run with it.
+            workflow: The workflow, so that `result()` is typed.
+            namespace: Where to look. Default: the client's own. `get(id).namespace("production")` means the same.
+        """
+        if not (isinstance(cast("object", id), str) and id):
+            raise InvalidArgument(f"id={id!r} must be a run id or a workflow id.", field="id")
+        return RunQuery(
+            self._backend,
+            namespace or self._namespace,
+            output=ANY if workflow is None else workflow.output_codec,
+            asked_for=id,
+        )
+
+    async def list(self, *, limit: int | None = None, **matching: Unpack[Matching]) -> AsyncIterator[Run[Any]]:
+        """Runs that match everything given, newest first: `async for run in client.list(status="failed"):`.
+
+        Args:
+            limit: Return at most this many. Default: all.
+            matching: Which runs: see [Matching](#matching). Default: any.
+        """
+        where = write_filter(run_filter(self._connection.clock.now(), **matching))
+
+        async def ask(page: PageRequest) -> pb.ListWorkflowsResponse:
+            request = pb.ListWorkflowsRequest(namespace_id=self._namespace, filter=where, page=page)
+            return await self._connection.call(lambda link: link.workflows.ListWorkflows, request)
+
+        async for run in all_rows(ask, lambda response: response.workflows, limit):
+            yield Run(self._backend, self._namespace, record=read_run(run))
+
+    async def count(self, **matching: Unpack[Matching]) -> RunCount:
+        """How many runs `list` would return for the same `matching`. A server stops counting at 10,000."""
+        where = run_filter(self._connection.clock.now(), **matching)
+        request = pb.CountWorkflowsRequest(namespace_id=self._namespace, filter=write_filter(where))
+        response = await self._connection.call(lambda link: link.workflows.CountWorkflows, request)
+        return RunCount(response.count, response.capped)
+
+    async def explain(self, id: str) -> Explanation:
+        """Why the run `id` is where it is, in words: `print(await client.explain(id))`."""
+        return await self.get(id).explain()
+
+    # --- changing ------------------------------------------------------------------------------------------------------
+
+    @overload
+    async def signal(self, id: str, signal: Signal[T], value: T, /, *, replace: bool = False) -> bool: ...
+    @overload
+    async def signal(self, id: str, signal: str, value: Any = None, /, *, replace: bool = False) -> bool: ...
+    async def signal(self, id: str, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> bool:
+        """Send a `signal` with a `value` to the run `id`, or `replace` a value that no code has received. A workflow_id
+        means the run that has not ended. See `Run.signal`."""
+        return await self.get(id).signal(cast("Any", signal), value, replace=replace)
+
+    async def drop_signal(self, id: str, signal: Signal[Any] | str, /) -> bool:
+        """Drop a `signal` that no code of the run `id` has received. See `Run.drop_signal`."""
+        return await self.get(id).drop_signal(signal)
+
+    def cancel(self, id: str, reason: str = "", *, namespace: str | None = None) -> Cancel:
+        """Ask the run `id` to stop and clean up, for a `reason`. See `Run.cancel`. Await it, or say first where, if it is not in
+        the client's `namespace`: `await client.cancel(id).namespace("production")`."""
+        return Cancel(lambda run, why, where: self.get(run, namespace=where).cancel(why), id, reason, namespace)
+
+    async def terminate(self, id: str, reason: str = "") -> None:
+        """End the run `id` now, without cleanup, for a `reason`. See `Run.terminate`."""
+        await self.get(id).terminate(reason)
+
+    async def pause(self, id: str, reason: str = "") -> None:
+        """Let the run `id` begin no more steps, for a `reason`. See `Run.pause`."""
+        await self.get(id).pause(reason)
+
+    async def resume(self, id: str) -> None:
+        """Let the paused run `id` go on. See `Run.resume`."""
+        await self.get(id).resume()
+
+    async def retry(self, id: str, *, from_step: str = "") -> None:
+        """Reopen the failed run `id`, at the step that failed or `from_step`. See `Run.retry`."""
+        await self.get(id).retry(from_step=from_step)
+
+    async def fork(
+        self,
+        id: str,
+        *,
+        from_step: str = "",
+        outputs: Mapping[str, Any] | None = None,
+        version: int | str | None = None,
+        workflow_id: str | None = None,
+    ) -> Run[Any]:
+        """Start a new run, with this `workflow_id` and `version`, from the history of the run `id`: `from_step` on, with
+        `outputs` replaced by step id. See `Run.fork`."""
+        return await self.get(id).fork(from_step=from_step, outputs=outputs, version=version, id=workflow_id)
+
+    # --- operations ----------------------------------------------------------------------------------------------------
+
+    async def export(self, id: str) -> AsyncIterator[bytes]:
+        """The run `id` with its whole history as lines of JSON. See `Run.export`."""
+        async for line in self.get(id).export():
+            yield line
+
+    async def import_runs(
+        self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str]
+    ) -> "AsyncIterator[ImportedRun]":
+        """Import runs that were exported from `lines`, such as an open file. Each is imported whole or not at all;
+        importing the same run again changes nothing. Raises InvalidArgument, which names line and field, and
+        AlreadyExists."""
+        from .operations.transfers import Transfers, as_lines  # noqa: PLC0415  most programs never ask
+
+        async for run in Transfers(self._connection, self._namespace).import_runs(as_lines(lines)):
+            yield run
+
+    async def stats(
+        self,
+        *,
+        workflow: Workflow[Any, Any] | str = "",
+        since: datetime | Duration | None = None,
+        until: datetime | Duration | None = None,
+    ) -> "Stats":
+        """What happened minute by minute, and what is open now: of a `workflow`, or of all, `since` a moment or that long
+        ago (default: an hour), `until` a moment or that long ago (default: now)."""
+        from .operations.stats import get_stats  # noqa: PLC0415  most programs never ask
+
+        return await get_stats(self._connection, self._namespace, workflow=workflow, since=since, until=until)
+
+    def schedule(self, id: str) -> "ScheduleBuilder":
+        """Describe the schedule `id` and await it: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
+        Run it on every deploy: where nothing has changed it changes nothing."""
+        from .operations.schedules import ScheduleBuilder  # noqa: PLC0415  most programs never ask
+
+        return ScheduleBuilder(self.schedules, id)
+
+    schedules: "Schedules" = operation(
+        "schedules", "Schedules"
+    )  #: schedules: get, list, pause, trigger, update and more
+    bulk: "Bulk" = operation("bulk", "Bulk")  #: cancel, retry, terminate or delete all runs that a filter matches
+    workflow_types: "WorkflowTypes" = operation(
+        "workflow_types", "WorkflowTypes"
+    )  #: workflow types as queues, and their limits
+    namespaces: "Namespaces" = operation("namespaces", "Namespaces")  #: namespaces: create, limit, disable, delete
+    workers: "Workers" = operation("workers", "Workers")  #: workers: list, get, events, drain
+    versions: "Versions" = operation(
+        "versions", "Versions"
+    )  #: versions of workflows: list, counts, set_default, deprecate

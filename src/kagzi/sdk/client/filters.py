@@ -1,8 +1,8 @@
-"""Which runs are meant: what `client.list` and `client.count` take, as a filter."""
+"""Which runs are meant: the keywords of `client.list`, `client.count` and `client.bulk`, as a filter."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
@@ -14,27 +14,47 @@ from .run import Run
 from .start import checked_labels
 
 
+class Matching(TypedDict, total=False):
+    """Which runs are meant. Those that match everything given."""
+
+    status: (
+        RunStatus | str | Iterable[RunStatus | str]
+    )  #: one state or several: "failed", RunStatus.FAILED, ["failed", "paused"]
+    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]  #: one workflow or several, or their names
+    labels: Mapping[str, str] | None  #: labels that a run must all have
+    since: datetime | Duration | None  #: created at or after this moment, or this long ago ("2h")
+    until: datetime | Duration | None  #: created before this moment, or this long ago
+    id: str | None  #: runs with this workflow_id
+    parent: Run[Any] | str | None  #: a run, or its run id, whose children are meant
+    version: int | str | None  #: runs pinned to this version of their workflow
+    schedule: str | None  #: the id of the schedule that started them
+    concurrency_key: str | None  #: runs that were started with this key
+    problem: bool | None  #: True: only runs that the engine has paused because of a problem; False: all others
+
+
 def run_filter(
-    *,
     now: Timestamp,
-    status: RunStatus | str | Iterable[RunStatus | str],
-    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str],
-    labels: Mapping[str, str] | None,
-    since: datetime | Duration | None,
-    until: datetime | Duration | None,
-    parent: Run[Any] | str | None,
+    *,
+    status: RunStatus | str | Iterable[RunStatus | str] = (),
+    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str] = (),
+    labels: Mapping[str, str] | None = None,
+    since: datetime | Duration | None = None,
+    until: datetime | Duration | None = None,
+    id: str | None = None,
+    parent: Run[Any] | str | None = None,
     version: int | str | None = None,
     schedule: str | None = None,
     concurrency_key: str | None = None,
     problem: bool | None = None,
 ) -> RunFilter:
-    """Raises InvalidArgument."""
+    """The filter for the keywords of `Matching`. Raises InvalidArgument."""
     return RunFilter(
         statuses=_statuses(status),
         workflow_types=_types(workflow),
         labels=checked_labels(labels),
         created_after=moment(since, now, "since"),
         created_before=moment(until, now, "until"),
+        workflow_id=id or "",
         parent_run_id=parent.id if isinstance(parent, Run) else parent or "",
         version="" if version is None else str(version),
         schedule_id=schedule or "",
@@ -54,14 +74,14 @@ def _statuses(status: object) -> tuple[RunStatus, ...]:
 
 
 def _types(workflow: "Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]") -> tuple[str, ...]:
-    given = (workflow,) if isinstance(workflow, (str, Workflow)) else workflow
-    return tuple(each if isinstance(each, str) else each.name for each in given)
+    workflows = (workflow,) if isinstance(workflow, (str, Workflow)) else workflow
+    return tuple(each if isinstance(each, str) else each.name for each in workflows)
 
 
-def moment(said: "datetime | Duration | None", now: Timestamp, what: str) -> Timestamp | None:
+def moment(at: "datetime | Duration | None", now: Timestamp, what: str) -> Timestamp | None:
     """A moment, or how long ago."""
-    if said is None:
+    if at is None:
         return None
-    if isinstance(said, (str, timedelta)):
-        return now - us_from_timedelta(parse_duration(said, what=what))
-    return from_datetime(said, what=what)
+    if isinstance(at, (str, timedelta)):
+        return now - us_from_timedelta(parse_duration(at, what=what))
+    return from_datetime(at, what=what)

@@ -1,21 +1,22 @@
-"""Lists are long: a server answers them page by page, and a program reads them row by row."""
+"""Reads lists page by page, and yields them row by row."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Protocol, TypeVar
 
 from ...v1.common_pb2 import PageInfo, PageRequest
 
-PAGE_ROWS = 200
+PAGE_ROWS = 200  # of a reader who may stop at any row
+LIMITED_PAGE_ROWS = 1_000  # of one who wants that many
 
 
-class Answer(Protocol):
-    """What a list answers: its rows, and where it goes on."""
+class PageResponse(Protocol):
+    """A response with some rows of a list, and where it goes on."""
 
     @property
     def page(self) -> PageInfo: ...
 
 
-Page = TypeVar("Page", bound=Answer)
+Page = TypeVar("Page", bound=PageResponse)
 Row = TypeVar("Row")
 
 
@@ -26,7 +27,7 @@ async def all_rows(
     token = ""
     left = limit
     while left is None or left > 0:
-        size = PAGE_ROWS if left is None else min(left, PAGE_ROWS)
+        size = PAGE_ROWS if left is None else min(left, LIMITED_PAGE_ROWS)
         answer = await ask(PageRequest(page_size=size, page_token=token))
         for row in rows_of(answer):
             yield row

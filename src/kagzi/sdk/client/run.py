@@ -1,27 +1,29 @@
-"""A handle to one run."""
+"""A handle to one run. Each verb builds its request here and sends it over the client's connection."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from ...core.commands import SignalGiven, SignalReplacement
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import InvalidArgument, PreconditionFailed, RunError
 from ...core.ids import is_uuid
 from ...core.public import exported
-from ...core.records import Payload, RunEnd, RunRecord
+from ...core.records import Payload, RunEnd, RunKey, RunRecord
 from ...core.states import RunStatus
+from ...v1 import workflow_pb2 as pb
+from ...wire.common import write_payload
 from ...wire.runs import read_run_status
-from ..workflow.codec import ANY, Codec, read_payload, write_payload
+from ..workflow import codec
+from ..workflow.codec import ANY, Codec, read_payload
 from ..workflow.signals import Signal
-from .calls import RunCalls
-from .explanation import Explanation
-from .run_info import RunInfo, run_info
+from .backend import Backend, encode_signal, signal_name
 from .run_namespace import RunNamespace
-from .signals_sent import signal_given, signal_name
-from .step_records import StepRecord, step_record
+from .run_records import Explanation, RunInfo, run_info
+
+if TYPE_CHECKING:
+    from .step_records import StepRecord
 
 T = TypeVar("T")
 O_co = TypeVar("O_co", covariant=True)
@@ -39,30 +41,30 @@ class Run(Generic[O_co]):
 
     def __init__(
         self,
-        calls: RunCalls,
+        backend: Backend,
         namespace: str,
         *,
-        output: Codec[Any],
-        draw_id: Callable[[], str],
+        output: Codec[Any] = ANY,
         asked_for: str = "",
         run_id: str = "",
         workflow_id: str = "",
         url: str = "",
         created: bool = False,
         last_status: RunStatus | None = None,
+        record: RunRecord | None = None,
     ) -> None:
-        self._calls = calls
+        self._backend = backend
         self._namespace = namespace
         self._output = output
-        self._draw_id = draw_id
         self._asked_for = asked_for
         self._run_id = run_id
         self._workflow_id = workflow_id
         self._url = url
         self._created = created
         self._last_status = last_status
-        self._status_text = ""
-        self._progress: float | None = None
+        self._record: RunRecord | None = None
+        if record is not None:
+            self._learn(record)
 
     def __repr__(self) -> str:
         return f"<Run {self._run_id or self._asked_for!r}>"
@@ -89,12 +91,12 @@ class Run(Generic[O_co]):
             )
         if not (isinstance(cast("object", namespace), str) and namespace):
             raise InvalidArgument(f"namespace={namespace!r} must be the name of a namespace.", field="namespace")
-        return RunQuery(self._calls, namespace, output=self._output, draw_id=self._draw_id, asked_for=self._asked_for)
+        return RunQuery(self._backend, namespace, output=self._output, asked_for=self._asked_for)
 
     @property
     def url(self) -> str:
         """The address of the run's page; empty if the server has no pages."""
-        return self._url or self._calls.url(self._namespace, self.id)
+        return self._url or self._backend.url(RunKey(self._namespace, self.id))
 
     @property
     def created(self) -> bool:
@@ -107,27 +109,33 @@ class Run(Generic[O_co]):
         return self._last_status
 
     @property
+    def last_info(self) -> RunInfo | None:
+        """The run as the last `status()` or `info()` found it, or the list that it comes from; None before the first."""
+        return None if self._record is None else run_info(self._record, self.url)
+
+    @property
     def status_text(self) -> str:
         """What the workflow last said with `ctx.set_status`, as of the last `status()` or `info()`."""
-        return self._status_text
+        return "" if self._record is None else self._record.status_text
 
     @property
     def progress(self) -> float | None:
-        """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or
-        `info()`."""
-        return self._progress
+        """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or `info()`."""
+        return None if self._record is None else self._record.progress
 
     async def status(self) -> RunStatus:
         """Ask the server for the state of the run. Raises NotFound."""
         return (await self._ask()).status
 
     async def info(self) -> RunInfo:
-        """Everything about the run but its payloads and steps. Raises NotFound."""
-        return run_info(await self._ask())
+        """Everything about the run but its steps. Raises NotFound."""
+        return run_info(await self._ask(), self.url)
 
     async def explain(self) -> Explanation:
         """Why the run is where it is, in words: `print(await run.explain())`."""
-        return await self._calls.explain(self._namespace, await self._known_id())
+        request = pb.ExplainWorkflowRequest(namespace_id=self._namespace, run_id=(await self._key()).run_id)
+        response = await self._backend.connection.call(lambda link: link.workflows.ExplainWorkflow, request)
+        return Explanation(response.sentence, response.reason, dict(response.facts), response.remedy)
 
     async def result(self, *, timeout: Duration | None = None) -> O_co:  # noqa: ASYNC109  a word of the public API
         """Wait for the end and return the output; of a run that was continued as new, the output of the last one.
@@ -137,26 +145,35 @@ class Run(Generic[O_co]):
 
         Raises RunError if the run did not complete, NotFound.
         """
-        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-        try:
-            async with asyncio.timeout(timeout_s):
-                end = await self._calls.ended(self._namespace, await self._known_id())
-        except TimeoutError:
-            raise TimeoutError(f"run {self._run_id or self._asked_for} has not ended within {timeout}.") from None
-        return self._output_of(end)
-
-    def _output_of(self, end: RunEnd) -> O_co:
-        self._last_status = end.status
+        end = await self._end(timeout)
         if end.status is RunStatus.COMPLETED:
             what = f"output of run {end.run.run_id}"
             output: O_co = read_payload(self._output, end.output or _NULL, what=what, hook=None)
             return output
         raise RunError.of(end.run.run_id, end.status.value, end.error or ErrorDetail(kind=ErrorKind.PERMANENT))
 
-    async def steps(self) -> list[StepRecord]:
+    async def wait(self, *, timeout: Duration | None = None) -> RunInfo:  # noqa: ASYNC109  a word of the public API
+        """Wait for the end, whatever it is, and return the run as it ended: its status, with its output or its error.
+        Of a run that was continued as new, that is the last one. `timeout` is as in `result`."""
+        end = await self._end(timeout)
+        last = await self._backend.get(self._namespace, run_id=end.run.run_id)
+        return run_info(last, self._backend.url(last.run))
+
+    async def _end(self, timeout: Duration | None) -> RunEnd:  # noqa: ASYNC109  a word of the public API
+        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
+        try:
+            async with asyncio.timeout(timeout_s):
+                end = await self._backend.ended(await self._key())
+        except TimeoutError:
+            raise TimeoutError(f"run {self._run_id or self._asked_for} has not ended within {timeout}.") from None
+        self._last_status = end.status
+        return end
+
+    async def steps(self) -> "list[StepRecord]":
         """The steps of the run, in the order in which they were begun."""
-        steps = await self._calls.steps(self._namespace, await self._known_id())
-        return [step_record(step) for step in steps]
+        from .step_records import step_record  # noqa: PLC0415  those who only start runs do not pay for it
+
+        return [step_record(step) for step in await self._backend.steps(await self._key())]
 
     async def events(self, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
         """Everything that happens to the run, in order, as it happens, until it has ended; what happened before comes
@@ -168,72 +185,104 @@ class Run(Generic[O_co]):
         Yields dicts of plain values with "kind" and "seq" (docs/reference/events.md). The last event of a run that was
         continued as new has "continued_as": `client.get` that one to go on.
         """
-        async with aclosing(self._calls.events(self._namespace, await self._known_id(), after)) as events:
+        from .watching import Watch  # noqa: PLC0415  as above
+
+        watch = Watch(self._backend.connection, await self._key(), after)
+        async with aclosing(watch.events()) as events:
             async for event in events:
                 yield event
+
+    async def export(self) -> AsyncIterator[bytes]:
+        """The run with its whole history as lines of JSON, to be kept or imported elsewhere.
+
+        Raises NotFound, and PreconditionFailed if the run goes on meanwhile: pause it, or stop its workers.
+        """
+        from .operations.transfers import Transfers  # noqa: PLC0415  most programs never ask
+
+        run = await self._key()
+        async for line in Transfers(self._backend.connection, run.namespace).export(run.run_id):
+            yield line
 
     # --- changing ------------------------------------------------------------------------------------------------------
 
     @overload
-    async def signal(self, signal: Signal[T], value: T, /, *, replace: bool = False) -> None: ...
+    async def signal(
+        self, signal: Signal[T], value: T, /, *, replace: bool = False, request_id: str | None = None
+    ) -> bool: ...
     @overload
-    async def signal(self, signal: str, value: Any = None, /, *, replace: bool = False) -> None: ...
-    async def signal(self, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> None:
+    async def signal(
+        self, signal: str, value: Any = None, /, *, replace: bool = False, request_id: str | None = None
+    ) -> bool: ...
+    async def signal(
+        self, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False, request_id: str | None = None
+    ) -> bool:
         """Send the run a message. It is kept until the run waits for it. A handle by workflow_id means the run that has
-        not ended.
+        not ended. Returns whether the run was waiting for it.
 
         Args:
             signal: The signal, or its name.
             value: What is sent.
             replace: Replace a value that no code has received instead of sending another one: the value that does not
                 fit and for which the run is paused, and the run goes on; else the oldest of that name.
+            request_id: An id of your own: sent twice, it is one signal. Default: a new one.
 
         Raises PreconditionFailed if the run has ended or there is nothing to replace, NotFound, ResourceExhausted if
         too many are unread, InvalidArgument if the value does not fit the signal's type.
         """
-        given = signal_given(signal, value, request_id=self._draw_id())
+        name, payload = encode_signal(signal, value)
+        request_id = request_id or self._backend.new_id()
         if replace:
-            change = SignalReplacement(name=given.name, payload=given.payload, request_id=given.request_id)
-            await self._replace_signal(change)
-        elif self._run_id or is_uuid(self._asked_for):
-            await self._signal(given)
-        else:
-            self._run_id = await self._calls.signal(self._namespace, given, workflow_id=self._asked_for)
-            self._workflow_id = self._asked_for
+            change = pb.ReplaceSignalRequest(signal_name=name, payload=payload, request_id=request_id)
+            return await self._replace_signal(change)
+        request = pb.SignalWorkflowRequest(signal_name=name, payload=payload, request_id=request_id)
+        await self._address(request)
+        while True:
+            try:
+                response = await self._backend.connection.call(lambda link: link.workflows.SignalWorkflow, request)
+            except PreconditionFailed:
+                continued_as = (
+                    (await self._backend.get(self._namespace, run_id=request.run_id)).continued_as
+                    if request.run_id
+                    else None
+                )
+                if not continued_as:
+                    raise
+                request.run_id = continued_as
+            else:
+                if request.workflow_id:
+                    self._run_id, self._workflow_id = response.run_id, request.workflow_id
+                return response.delivered
 
-    async def drop_signal(self, signal: Signal[Any] | str, /) -> None:
+    async def drop_signal(self, signal: Signal[Any] | str, /, *, request_id: str | None = None) -> bool:
         """Drop a value that no code has received: the value that does not fit and for which the run is paused, and the
-        run waits for the next; else the oldest of that name.
+        run waits for the next; else the oldest of that name. Returns whether the run was waiting for it.
 
         Args:
             signal: The signal, or its name.
+            request_id: An id of your own: sent twice, it is done once. Default: a new one.
 
         Raises PreconditionFailed if there is none.
         """
-        await self._replace_signal(
-            SignalReplacement(name=signal_name(signal), payload=None, request_id=self._draw_id())
+        request_id = request_id or self._backend.new_id()
+        return await self._replace_signal(
+            pb.ReplaceSignalRequest(signal_name=signal_name(signal), drop=True, request_id=request_id)
         )
 
-    async def _replace_signal(self, change: SignalReplacement) -> None:
-        if self._run_id or is_uuid(self._asked_for):
-            answer = await self._calls.replace_signal(self._namespace, change, run_id=await self._known_id())
-        else:
-            answer = await self._calls.replace_signal(self._namespace, change, workflow_id=self._asked_for)
-            self._run_id, self._workflow_id = answer.run_id, self._asked_for
-        self._last_status = read_run_status(answer.status)
+    async def _replace_signal(self, request: pb.ReplaceSignalRequest) -> bool:
+        await self._address(request)
+        response = await self._backend.connection.call(lambda link: link.workflows.ReplaceSignal, request)
+        if request.workflow_id:
+            self._run_id, self._workflow_id = response.run_id, request.workflow_id
+        self._last_status = read_run_status(response.status)
+        return response.resumed
 
-    async def _signal(self, given: SignalGiven) -> None:
-        run_id = await self._known_id()
-        while True:
-            try:
-                await self._calls.signal(self._namespace, given, run_id=run_id)
-            except PreconditionFailed:
-                continued_as = (await self._calls.get(self._namespace, run_id)).continued_as
-                if not continued_as:
-                    raise
-                run_id = continued_as
-            else:
-                return
+    async def _address(self, request: pb.SignalWorkflowRequest | pb.ReplaceSignalRequest) -> None:
+        """A workflow_id is left to the server: of its runs the one that has not ended is meant."""
+        request.namespace_id = self._namespace
+        if self._run_id or is_uuid(self._asked_for):
+            request.run_id = (await self._key()).run_id
+        else:
+            request.workflow_id = self._asked_for
 
     async def cancel(self, reason: str = "") -> None:
         """Ask the run to stop. It ends as cancelled once its code has cleaned up; a run that has ended stays as it is.
@@ -241,38 +290,31 @@ class Run(Generic[O_co]):
         Args:
             reason: Shown with the run, and the message of the CancelledError in its code.
         """
-        request_id = self._draw_id()
-        await self._change(lambda run_id: self._calls.cancel(self._namespace, run_id, reason, request_id))
+        request = pb.CancelWorkflowRequest(reason=reason, request_id=self._backend.new_id())
+        self._last_status = await self._backend.change(
+            lambda link: link.workflows.CancelWorkflow, request, await self._key()
+        )
 
     async def terminate(self, reason: str = "") -> None:
-        """End the run now, as cancelled, without cleanup. A run that has ended stays as it is.
-
-        Args:
-            reason: Shown with the run.
-        """
-        request_id = self._draw_id()
-        await self._change(lambda run_id: self._calls.terminate(self._namespace, run_id, reason, request_id))
+        """End the run now, as cancelled, without cleanup; the `reason` is shown with it. A run that has ended stays as
+        it is."""
+        request = pb.TerminateWorkflowRequest(reason=reason, request_id=self._backend.new_id())
+        self._last_status = await self._backend.change(
+            lambda link: link.workflows.TerminateWorkflow, request, await self._key()
+        )
 
     async def pause(self, reason: str = "") -> None:
-        """Begin no more steps until `resume()`. Steps that run are finished and recorded; signals and timers wait.
-
-        Args:
-            reason: Shown with the run.
-        """
-        await self._change(lambda run_id: self._calls.pause(self._namespace, run_id, reason))
+        """Begin no more steps until `resume()`; the `reason` is shown with the run. Steps that run are finished and
+        recorded; signals and timers wait."""
+        self._last_status = await self._backend.change(
+            lambda link: link.workflows.PauseWorkflow, pb.PauseWorkflowRequest(reason=reason), await self._key()
+        )
 
     async def resume(self) -> None:
         """Let a paused run go on, also one that the engine paused because of a problem."""
-        await self._change(lambda run_id: self._calls.resume(self._namespace, run_id))
-
-    async def _change(self, change: Callable[[str], Awaitable[RunStatus]]) -> None:
-        """Of a run that was continued as new, the last one is meant."""
-        run_id: str | None = await self._known_id()
-        while run_id:
-            self._last_status = await change(run_id)
-            if self._last_status is not RunStatus.COMPLETED:
-                return
-            run_id = (await self._calls.get(self._namespace, run_id)).continued_as
+        self._last_status = await self._backend.change(
+            lambda link: link.workflows.ResumeWorkflow, pb.ResumeWorkflowRequest(), await self._key()
+        )
 
     async def retry(self, *, from_step: str = "") -> None:
         """Reopen a failed run; the results from before the step are kept.
@@ -282,8 +324,10 @@ class Run(Generic[O_co]):
 
         Raises PreconditionFailed if the run has not failed, or its workflow_id is active again.
         """
-        run_id = await self._known_id()
-        self._last_status = await self._calls.retry(self._namespace, run_id, from_step, self._draw_id())
+        request = pb.RetryWorkflowRequest(from_step=from_step, request_id=self._backend.new_id())
+        self._last_status = await self._backend.change(
+            lambda link: link.workflows.RetryWorkflow, request, await self._key()
+        )
 
     async def fork(
         self,
@@ -302,23 +346,23 @@ class Run(Generic[O_co]):
             id: The workflow_id of the new run. Default: a new one.
         """
         replaced = {
-            step_id: write_payload(ANY, value, what=f"output of step {step_id!r}", hook=None)
+            step_id: codec.write_payload(ANY, value, what=f"output of step {step_id!r}", hook=None)
             for step_id, value in (outputs or {}).items()
         }
-        forked = await self._calls.fork(
-            self._namespace,
-            await self._known_id(),
-            from_step,
-            replaced,
+        request = pb.ForkWorkflowRequest(
+            namespace_id=self._namespace,
+            run_id=(await self._key()).run_id,
+            from_step=from_step,
+            outputs={step_id: write_payload(output) for step_id, output in replaced.items()},
             version="" if version is None else str(version),
             workflow_id=id or "",
-            request_id=self._draw_id(),
+            request_id=self._backend.new_id(),
         )
+        forked = await self._backend.connection.call(lambda link: link.workflows.ForkWorkflow, request)
         return Run(
-            self._calls,
+            self._backend,
             self._namespace,
             output=self._output,
-            draw_id=self._draw_id,
             run_id=forked.run_id,
             workflow_id=forked.workflow_id,
             url=forked.url,
@@ -328,22 +372,19 @@ class Run(Generic[O_co]):
     # --- finding it ----------------------------------------------------------------------------------------------------
 
     async def _ask(self) -> RunRecord:
-        record = await (self._calls.get(self._namespace, self._run_id) if self._run_id else self._find())
-        self._last_status = record.status
-        self._status_text = record.status_text
-        self._progress = record.progress
-        return record
+        if self._run_id:
+            return self._learn(await self._backend.get(self._namespace, run_id=self._run_id))
+        return self._learn(await self._backend.find(self._namespace, self._asked_for))
 
-    async def _known_id(self) -> str:
+    async def _key(self) -> RunKey:
         if not self._run_id:
-            await self._find()
-        return self._run_id
+            self._learn(await self._backend.find(self._namespace, self._asked_for))
+        return RunKey(self._namespace, self._run_id)
 
-    async def _find(self) -> RunRecord:
-        record = await self._calls.find(self._namespace, self._asked_for)
-        self._run_id = record.run.run_id
-        self._workflow_id = record.workflow_id
+    def _learn(self, record: RunRecord) -> RunRecord:
+        self._run_id, self._workflow_id = record.run.run_id, record.workflow_id
         self._last_status = record.status
+        self._record = record
         return record
 
     def _unknown(self, what: str) -> str:

@@ -1,9 +1,9 @@
-"""client.start(...): what may be said about a start, and the builder that says it bit by bit."""
+"""The options of `client.start`, its builder, and the request that they become."""
 
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from datetime import datetime
-from typing import Any, Generic, Self, TypeVar, cast, get_args
+from typing import Any, Generic, Self, TypedDict, TypeVar, cast, get_args
 
 import msgspec
 
@@ -33,8 +33,30 @@ class Absent(msgspec.Struct, frozen=True):
 ABSENT = Absent()
 
 
+class StartKeywords(TypedDict, total=False):
+    """What may be said about a start, as keywords. The methods of the builder have the same names."""
+
+    id: str | None  #: the workflow_id; default: a new one. While a run with this id has not ended, that run is returned
+    namespace: str | None  #: where to start it; default: the client's namespace
+    delay: Duration | None  #: begin this much later
+    start_at: datetime | None  #: begin at this moment; give either this or `delay`
+    deadline: (
+        datetime | None
+    )  #: the run fails with kind TIMEOUT at this moment, wherever it is. Time in the queue counts
+    labels: Mapping[str, str] | None  #: up to 64 texts by name, to find runs by
+    priority: int  #: -100 to 100; higher ones are taken first
+    version: int | str | None  #: the version of the workflow; default: the default version
+    retry: (
+        Retry | None
+    )  #: try the whole function again when it raises; results of its steps are kept. Default: no retry
+    on_conflict: OnConflict
+    """If `id` is taken by a run that has not ended: "existing" (the default) returns it, "existing_or_completed" also
+    returns a completed one, "fail" raises AlreadyExists, "replace" terminates it and starts anew."""
+    concurrency_key: str | None  #: limits per key of the workflow count the runs with the same key
+
+
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything said about one start, as the user said it."""
+    """Everything about one start, as the user gave it."""
 
     workflow: Workflow[Any, Any] | str
     input: Any = ABSENT
@@ -79,7 +101,7 @@ class Start(Generic[I, O]):
             warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
 
     def __await__(self) -> Generator[Any, None, Run[O]]:
-        """Awaiting the same one again answers the same run."""
+        """Awaiting the same one again returns the same run."""
         self._is_settled = True
         if self._request_id is None:
             self._request_id = self._draw_id()
@@ -223,7 +245,8 @@ def as_moment(moment: object, what: str) -> Timestamp | None:
         return None
     if not isinstance(moment, datetime):
         raise InvalidArgument(
-            f"{what}={moment!r} is no datetime. Write for example datetime.now(UTC) + timedelta(hours=1).", field=what
+            f"{what}={moment!r} is not a datetime. Write for example datetime.now(UTC) + timedelta(hours=1).",
+            field=what,
         )
     return from_datetime(moment, what=what)
 
@@ -246,17 +269,19 @@ def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
         return NO_LABELS
     if not isinstance(cast("object", labels), Mapping):
         raise InvalidArgument(f"labels={labels!r} must be a mapping of texts to texts.", field="labels")
-    given = dict(labels)
-    for key, value in given.items():
+    texts = dict(labels)
+    for key, value in texts.items():
         if not (_is_text(key) and isinstance(cast("object", value), str)):
             raise InvalidArgument(f"labels: {key!r}: {value!r} must be texts, both.", field="labels")
-    return given
+    return texts
 
 
 def checked_priority(priority: object) -> int:
     low, high = limits.PRIORITY_MIN, limits.PRIORITY_MAX
-    if isinstance(priority, bool) or not isinstance(priority, int) or not low <= priority <= high:
+    if isinstance(priority, bool) or not isinstance(priority, int):
         raise InvalidArgument(f"priority={priority!r} must be a whole number, {low}..{high}.", field="priority")
+    if not low <= priority <= high:
+        raise InvalidArgument(f"priority={priority} is outside {low}..{high}.", field="priority")
     return priority
 
 
@@ -265,4 +290,4 @@ def _checked_retry(retry: object) -> Any:
         return None
     if isinstance(retry, Retry):
         return retry.to_policy()
-    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+    raise InvalidArgument(f"retry={retry!r} is not a Retry. Write Retry.attempts(3), for example.", field="retry")

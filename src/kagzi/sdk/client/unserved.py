@@ -1,4 +1,4 @@
-"""What servers say about names that no worker serves: logged once per name, or shown by the command line in its own way."""
+"""Warnings of servers about workflows that no worker serves: logged once per name; the command line prints them instead."""
 
 import logging
 from collections.abc import Callable, Generator, Iterable

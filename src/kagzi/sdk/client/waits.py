@@ -1,4 +1,4 @@
-"""Waiting for the ends of runs: many waits on one stream, asked for again after a break."""
+"""Waits for the ends of runs: many waits on one stream, sent again after a break."""
 
 import asyncio
 import logging
@@ -121,7 +121,7 @@ class _Waiting:
                 await asyncio.sleep(pause_s)
 
     async def _one_stream(self, link: Link) -> KagziError | Outage:
-        """Ask for everything that is wanted, until the stream ends. Answers why it ended."""
+        """Ask for everything that is wanted, until the stream ends. Returns why it ended."""
         try:
             with link:
                 await self._converse(link)

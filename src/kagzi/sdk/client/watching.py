@@ -1,4 +1,4 @@
-"""What happens to a run, as it happens: read from a stream that is taken up again after a break, where it was left."""
+"""Events of a run, read from a stream that is resumed after a break where it broke off."""
 
 import asyncio
 import logging
@@ -10,6 +10,7 @@ import grpc.aio
 
 from ...core.errors import KagziError
 from ...core.events import EventKind, RunEvent
+from ...core.records import RunKey
 from ...core.times import Timestamp, to_datetime
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import read_error
@@ -30,13 +31,13 @@ Event = dict[str, Any]
 class Watch:
     """One run's events, each once, from `after` on."""
 
-    def __init__(self, connection: Connection, namespace: str, run_id: str, after: int) -> None:
+    def __init__(self, connection: Connection, run: RunKey, after: int) -> None:
         self._connection = connection
-        self._namespace = namespace
-        self._run_id = run_id
+        self._namespace = run.namespace
+        self._run_id = run.run_id
         self._after = after
-        self._started = after > 0  # whether the start was told
-        self._standing: Event = {}
+        self._started = after > 0  # whether the start was yielded
+        self._last_standing: Event = {}
         self._ended = False
 
     async def events(self) -> AsyncGenerator[Event]:
@@ -74,9 +75,9 @@ class Watch:
                 call.cancel()
 
     def _take_in(self, response: pb.WatchResponse) -> list[Event]:
-        told: list[Event] = []
-        for letter in response.events:
-            event = read_event(letter)
+        events: list[Event] = []
+        for message in response.events:
+            event = read_event(message)
             if event.kind is EventKind.RUN_STARTED:
                 if self._started:
                     continue
@@ -85,15 +86,15 @@ class Watch:
                 continue
             self._after = max(self._after, event.seq)
             self._ended = self._ended or event.kind in _ENDS
-            told.append(_as_dict(event, letter, self._run_id))
+            events.append(_as_dict(event, message, self._run_id))
         standing = _standing(response)
         ended = RUN_STATUS_FROM_WIRE[response.status].ended
-        if standing != self._standing and not ended:
-            told.append({"kind": "run_status", "run_id": self._run_id, "seq": self._after, **standing})
-        self._standing = standing
+        if standing != self._last_standing and not ended:
+            events.append({"kind": "run_status", "run_id": self._run_id, "seq": self._after, **standing})
+        self._last_standing = standing
         if ended and not response.events:
-            self._ended = True  # everything was told before
-        return told
+            self._ended = True  # everything was yielded before
+        return events
 
 
 _ENDS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED)
@@ -113,16 +114,16 @@ def _standing(response: pb.WatchResponse) -> Event:
     return standing
 
 
-def _as_dict(event: RunEvent, letter: pb.RunEvent, run_id: str) -> Event:
+def _as_dict(event: RunEvent, message: pb.RunEvent, run_id: str) -> Event:
     """Plain values only, so that it can be sent on as JSON; what an event does not have is not in it."""
-    told: Event = {"kind": str(event.kind), "run_id": run_id, "seq": event.seq, "at": _moment(event.at)}
+    view: Event = {"kind": str(event.kind), "run_id": run_id, "seq": event.seq, "at": _moment(event.at)}
     if event.step_id:
-        told |= {"step": event.step_id, "name": event.name, "attempt": event.attempt}
+        view |= {"step": event.step_id, "name": event.name, "attempt": event.attempt}
     if event.output is not None:
-        told["output"] = read_payload(ANY, event.output, what=f"output in event {event.seq}", hook=None)
+        view["output"] = read_payload(ANY, event.output, what=f"output in event {event.seq}", hook=None)
     if event.error is not None:
-        error = read_error(letter.error)
-        told["error"] = {
+        error = read_error(message.error)
+        view["error"] = {
             "type": error.type,
             "message": error.message,
             "kind": str(error.kind),
@@ -130,12 +131,12 @@ def _as_dict(event: RunEvent, letter: pb.RunEvent, run_id: str) -> Event:
             "text": error.text,
         }
     if event.until is not None:
-        told["until"] = _moment(event.until)
+        view["until"] = _moment(event.until)
     if event.child_run_id is not None:
-        told["child_run_id"] = event.child_run_id
+        view["child_run_id"] = event.child_run_id
     if event.continued_as is not None:
-        told["continued_as"] = event.continued_as
-    return told
+        view["continued_as"] = event.continued_as
+    return view
 
 
 def _moment(at: Timestamp) -> str:

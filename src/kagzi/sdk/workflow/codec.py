@@ -143,6 +143,8 @@ def _to_plain(value: Any) -> Any:
         return models.dump(value)
     if isinstance(value, str):
         return str.__str__(value)  # msgspec takes texts of the class str only
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
     raise TypeError(
         f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model"
     )

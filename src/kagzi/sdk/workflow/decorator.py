@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar, overload
 
 from ...core.duration import Duration
+from ...core.public import exported
 from .context import Context
 from .retry import Retry
 from .workflow import Workflow
@@ -34,6 +35,7 @@ def workflow(
     retry: Retry | None = None,
     timeout: Duration | None = None,
 ) -> WorkflowDecorator: ...
+@exported
 def workflow(
     fn: Callable[..., Any] | str | None = None,
     /,

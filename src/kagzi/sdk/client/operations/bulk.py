@@ -1,10 +1,10 @@
-"""client.bulk: cancel, retry, resume, terminate or delete everything that a filter matches."""
+"""`client.bulk`: cancel, retry, resume, terminate or delete all runs that a filter matches."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Unpack
 
 from ....core.bulk import BulkAction
 from ....core.bulk import BulkOperation as Record
@@ -12,36 +12,18 @@ from ....core.duration import Duration, parse_duration
 from ....core.errors import InvalidArgument
 from ....core.public import exported
 from ....core.records import RunFilter
-from ....core.states import RunStatus
 from ....core.times import to_datetime
-from ....system import SystemIds
 from ....v1 import workflow_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.bulk import BULK_ACTION_TO_WIRE, read_bulk
 from ....wire.runs import write_filter
 from ...transport.connection import Connection
-from ...workflow.workflow import Workflow
-from ..filters import run_filter
+from ..backend import Backend
+from ..filters import Matching, run_filter
 from ..paging import all_rows
-from ..run import Run
 
-_FIRST_LOOK_S = 0.05
-_LAST_LOOK_S = 1.0
-
-
-class Matching(TypedDict, total=False):
-    """Which runs are meant: as in `client.list`. At least one must be given."""
-
-    status: RunStatus | str | Iterable[RunStatus | str]
-    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]
-    labels: Mapping[str, str] | None
-    since: datetime | Duration | None
-    until: datetime | Duration | None
-    parent: Run[Any] | str | None
-    version: int | str | None
-    schedule: str | None
-    concurrency_key: str | None
-    problem: bool | None
+_FIRST_POLL_S = 0.05
+_LAST_POLL_S = 1.0
 
 
 @exported
@@ -71,7 +53,7 @@ class BulkOperation:
         self._namespace = namespace
         self.id = operation_id  #: its id
         self.last = last
-        """What was last heard of it."""
+        """Its progress when it was last asked for."""
 
     def __repr__(self) -> str:
         return f"<BulkOperation {self.id}>"
@@ -79,17 +61,17 @@ class BulkOperation:
     async def progress(self) -> BulkProgress:
         """Ask how far it is. Raises NotFound."""
         request = pb.GetBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
-        return self._heard(await self._connection.call(lambda link: link.workflows.GetBulkOperation, request))
+        return self._learn(await self._connection.call(lambda link: link.workflows.GetBulkOperation, request))
 
     async def wait(self, timeout: Duration | None = None) -> BulkProgress:  # noqa: ASYNC109  a word of the public API
         """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
         timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-        pause_s = _FIRST_LOOK_S
+        pause_s = _FIRST_POLL_S
         try:
             async with asyncio.timeout(timeout_s):
                 while not (progress := await self.progress()).finished:
                     await asyncio.sleep(pause_s)
-                    pause_s = min(pause_s * 1.5, _LAST_LOOK_S)
+                    pause_s = min(pause_s * 1.5, _LAST_POLL_S)
         except TimeoutError:
             raise TimeoutError(f"bulk operation {self.id} has not finished within {timeout}. It goes on.") from None
         return progress
@@ -97,10 +79,10 @@ class BulkOperation:
     async def stop(self) -> BulkProgress:
         """End it where it is; what is done stays done."""
         request = pb.StopBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
-        return self._heard(await self._connection.call(lambda link: link.workflows.StopBulkOperation, request))
+        return self._learn(await self._connection.call(lambda link: link.workflows.StopBulkOperation, request))
 
-    def _heard(self, letter: pb.BulkOperation) -> BulkProgress:
-        self.last = _progress(read_bulk(letter, self._namespace))
+    def _learn(self, message: pb.BulkOperation) -> BulkProgress:
+        self.last = _progress(read_bulk(message, self._namespace))
         return self.last
 
 
@@ -112,10 +94,10 @@ class Bulk:
     terminate mean runs that have not ended, retry means failed ones, resume means paused ones.
     """
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._connection = backend.connection
         self._namespace = namespace
-        self._ids = SystemIds()
+        self._new_id = backend.new_id
 
     async def cancel(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
         """Cancel the runs that are `matching`, for a `reason`. See `Run.cancel`."""
@@ -152,27 +134,15 @@ class Bulk:
             request = pb.ListBulkOperationsRequest(namespace_id=self._namespace, page=page)
             return await self._connection.call(lambda link: link.workflows.ListBulkOperations, request)
 
-        async for letter in all_rows(ask, lambda answer: answer.operations, limit):
-            yield self._operation(letter)
+        async for message in all_rows(ask, lambda response: response.operations, limit):
+            yield self._operation(message)
 
     async def stop(self, id: str) -> BulkProgress:
         """Stop the operation with this `id`. See `BulkOperation.stop`."""
         return await self.get(id).stop()
 
     async def _start(self, action: BulkAction, reason: str, matching: Matching) -> BulkOperation:
-        where = run_filter(
-            now=self._connection.clock.now(),
-            status=matching.get("status", ()),
-            workflow=matching.get("workflow", ()),
-            labels=matching.get("labels"),
-            since=matching.get("since"),
-            until=matching.get("until"),
-            parent=matching.get("parent"),
-            version=matching.get("version"),
-            schedule=matching.get("schedule"),
-            concurrency_key=matching.get("concurrency_key"),
-            problem=matching.get("problem"),
-        )
+        where = run_filter(self._connection.clock.now(), **matching)
         return await self.start(action, where, reason)
 
     async def start(self, action: BulkAction, where: RunFilter, reason: str = "") -> BulkOperation:
@@ -182,13 +152,13 @@ class Bulk:
             action=BULK_ACTION_TO_WIRE[action],
             filter=write_filter(where),
             reason=reason,
-            request_id=self._ids.token(),
+            request_id=self._new_id(),
         )
-        answer = await self._connection.call(lambda link: link.workflows.StartBulkOperation, request)
-        return self._operation(answer)
+        response = await self._connection.call(lambda link: link.workflows.StartBulkOperation, request)
+        return self._operation(response)
 
-    def _operation(self, letter: pb.BulkOperation) -> BulkOperation:
-        record = read_bulk(letter, self._namespace)
+    def _operation(self, message: pb.BulkOperation) -> BulkOperation:
+        record = read_bulk(message, self._namespace)
         return BulkOperation(self._connection, self._namespace, record.operation_id, _progress(record))
 
 

@@ -1,4 +1,4 @@
-"""client.namespaces: tenants, what they may do, and their end."""
+"""`client.namespaces`: creates, limits, disables and deletes namespaces."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ....core.times import to_datetime
 from ....v1 import namespace_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.namespaces import read_namespace_record, write_changes
-from ...transport.connection import Connection
+from ..backend import Backend
 from ..paging import all_rows
 from .workflow_types import UNCHANGED, Unchanged
 
@@ -41,8 +41,9 @@ class NamespaceInfo:
 class Namespaces:
     """`client.namespaces`: what namespaces there are and what they may use."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        del namespace  # they are not in one
+        self._connection = backend.connection
 
     async def list(self) -> AsyncIterator[NamespaceInfo]:
         """All namespaces, by name."""
@@ -51,8 +52,8 @@ class Namespaces:
             request = pb.ListNamespacesRequest(page=page)
             return await self._connection.call(lambda link: link.namespaces.ListNamespaces, request)
 
-        async for letter in all_rows(ask, lambda answer: answer.namespaces):
-            yield _info(letter)
+        async for each in all_rows(ask, lambda response: response.namespaces):
+            yield _info(each)
 
     async def get(self, name: str) -> NamespaceInfo:
         """The namespace with this `name`, also while it is being deleted. Raises NotFound."""
@@ -86,7 +87,7 @@ class Namespaces:
 
         Raises AlreadyExists.
         """
-        letter, _ = _changes(
+        namespace, _ = _changes(
             name,
             open_runs=max_open_runs,
             running_runs=max_running_runs,
@@ -96,7 +97,7 @@ class Namespaces:
             schedules=max_schedules,
             retention=retention,
         )
-        request = pb.CreateNamespaceRequest(namespace=letter)
+        request = pb.CreateNamespaceRequest(namespace=namespace)
         response = await self._connection.call(lambda link: link.namespaces.CreateNamespace, request)
         return _info(response.namespace)
 
@@ -126,7 +127,7 @@ class Namespaces:
 
         Raises NotFound.
         """
-        letter, fields = _changes(
+        namespace, fields = _changes(
             name,
             open_runs=max_open_runs,
             running_runs=max_running_runs,
@@ -138,7 +139,7 @@ class Namespaces:
         )
         if not fields:
             raise InvalidArgument("update changes nothing. Name a limit, or retention.", field="max_open_runs")
-        return await self._update(letter, fields)
+        return await self._update(namespace, fields)
 
     async def enable(self, name: str) -> NamespaceInfo:
         """Let the namespace `name` take new runs again."""
@@ -154,8 +155,8 @@ class Namespaces:
         request = pb.DeleteNamespaceRequest(namespace_id=name, confirm=confirm)
         await self._connection.call(lambda link: link.namespaces.DeleteNamespace, request)
 
-    async def _update(self, letter: pb.Namespace, fields: Sequence[str]) -> NamespaceInfo:
-        request = pb.UpdateNamespaceRequest(namespace=letter, fields=fields)
+    async def _update(self, namespace: pb.Namespace, fields: Sequence[str]) -> NamespaceInfo:
+        request = pb.UpdateNamespaceRequest(namespace=namespace, fields=fields)
         response = await self._connection.call(lambda link: link.namespaces.UpdateNamespace, request)
         return _info(response.namespace)
 
@@ -163,22 +164,22 @@ class Namespaces:
 def _changes(
     name: str, *, retention: Mapping[str, Duration] | Unchanged, **limits: Any
 ) -> tuple[pb.Namespace, list[str]]:
-    given: dict[str, Any] = {
+    changes: dict[str, Any] = {
         f"{limit}_limit": value for limit, value in limits.items() if not isinstance(value, Unchanged)
     }
     if not isinstance(retention, Unchanged):
-        given["retention_seconds"] = {
+        changes["retention_seconds"] = {
             status: int(parse_duration(kept, what=f"retention[{status!r}]").total_seconds())
             for status, kept in retention.items()
         }
     try:
-        return write_changes(NamespaceRecord(namespace=name, **given), given)
+        return write_changes(NamespaceRecord(namespace=name, **changes), changes)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"a limit is no number that fits: {error}", field=next(iter(given))) from None
+        raise InvalidArgument(f"a limit is not a number that fits: {error}", field=next(iter(changes))) from None
 
 
-def _info(letter: pb.Namespace) -> NamespaceInfo:
-    record = read_namespace_record(letter)
+def _info(namespace: pb.Namespace) -> NamespaceInfo:
+    record = read_namespace_record(namespace)
     return NamespaceInfo(
         name=record.namespace,
         enabled=record.enabled,

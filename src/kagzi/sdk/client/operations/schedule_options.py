@@ -1,4 +1,4 @@
-"""What may be said about a schedule: as keywords of `kagzi.schedule(...)`, or bit by bit with the builder."""
+"""Options of a schedule: the keywords of `kagzi.schedule(...)`, which the builder sets one by one."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Schedules and what became of their times, as the SDK shows them."""
+"""Records of schedules and of their fires."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

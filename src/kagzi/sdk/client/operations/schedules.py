@@ -1,4 +1,4 @@
-"""client.schedule(id) and client.schedules: runs started by the clock."""
+"""`client.schedules`, and the builder of `client.schedule(id)`."""
 
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping
@@ -21,7 +21,7 @@ from ....wire.schedules import OVERLAP_TO_WIRE, read_fire, read_schedule, write_
 from ...transport.connection import Connection
 from ...workflow.codec import ANY
 from ...workflow.workflow import Workflow
-from ..calls import RunCalls
+from ..backend import Backend
 from ..paging import all_rows
 from ..run import Run
 from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
@@ -41,11 +41,10 @@ from .schedule_records import Schedule, ScheduleFire, fire_of, schedule_of
 class Schedules:
     """`client.schedules`. Every method raises NotFound for a schedule that does not exist; all can be repeated."""
 
-    def __init__(self, connection: Connection, namespace: str, calls: RunCalls) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._backend = backend
+        self._connection = backend.connection
         self._namespace = namespace
-        self._calls = calls
-        self._ids = SystemIds()
 
     async def get(self, id: str) -> Schedule:
         """The schedule with this `id` as it is now."""
@@ -64,7 +63,7 @@ class Schedules:
             )
             return await self._connection.call(lambda link: link.schedules.ListWorkflowSchedules, request)
 
-        async for schedule in all_rows(ask, lambda answer: answer.schedules, limit):
+        async for schedule in all_rows(ask, lambda response: response.schedules, limit):
             yield schedule_of(read_schedule(schedule))
 
     async def runs(self, id: str, *, limit: int | None = None) -> AsyncIterator[ScheduleFire]:
@@ -76,7 +75,7 @@ class Schedules:
             )
             return await self._connection.call(lambda link: link.schedules.ListWorkflowScheduleRuns, request)
 
-        async for fire in all_rows(ask, lambda answer: answer.fires, limit):
+        async for fire in all_rows(ask, lambda response: response.fires, limit):
             yield fire_of(read_fire(fire))
 
     async def pause(self, id: str, reason: str = "") -> Schedule:
@@ -97,17 +96,14 @@ class Schedules:
         """Start a run of schedule `id` now, also of a paused one. Raises PreconditionFailed if a run is open and
         overlap is "skip"."""
         request = pb.TriggerWorkflowScheduleRequest(
-            namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._ids.token()
+            namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._backend.new_id()
         )
         response = await self._connection.call(lambda link: link.schedules.TriggerWorkflowSchedule, request)
         return Run(
-            self._calls,
+            self._backend,
             self._namespace,
-            output=ANY,
-            draw_id=self._ids.token,
             run_id=response.run_id,
             workflow_id=response.workflow_id,
-            url=self._calls.url(self._namespace, response.run_id),
             created=True,
         )
 
@@ -120,7 +116,7 @@ class Schedules:
             end: Times are before this.
         """
         request = pb.BackfillWorkflowScheduleRequest(
-            namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._ids.token()
+            namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._backend.new_id()
         )
         getattr(request, "from").CopyFrom(write_time(from_datetime(start, what="start")))
         request.to.CopyFrom(write_time(from_datetime(end, what="end")))
@@ -240,7 +236,7 @@ class Schedules:
 
     async def apply(self, declared: DeclaredSchedule) -> Schedule:
         """Create or change a schedule as it is `declared` with `kagzi.schedule(...)`; no change, no effect."""
-        return await self.upsert(declared.options, self._ids.token())
+        return await self.upsert(declared.options, self._backend.new_id())
 
     async def create(self, options: ScheduleOptions, request_id: str) -> Schedule:
         """Create a schedule from `options`. Raises AlreadyExists, unless the same `request_id` has made it."""

@@ -1,4 +1,4 @@
-"""client.stats: what happened, minute by minute, and what is open."""
+"""`client.stats`: runs started and ended per minute, and runs that are open."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,11 +57,11 @@ async def get_stats(
         until=write_time_if(moment(until, now, "until")),
         workflow_type=workflow if isinstance(workflow, str) else workflow.name,
     )
-    answer = await connection.call(lambda link: link.admin.GetStats, request)
+    response = await connection.call(lambda link: link.admin.GetStats, request)
     return Stats(
-        minutes=tuple(_minute(read_bucket(letter)) for letter in answer.buckets),
-        open=dict(answer.open_by_status),
-        open_is_capped=answer.open_is_capped,
+        minutes=tuple(_minute(read_bucket(bucket)) for bucket in response.buckets),
+        open=dict(response.open_by_status),
+        open_is_capped=response.open_is_capped,
     )
 
 

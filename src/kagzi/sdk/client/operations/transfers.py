@@ -1,4 +1,4 @@
-"""Taking runs out of a server and into another one, as lines of JSON."""
+"""Exports and imports runs as lines of JSON."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator

@@ -1,20 +1,20 @@
-"""client.versions: which versions of workflows there are, which one new runs get, and which take none any more."""
+"""`client.versions`: versions of workflows, the default one, and deprecated ones."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ....core.errors import InvalidArgument
 from ....core.public import exported
 from ....core.times import to_datetime
 from ....core.versions import VersionRecord
 from ....v1 import admin_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.versions import read_version
-from ...transport.connection import Connection
 from ...workflow.workflow import Workflow
+from ..backend import Backend
 from ..paging import all_rows
+from .workflow_types import type_of
 
 
 @exported
@@ -36,19 +36,19 @@ class VersionInfo:
 class Versions:
     """`client.versions`: which versions of workflows there are, and which one new runs get."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._connection = backend.connection
         self._namespace = namespace
 
     async def list(self, workflow: Workflow[Any, Any] | str | None = None) -> AsyncIterator[VersionInfo]:
         """Versions of a `workflow`, or of all; the latest one first."""
-        name = "" if workflow is None else _type_of(workflow)
+        name = "" if workflow is None else type_of(workflow)
 
         async def ask(page: PageRequest) -> pb.ListVersionsResponse:
             request = pb.ListVersionsRequest(namespace_id=self._namespace, workflow_type=name, page=page)
             return await self._connection.call(lambda link: link.admin.ListVersions, request)
 
-        async for version in all_rows(ask, lambda answer: answer.versions):
+        async for version in all_rows(ask, lambda response: response.versions):
             yield _info(read_version(version))
 
     async def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:
@@ -60,7 +60,7 @@ class Versions:
         deprecated. Returns the default. Raises NotFound, and PreconditionFailed for a deprecated one."""
         request = pb.SetDefaultVersionRequest(
             namespace_id=self._namespace,
-            workflow_type=_type_of(workflow),
+            workflow_type=type_of(workflow),
             version="" if version is None else str(version),
         )
         response = await self._connection.call(lambda link: link.admin.SetDefaultVersion, request)
@@ -73,19 +73,12 @@ class Versions:
         Raises NotFound, and PreconditionFailed for one that was set as the default."""
         request = pb.DeprecateVersionRequest(
             namespace_id=self._namespace,
-            workflow_type=_type_of(workflow),
+            workflow_type=type_of(workflow),
             version=str(version),
             undo=undo,
         )
         response = await self._connection.call(lambda link: link.admin.DeprecateVersion, request)
         return _info(read_version(response.version))
-
-
-def _type_of(workflow: Workflow[Any, Any] | str) -> str:
-    name = workflow if isinstance(workflow, str) else workflow.name
-    if not name:
-        raise InvalidArgument("workflow is empty. Name one, or give the workflow itself.", field="workflow")
-    return name
 
 
 def _info(record: VersionRecord) -> VersionInfo:

@@ -1,4 +1,4 @@
-"""client.workers: who executes runs, what happened to them, and how to send one home."""
+"""`client.workers`: lists workers and their events, and drains them."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from ....v1 import admin_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.enums import WORKER_STATUS_TO_WIRE
 from ....wire.workers import read_worker, read_worker_event
-from ...transport.connection import Connection
 from ...workflow.workflow import Workflow
+from ..backend import Backend
 from ..paging import all_rows
 
 
@@ -55,8 +55,8 @@ class WorkerEvent:
 class Workers:
     """`client.workers`: who executes runs, and what happened to them."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._connection = backend.connection
         self._namespace = namespace
 
     async def list(
@@ -81,7 +81,7 @@ class Workers:
             )
             return await self._connection.call(lambda link: link.admin.ListWorkers, request)
 
-        async for worker in all_rows(ask, lambda answer: answer.workers, limit):
+        async for worker in all_rows(ask, lambda response: response.workers, limit):
             yield _info(read_worker(worker))
 
     async def get(self, id: str) -> WorkerInfo:
@@ -97,8 +97,8 @@ class Workers:
             request = pb.ListWorkerEventsRequest(namespace_id=self._namespace, worker_id=id or "", page=page)
             return await self._connection.call(lambda link: link.admin.ListWorkerEvents, request)
 
-        async for letter in all_rows(ask, lambda answer: answer.events, limit):
-            event = read_worker_event(letter)
+        async for message in all_rows(ask, lambda response: response.events, limit):
+            event = read_worker_event(message)
             yield WorkerEvent(event.worker_id, event.kind, to_datetime(event.at), event.detail)
 
     async def drain(self, id: str) -> WorkerInfo:

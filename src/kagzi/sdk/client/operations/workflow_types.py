@@ -1,4 +1,4 @@
-"""client.workflow_types: workflow types as queues, with their limits, paused or not, and how deep they are."""
+"""`client.workflow_types`: workflow types as queues: their limits, depth and state."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from ....core.times import to_datetime
 from ....v1 import admin_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.queues import read_standing, read_type, write_limits
-from ...transport.connection import Connection
 from ...workflow.workflow import Workflow
+from ..backend import Backend
 from ..paging import all_rows
 from ..unserved import UNSERVED
 
 
 class Unchanged:
-    """Said of a limit that stays as it is. (None takes a limit away.)"""
+    """The default of a limit that stays as it is. (None removes a limit.)"""
 
 
 UNCHANGED = Unchanged()
@@ -59,8 +59,8 @@ class QueueInfo:
 class WorkflowTypes:
     """`client.workflow_types`: workflow types as queues, with their limits."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._connection = backend.connection
         self._namespace = namespace
 
     async def list(self) -> AsyncIterator[WorkflowTypeInfo]:
@@ -69,15 +69,15 @@ class WorkflowTypes:
         async def ask(page: PageRequest) -> pb.ListWorkflowTypesResponse:
             return await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, page=page))
 
-        async for letter in all_rows(ask, lambda answer: answer.types):
-            yield _info(read_type(letter, self._namespace))
+        async for each in all_rows(ask, lambda response: response.types):
+            yield _info(read_type(each, self._namespace))
 
     async def get(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
         """The type of a `workflow`. Raises NotFound if no worker has registered it and it has no limits."""
-        name = _type_of(workflow)
+        name = type_of(workflow)
         response = await self._ask(pb.ListWorkflowTypesRequest(namespace_id=self._namespace, workflow_type=name))
-        for letter in response.types:
-            return _info(read_type(letter, self._namespace))
+        for each in response.types:
+            return _info(read_type(each, self._namespace))
         raise not_found("workflow type", name)
 
     async def _ask(self, request: pb.ListWorkflowTypesRequest) -> pb.ListWorkflowTypesResponse:
@@ -103,21 +103,21 @@ class WorkflowTypes:
             starts_per_second_per_key: How many with the same `concurrency_key`.
             when_full: What happens to a start beyond `max_running`: "queue" (it waits; the default), "reject" or "cancel-oldest".
         """
-        given = {
+        options = {
             "max_running": max_running,
             "max_running_per_key": max_running_per_key,
             "starts_per_second": starts_per_second,
             "starts_per_second_per_key": starts_per_second_per_key,
             "when_full": when_full,
         }
-        changes: dict[str, Any] = {field: value for field, value in given.items() if not isinstance(value, Unchanged)}
+        changes: dict[str, Any] = {field: value for field, value in options.items() if not isinstance(value, Unchanged)}
         if not changes:
             raise InvalidArgument("update changes nothing. Name a limit.", field="max_running")
         try:
-            letter = write_limits(_type_of(workflow), TypeLimits(**changes))
+            limits = write_limits(type_of(workflow), TypeLimits(**changes))
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f"a limit is no number that fits: {error}", field=next(iter(changes))) from None
-        request = pb.UpdateWorkflowTypeRequest(namespace_id=self._namespace, type=letter, fields=list(changes))
+            raise InvalidArgument(f"a limit is not a number that fits: {error}", field=next(iter(changes))) from None
+        request = pb.UpdateWorkflowTypeRequest(namespace_id=self._namespace, type=limits, fields=list(changes))
         response = await self._connection.call(lambda link: link.admin.UpdateWorkflowType, request)
         UNSERVED.tell(self._namespace, response.type.workflow_type, response.warning)
         return _info(read_type(response.type, self._namespace))
@@ -125,25 +125,25 @@ class WorkflowTypes:
     async def pause(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
         """Let no run of a `workflow` begin or go on until it is resumed: starts are accepted and wait. What runs now
         runs on."""
-        request = pb.PauseWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=_type_of(workflow))
+        request = pb.PauseWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=type_of(workflow))
         response = await self._connection.call(lambda link: link.admin.PauseWorkflowType, request)
         return _info(read_type(response.type, self._namespace))
 
     async def resume(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
         """Let runs of a `workflow` begin and go on again."""
-        request = pb.ResumeWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=_type_of(workflow))
+        request = pb.ResumeWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=type_of(workflow))
         response = await self._connection.call(lambda link: link.admin.ResumeWorkflowType, request)
         return _info(read_type(response.type, self._namespace))
 
     async def queue_depth(self, workflow: Workflow[Any, Any] | str | None = None) -> tuple[QueueInfo, ...]:
         """How many runs wait, by type and version: of one `workflow`, or of all with runs that wait."""
-        name = "" if workflow is None else _type_of(workflow)
+        name = "" if workflow is None else type_of(workflow)
         request = pb.GetQueueDepthRequest(namespace_id=self._namespace, workflow_type=name)
         response = await self._connection.call(lambda link: link.admin.GetQueueDepth, request)
-        return tuple(_queue(read_standing(letter)) for letter in response.queues)
+        return tuple(_queue(read_standing(queue)) for queue in response.queues)
 
 
-def _type_of(workflow: Workflow[Any, Any] | str) -> str:
+def type_of(workflow: Workflow[Any, Any] | str) -> str:
     name = workflow.name if isinstance(workflow, Workflow) else workflow
     if not name:
         raise InvalidArgument("workflow is empty. Name one, or give the workflow itself.", field="workflow")

@@ -1,12 +1,12 @@
-"""What run.info() tells about a run."""
+"""Records of runs: what `run.info()`, `run.explain()` and `client.count()` return."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...core.error_details import ErrorDetail
 from ...core.public import exported
-from ...core.records import RunRecord
+from ...core.records import Payload, RunRecord
 from ...core.scheduled_time import split_scheduled_time
 from ...core.states import RunStatus, WaitReason
 from ...core.times import to_datetime
@@ -32,7 +32,7 @@ class RunInfo:
     finished_at: datetime | None  #: when it ended
     wake_at: datetime | None  #: when a sleeping run wakes by itself
     deadline_at: datetime | None  #: when it fails, wherever it is
-    waits: tuple[str, ...]  #: ids of the steps that a sleeping run waits for, nearest first
+    waits: tuple[str, ...]  #: ids of the steps that a sleeping run waits for, nearest first; not in lists
     cancel_requested: bool  #: whether it was asked to stop
     pause_requested: bool  #: whether it will pause when its worker lets go
     error: ErrorDetail | None  #: why it failed
@@ -44,10 +44,46 @@ class RunInfo:
     concurrency_key: str  #: the key that limits per key count it by
     pause_reason: str  #: what was said when it was paused
     blocked_by: str | None  #: run id of the run that has to end before it begins
-    scheduled_at: datetime | None  #: the nominal time, if a schedule started it
+    scheduled_at: datetime | None  #: the nominal time, if a schedule started it; not in lists
+    namespace: str = ""  #: where it is
+    priority: int = 0  #: higher ones are taken first
+    worker_id: str | None = None  #: the worker that holds it
+    parent_step: str | None = None  #: the step of its parent that started it
+    url: str = ""  #: its page; empty if the server has no pages
+    input: bytes = b""  #: what it was given, as JSON; empty in lists, and if it was given nothing
+    output: bytes = b""  #: what it returned, as JSON; empty in lists, and while there is none
+    encoding: str = ""  #: how input and output are encoded, if it is not plain JSON
 
 
-def run_info(record: RunRecord) -> RunInfo:
+@exported
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a run is where it is. `str()` is the sentence."""
+
+    sentence: str  #: for people
+    reason: str = ""  #: a stable word for programs
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])  #: what the sentence is based on
+    remedy: str = ""  #: what to do about it; empty if there is nothing to do
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class RunCount(int):
+    """How many runs there are: an int. A server stops counting at 10,000; then `capped` is True."""
+
+    capped: bool  #: whether there are more
+
+    def __new__(cls, count: int, capped: bool) -> "RunCount":
+        made = super().__new__(cls, count)
+        made.capped = capped
+        return made
+
+
+# --- from what the server sent ----------------------------------------------------------------------------------------
+
+
+def run_info(record: RunRecord, url: str) -> RunInfo:
     return RunInfo(
         id=record.run.run_id,
         workflow_id=record.workflow_id,
@@ -60,10 +96,10 @@ def run_info(record: RunRecord) -> RunInfo:
         labels=record.labels,
         attempt=record.attempt,
         created_at=to_datetime(record.created_at),
-        started_at=_moment(record.started_at),
-        finished_at=_moment(record.finished_at),
-        wake_at=_moment(record.wake_at),
-        deadline_at=_moment(record.deadline_at),
+        started_at=moment(record.started_at),
+        finished_at=moment(record.finished_at),
+        wake_at=moment(record.wake_at),
+        deadline_at=moment(record.deadline_at),
         waits=record.waits,
         cancel_requested=record.cancel_requested,
         pause_requested=record.pause_requested,
@@ -76,9 +112,25 @@ def run_info(record: RunRecord) -> RunInfo:
         concurrency_key=record.concurrency_key,
         pause_reason=record.pause_reason,
         blocked_by=record.blocked_by,
-        scheduled_at=_moment(split_scheduled_time(record.context)[1]),
+        scheduled_at=moment(split_scheduled_time(record.context)[1]),
+        namespace=record.run.namespace,
+        priority=record.priority,
+        worker_id=record.worker_id,
+        parent_step=record.parent_step_id,
+        url=url,
+        input=payload_data(record.input),
+        output=payload_data(record.output),
+        encoding=payload_encoding(record.input) or payload_encoding(record.output),
     )
 
 
-def _moment(at: int | None) -> datetime | None:
+def moment(at: int | None) -> datetime | None:
     return None if at is None else to_datetime(at)
+
+
+def payload_data(payload: Payload | None) -> bytes:
+    return b"" if payload is None else payload.data
+
+
+def payload_encoding(payload: Payload | None) -> str:
+    return (payload.metadata or {}).get("encoding", "") if payload else ""

@@ -1,0 +1,112 @@
+"""`kagzi export` and `kagzi import`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from ...core.plurals import counted
+from ..console import put, put_json, say, warn
+from ..exits import Exit
+from ..options import Server, json_option, server_options
+from .filters import chosen_runs, filter_options
+
+if TYPE_CHECKING:
+    from ...sdk.client.client import Kagzi
+    from ...sdk.client.filters import Matching
+    from ...sdk.client.run import Run
+
+
+@click.command()
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Export all runs that match the options, oldest first.")
+@filter_options
+@click.option(
+    "--output",
+    "-o",
+    type=click.File("wb", lazy=True),
+    default="-",
+    metavar="FILE",
+    help="Write to this file.  [default: stdout]",
+)
+@server_options
+def export(*, runs: Sequence[str], everything: bool, output: BinaryIO, server: Server, **options: Any) -> int:
+    """Export runs with their history, as lines of JSON.
+
+    \b
+    kagzi export RUN > run.jsonl
+    kagzi export --all > runs.jsonl
+    kagzi import runs.jsonl --address OTHER
+
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Pause runs or stop their workers before you move them: a
+    run that changes during the export is refused, and a running one is imported as pending.
+    """
+    if bool(runs) == everything:
+        raise click.UsageError("give one or more RUNs, or --all, with options such as --status to choose among them.")
+    matching = chosen_runs(**options)
+    if runs and matching:
+        raise click.UsageError("options such as --status need --all; they do not go with a RUN.")
+    count, running = server.ask(lambda client: _export(client, runs, matching, output))
+    if running:
+        warn(
+            f"{counted(running, 'run')} exported while running: imported as pending. Stop workers before you move runs"
+        )
+    if not sys.stdout.isatty() or output is not sys.stdout.buffer:
+        say(f"{counted(count, 'run')} exported")
+    return Exit.OK
+
+
+async def _export(client: Kagzi, names: Sequence[str], matching: Matching, output: BinaryIO) -> tuple[int, int]:
+    """How many runs, and how many of them were running."""
+    from ...core.transfers import RUNNING_NOTE
+
+    count = running = 0
+    async for run in _chosen(client, names, matching):
+        async for line in run.export():
+            running += line.startswith(b'{"kagzi"') and RUNNING_NOTE.encode() in line[:400]
+            output.write(line)
+        count += 1
+    output.flush()
+    return count, running
+
+
+async def _chosen(client: Kagzi, names: Sequence[str], matching: Matching) -> AsyncIterator[Run[Any]]:
+    """Oldest first: parents before their children."""
+    from .find import find_run
+
+    for name in names:
+        yield await find_run(client, name)
+    if not names:
+        for run_id in reversed([run.id async for run in client.list(**matching)]):
+            yield client.get(run_id)
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@json_option
+@server_options
+def import_runs(*, file: BinaryIO, as_json: bool, server: Server) -> int:
+    """Import runs that were exported, perhaps from another store.
+
+    FILE is what `kagzi export` wrote; - is stdin. Each run is imported whole or not at all. A run that exists already with the same
+    content is skipped, so you can import a file again if something went wrong.
+    """
+    views = server.ask(lambda client: _import(client, file, as_json=as_json))
+    if as_json:
+        put_json(views)
+    created = sum(view["created"] for view in views)
+    there = len(views) - created
+    say(f"{counted(created, 'run')} imported" + (f", {there} existed already" if there else ""))
+    return Exit.OK
+
+
+async def _import(client: Kagzi, file: BinaryIO, *, as_json: bool) -> list[dict[str, Any]]:
+    views: list[dict[str, Any]] = []
+    async for run in client.import_runs(file):
+        views.append({"run_id": run.id, "created": run.created})
+        if not as_json:
+            put(run.id)
+    return views

@@ -1,0 +1,126 @@
+"""What the handles of one client share: its connection, its waits, and how runs are looked up, waited for, changed and signalled."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import urlencode
+
+import grpc.aio
+
+from ...core.errors import InvalidArgument, NotFound
+from ...core.ids import is_uuid
+from ...core.records import DEFAULT_NAMESPACE, RunEnd, RunKey, RunRecord, StepRecord
+from ...core.states import RunStatus
+from ...system import SystemIds
+from ...v1 import admin_pb2
+from ...v1 import workflow_pb2 as pb
+from ...v1.common_pb2 import PageRequest, Payload
+from ...wire.common import write_payload
+from ...wire.runs import read_run, read_run_status
+from ...wire.steps import read_step
+from ..transport.connection import Connection, Link
+from ..workflow import codec
+from ..workflow.signals import Signal
+from ..workflow.signatures import check_name
+from .paging import all_rows
+from .waits import Waits
+
+
+class RunRequest(Protocol):
+    """A request about one run."""
+
+    namespace_id: str
+    run_id: str
+
+
+class StatusResponse(Protocol):
+    """A response that tells the status of the run."""
+
+    @property
+    def status(self) -> Any: ...
+
+
+Request = TypeVar("Request", bound=RunRequest)
+Response = TypeVar("Response", bound=StatusResponse)
+
+
+class Backend:
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.waits = Waits(connection)
+        self.new_id = SystemIds().token
+
+    def url(self, run: RunKey) -> str:
+        """The page of a run, at the server that was connected to; empty if it has none."""
+        if not self.connection.http_url:
+            return ""
+        suffix = "" if run.namespace == DEFAULT_NAMESPACE else f"?{urlencode({'namespace': run.namespace})}"
+        return f"{self.connection.http_url}/runs/{run.run_id}{suffix}"
+
+    async def get(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord:
+        request = pb.GetWorkflowRequest(namespace_id=namespace, run_id=run_id, workflow_id=workflow_id)
+        response = await self.connection.call(lambda link: link.workflows.GetWorkflow, request)
+        return read_run(response.workflow)
+
+    async def find(self, namespace: str, id: str) -> RunRecord:
+        """The run with this id, else the latest one with this workflow_id. Raises NotFound."""
+        if not is_uuid(id):
+            return await self.get(namespace, workflow_id=id)
+        try:
+            return await self.get(namespace, run_id=id)
+        except NotFound as missing:
+            try:
+                return await self.get(namespace, workflow_id=id)
+            except NotFound:
+                raise missing from None
+
+    async def steps(self, run: RunKey) -> tuple[StepRecord, ...]:
+        """All of them, in the order in which they were begun."""
+
+        async def ask(page: PageRequest) -> admin_pb2.ListStepsResponse:
+            request = admin_pb2.ListStepsRequest(
+                namespace_id=run.namespace, run_id=run.run_id, include_payloads=True, page=page
+            )
+            return await self.connection.call(lambda link: link.admin.ListSteps, request)
+
+        return tuple([read_step(step) async for step in all_rows(ask, lambda response: response.steps)])
+
+    async def ended(self, run: RunKey) -> RunEnd:
+        """How the run ended; of a run that was continued as new, the last one."""
+        end = await self.waits.ended(run.namespace, run.run_id)
+        while end.continued_as:
+            end = await self.waits.ended(run.namespace, end.continued_as)
+        return end
+
+    async def change(
+        self,
+        method: Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Request, Response]],
+        request: Request,
+        run: RunKey,
+    ) -> RunStatus:
+        """Send a request about this run; of a run that was continued as new, about the last one. Returns its status."""
+        request.namespace_id, request.run_id = run.namespace, run.run_id
+        while True:
+            status = read_run_status((await self.connection.call(method, request)).status)
+            if status is not RunStatus.COMPLETED:
+                return status
+            continued_as = (await self.get(run.namespace, run_id=request.run_id)).continued_as
+            if continued_as is None:
+                return status
+            request.run_id = continued_as
+
+
+def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:
+    """Raises InvalidArgument if the value does not fit the signal's type: better here than in the run that waits for it."""
+    name = signal_name(signal)
+    value_codec = signal.codec if isinstance(signal, Signal) else codec.ANY
+    return name, write_payload(codec.write_payload(value_codec, value, what=f"signal {name!r}", hook=None))
+
+
+def signal_name(signal: Signal[Any] | str) -> str:
+    if isinstance(signal, Signal):
+        return signal.name
+    if not isinstance(cast("object", signal), str):
+        raise InvalidArgument(
+            f'signal={signal!r} is neither a Signal nor its name. Write Signal("approved", bool).', field="signal"
+        )
+    return check_name(signal, what="signal")
