@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.states import TRANSITIONS
+from kagzi.core.run.status import TRANSITIONS
 from tests.docs.snippets import ROOT
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
