@@ -191,7 +191,7 @@ NOT_NEEDED: dict[str, list[str]] = {
         "find_children: t.namespace = g.namespace",
         "tell_parents: l.namespace = r.namespace",  # the parent itself is compared, too
         "continue_run: p.namespace IS NOT DISTINCT FROM w.namespace",  # compared before, where watchers are found
-        "delete_runs: l.namespace = $3::text",  # labels: by their whole key
-        "delete_runs: l.namespace = $3",  # links that belong to the very runs that go
+        "delete_runs: l.namespace = $5::text",  # labels: by their whole key
+        "delete_runs: l.namespace = $5",  # links that belong to the very runs that go
     ],
 }

@@ -1,6 +1,7 @@
 """The states of runs and steps. `core/run/status.py` says what may follow what."""
 
 from enum import IntEnum, StrEnum
+from typing import Literal
 
 from .public import exported
 
@@ -106,8 +107,22 @@ class KindCode(IntEnum):
     RACE = 5
     PATCH = 6
     INPUT = 100
+    FIRST_PAYLOAD = 100  #: every kind below it is a step
     CONTEXT = 101
     OUTPUT = 102
+
+
+class WorkerCode(IntEnum):
+    ONLINE = 1
+    DRAINING = 2
+    OFFLINE = 3
+
+
+class OnCloseCode(IntEnum):
+    """What happens to a child when its parent ends."""
+
+    CANCEL = 1
+    ABANDON = 2
 
 
 RUN_STATUS_OF_CODE = {int(RunCode[status.name]): status for status in RunStatus}
@@ -117,4 +132,11 @@ CODE_OF_WAIT_REASON = {reason: code for code, reason in WAIT_REASON_OF_CODE.item
 STEP_STATUS_OF_CODE = {int(StepCode[status.name]): status for status in StepStatus}
 CODE_OF_STEP_STATUS = {status: code for code, status in STEP_STATUS_OF_CODE.items()}
 STEP_KIND_OF_CODE = {int(KindCode[kind.name]): kind for kind in StepKind}
+WORKER_STATUS_OF_CODE = {int(WorkerCode[status.name]): status for status in WorkerStatus}
+CODE_OF_WORKER_STATUS = {status: code for code, status in WORKER_STATUS_OF_CODE.items()}
+ON_CLOSE_OF_CODE: dict[int, Literal["cancel", "abandon"]] = {
+    OnCloseCode.CANCEL: "cancel",
+    OnCloseCode.ABANDON: "abandon",
+}
+CODE_OF_ON_CLOSE = {on_close: code for code, on_close in ON_CLOSE_OF_CODE.items()}
 CODE_OF_STEP_KIND = {kind: code for code, kind in STEP_KIND_OF_CODE.items()}

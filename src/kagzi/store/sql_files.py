@@ -1,19 +1,57 @@
-"""SQL lives in named files beside the code that runs it; this reads them.
+"""Reads the named statements and the migrations of a store from its .sql files.
 
-A file holds statements, each headed by `-- name: some_name` and a comment that says why. A migration is a file
-`NNNN_what_it_does.sql`, applied as a whole; its checksum is remembered, so that an edited one is noticed.
+A file holds statements, each headed by `-- name: some_name` and a comment that says why. Statuses, kinds and reasons are written
+by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in the numbers of core, as literals, because the planner
+matches the predicates of partial indexes by constants. A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its
+checksum is remembered, so that an edited one is noticed.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+from ..core.events import Source
+from ..core.states import (
+    CODE_OF_RUN_STATUS,
+    ENDED,
+    OPEN,
+    KindCode,
+    OnCloseCode,
+    RunCode,
+    RunStatus,
+    StepCode,
+    WaitCode,
+    WorkerCode,
+)
+
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 _PART = re.compile(r"\{([a-z_]+)\}")
+_CODE = re.compile(r"\{([A-Z_]+\.[A-Z_]+)\}")
 _MIGRATION = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
+
+
+def _list(statuses: Iterable[RunStatus]) -> str:
+    return ", ".join(map(str, sorted(CODE_OF_RUN_STATUS[status] for status in statuses)))
+
+
+_ENUMS = {
+    "RUN": RunCode,
+    "STEP": StepCode,
+    "KIND": KindCode,
+    "WAIT": WaitCode,
+    "ON_CLOSE": OnCloseCode,
+    "WORKER": WorkerCode,
+    "SOURCE": Source,
+}
+CODES = {
+    **{f"{enum}.{name}": str(int(code)) for enum, codes in _ENUMS.items() for name, code in codes.__members__.items()},
+    "RUN.OPEN": _list(OPEN),
+    "RUN.ENDED": _list(ENDED),
+}
+"""What a name in braces stands for. The lists go into `IN ({RUN.OPEN})`."""
 
 
 class Migration(NamedTuple):
@@ -24,15 +62,22 @@ class Migration(NamedTuple):
 
 
 def load_statements(package: str) -> dict[str, str]:
-    """Every named statement in `<package>/sql/*.sql`. A name used twice is an error."""
+    """Every named statement in `<package>/sql/*.sql`. A name used twice is an error, and so is an unknown code."""
     statements: dict[str, str] = {}
     for file in _files(package, "sql"):
         parts = _NAME.split(file.read_text("utf-8"))
         for name, body in zip(parts[1::2], parts[2::2], strict=True):
             if name in statements:
                 raise ValueError(f"{package}: statement {name!r} is defined twice")
-            statements[name] = body.strip().rstrip(";")
+            statements[name] = _with_codes(name, body.strip().rstrip(";"))
     return statements
+
+
+def _with_codes(statement: str, text: str) -> str:
+    unknown = set(_CODE.findall(text)) - CODES.keys()
+    if unknown:
+        raise ValueError(f"statement {statement!r}: no code is called {', '.join(sorted(unknown))}")
+    return _CODE.sub(lambda found: CODES[found[1]], text)
 
 
 def expand(text: str, parts: Mapping[str, str]) -> str:

@@ -54,7 +54,7 @@ async def test_a_statement_is_parsed_once_for_a_connection(url: str) -> None:
     session = Session(connection, Counters(), None)
     for _ in range(3):
         await session.read("server_settings")
-        await session.read("namespaces_after", "", 1)
+        await session.read("namespaces_after", namespace="", limit=1)
     used = await connection.fetch("SELECT name, generic_plans FROM pg_prepared_statements ORDER BY name")
     await connection.close()
     assert [tuple(row) for row in used] == [("namespaces_after", 3), ("server_settings", 3)]

@@ -94,7 +94,7 @@ async def test_questions_are_asked_with_our_settings_and_leave_nothing_open(pool
 async def test_a_transaction_that_fails_is_undone_and_the_connection_goes_on(pooled: PostgresStore) -> None:
     async def fail(session: Session) -> None:
         async with session.transaction():
-            await session.read("notify", "nobody", "never")
+            await session.read("notify", channel="nobody", payload="never")
             raise ZeroDivisionError
 
     async with pooled._hot.use() as session:

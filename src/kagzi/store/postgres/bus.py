@@ -73,7 +73,7 @@ class PostgresBus:
     async def publish(self, wake: Wake) -> None:
         async with self._sender.use(confirm=False) as session:
             for payload in _payloads(self._server_id, wake):
-                await session.read("notify", CHANNEL, payload)
+                await session.read("notify", channel=CHANNEL, payload=payload)
 
     async def close(self) -> None:
         task, self._listening = self._listening, None

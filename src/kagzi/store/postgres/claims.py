@@ -8,16 +8,18 @@ from ...core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload
 from ...core.states import KindCode
 from ...core.times import Timestamp
 from ..protocol import Claimed, TypeKey, Want
+from ..rows import history_reader, read_labels, read_payload
 from .connections import Row, Rows, Session
 from .failures import CONTENTION
+from .parameters import Table
 from .permits import Gate, lock_types
-from .rows import read_claimed_run, read_history_step, read_payload
 
 _STEP_OVERHEAD_BYTES = 64
 # More rows than fit into a page: the one after the last tells that there are more.
 _PAGE_MAX_STEPS = HISTORY_PAGE_BYTES // _STEP_OVERHEAD_BYTES + 2
 _MOST_TYPES = 10_000  # remembered as limited
 _COME_BACK_US = 20_000
+_read_step = history_reader()
 
 
 class _Wanted(NamedTuple):
@@ -112,14 +114,19 @@ class _Claim:
         """`namespaces`, `types`: those that are known to be limited. Raises _TakenBackError if others turn out to be."""
         limits = {}
         if namespaces:
-            rows = await self.session.read("lock_namespaces", sorted(namespaces))
+            rows = await self.session.read("lock_namespaces", namespaces=sorted(namespaces))
             limits = {row["namespace"]: row["running_runs_limit"] for row in rows}
         gated = await lock_types(self.session, types)
         found = _Found([], [], set(), set())
         short: set[TypeKey] = set()
         for part in _apart({group: wants for group, wants in wanted.items() if group.key not in gated}, namespaces):
             rows = await self.session.read(
-                "claim_runs", self._now, self._nonce, self._until, *_arguments(part), CLAIM_BYTES
+                "claim_runs",
+                now=self._now,
+                nonce=self._nonce,
+                until=self._until,
+                most_bytes=CLAIM_BYTES,
+                **_tables(part),
             )
             _check(rows, namespaces)
             if rows and rows[0]["cut"]:
@@ -143,7 +150,7 @@ class _Claim:
         limit = limits.get(namespace)
         if limit is None:
             return None
-        [counted] = await self.session.read("count_running_runs", namespace)
+        [counted] = await self.session.read("count_running_runs", namespace=namespace)
         running: int = counted["runs"]
         return max(0, limit - running)
 
@@ -152,7 +159,9 @@ class _Claim:
             return set()
         asked = sorted(short)
         rows = await self.session.read(
-            "types_that_wait", [key.namespace for key in asked], [key.workflow_type for key in asked]
+            "types_that_wait",
+            namespaces=[key.namespace for key in asked],
+            workflow_types=[key.workflow_type for key in asked],
         )
         waiting = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows}
         return waiting | {TypeKey(key.namespace, "") for key in waiting if limits.get(key.namespace) is not None}
@@ -199,25 +208,26 @@ def _without_overlap(wants: Sequence[Want]) -> list[dict[_Wanted, list[Want]]]:
     return parts
 
 
-def _arguments(wanted: dict[_Wanted, list[Want]]) -> tuple[Sequence[object], ...]:
-    versions: list[tuple[int, str]] = []
-    shares: list[tuple[int, str, int, int]] = []  # group, worker, and which of the group's runs are its own
-    totals: list[int] = []
+def _tables(wanted: dict[_Wanted, list[Want]]) -> dict[str, Table]:
+    groups: list[dict[str, object]] = []
+    versions: list[dict[str, object]] = []
+    shares: list[dict[str, object]] = []  # which of the group's runs are whose
     for number, (group, wants) in enumerate(wanted.items(), start=1):
-        versions += [(number, version) for version in group.versions]
+        versions.extend({"n": number, "version": version} for version in group.versions)
         total = 0
         for want in wants:
-            shares.append((number, want.worker_id, total, total + want.limit))
-            total += want.limit
-        totals.append(total)
-    return (
-        [group.namespace for group in wanted],
-        [group.workflow_type for group in wanted],
-        [group.versions[0] if group.versions else "" for group in wanted],
-        totals,
-        *(tuple(zip(*versions, strict=True)) if versions else ((), ())),
-        *zip(*shares, strict=True),
-    )
+            until = total + want.limit
+            shares.append({"n": number, "worker_id": want.worker_id, "after": total, "until": until})
+            total = until
+        groups.append(
+            {
+                "namespace": group.namespace,
+                "workflow_type": group.workflow_type,
+                "first_version": group.versions[0] if group.versions else "",
+                "wanted": total,
+            }
+        )
+    return {"groups": groups, "versions": versions, "shares": shares}
 
 
 async def _with_history(session: Session, rows: Rows, now: Timestamp) -> list[ClaimedRun]:
@@ -229,7 +239,11 @@ async def _first_pages(session: Session, rows: Rows) -> dict[int, list[Row]]:
     if rows:
         run_ids = [row["run_id"] for row in rows]
         for row in await session.read(
-            "first_pages", run_ids, _STEP_OVERHEAD_BYTES, HISTORY_PAGE_BYTES, _PAGE_MAX_STEPS
+            "first_pages",
+            run_ids=run_ids,
+            step_bytes=_STEP_OVERHEAD_BYTES,
+            page_bytes=HISTORY_PAGE_BYTES,
+            page_steps=_PAGE_MAX_STEPS,
         ):
             pages.setdefault(row["n"], []).append(row)
     return pages
@@ -247,13 +261,25 @@ def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[Cl
             else:
                 steps.append(entry)
         claimed.append(
-            read_claimed_run(
-                row,
-                now=now,
-                last_seq=row["seq"],
+            ClaimedRun(
+                run=RunKey(row["namespace"], row["run_id"]),
+                lease=Lease(row["lease"], row["nonce"]),
+                worker_id=row["worker_id"],
+                workflow_id=row["workflow_id"],
+                workflow_type=row["workflow_type"],
+                version=row["version"],
+                attempt=row["attempt"],
                 input=payloads.get(KindCode.INPUT),
                 context=payloads.get(KindCode.CONTEXT),
+                labels=read_labels(row["labels"]),
+                created_at=row["created_at"],
+                claimed_at=now,
+                deadline_at=row["deadline_at"],
+                last_seq=row["seq"],
                 history=_page(steps),
+                cancel_requested=row["cancel_requested_at"] is not None,
+                cancel_reason=row["cancel_reason"] or "",
+                parent_run_id=row["parent_run_id"],
             )
         )
     return claimed
@@ -262,15 +288,15 @@ def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[Cl
 async def history(session: Session, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
     rows = await session.read(
         "next_page",
-        run.namespace,
-        run.run_id,
-        lease.counter,
-        lease.nonce,
-        after,
-        _STEP_OVERHEAD_BYTES,
-        HISTORY_PAGE_BYTES,
-        _PAGE_MAX_STEPS,
-        known_seq,
+        namespace=run.namespace,
+        run_id=run.run_id,
+        lease=lease.counter,
+        nonce=lease.nonce,
+        after=after,
+        step_bytes=_STEP_OVERHEAD_BYTES,
+        page_bytes=HISTORY_PAGE_BYTES,
+        page_steps=_PAGE_MAX_STEPS,
+        known_seq=known_seq,
     )
     if not rows:
         return None
@@ -278,7 +304,7 @@ async def history(session: Session, run: RunKey, lease: Lease, after: int, known
 
 
 def _page(rows: Sequence[Row]) -> HistoryPage:
-    steps: tuple[HistoryStep, ...] = tuple(read_history_step(row) for row in rows)
+    steps: tuple[HistoryStep, ...] = tuple(map(_read_step, rows))
     if not steps:
         return HistoryPage()
     return HistoryPage(steps, has_more=rows[-1]["more"], next_after=steps[-1].begun_seq)

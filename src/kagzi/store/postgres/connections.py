@@ -16,7 +16,7 @@ from ...core.database_urls import check_database_url
 from ...core.errors import Contended, KagziError, StoreBroken, Unavailable
 from .barrier import Barrier, Connection
 from .failures import LOSSES, Failure, describe, failure_of, fault
-from .statements import STATEMENTS
+from .statements import PARAMETERS, STATEMENTS
 
 CONNECT_TIMEOUT_S = 10.0
 STATEMENT_TIMEOUT_S = 20.0
@@ -54,15 +54,6 @@ QUERY_SETTINGS: Mapping[str, str] = {
     "max_parallel_workers_per_gather": "0",
     "lock_timeout": "2s",
 }
-
-
-def columns(rows: Sequence[Sequence[object]], width: int) -> Sequence[Sequence[object]]:
-    """Rows as the arrays that `unnest` makes rows of again. It fills up short arrays with NULL, so an array of nothing but
-    None is sent as an empty one: the driver looks at every element."""
-    count = len(rows)
-    if not count:
-        return ((),) * width
-    return [() if column[0] is None and column.count(None) == count else column for column in zip(*rows, strict=True)]
 
 
 class Target:
@@ -176,9 +167,10 @@ class Session:
     def lost(self) -> bool:
         return self._connection.is_closed()
 
-    async def read(self, name: str, *arguments: object) -> Rows:
-        """Rows of a statement that changes nothing, or that is part of a transaction."""
+    async def read(self, name: str, /, **given: object) -> Rows:
+        """Rows of a statement that changes nothing, or that is part of a transaction. See `parameters` for what is given."""
         self._confirmed = False
+        arguments = PARAMETERS[name].in_order(given)
         if self._opening is not None:
             return await self._read_pooled(self._opening, name, arguments)
         self._counters.statements += 1
@@ -190,9 +182,9 @@ class Session:
         self._connection.check()
         return rows
 
-    async def write(self, name: str, *arguments: object) -> Rows:
+    async def write(self, name: str, /, **given: object) -> Rows:
         """Rows of a statement that is a transaction of its own."""
-        rows = await self.read(name, *arguments)
+        rows = await self.read(name, **given)
         if not self._in_transaction:
             self._counters.transactions += 1
         return rows

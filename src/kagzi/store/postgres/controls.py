@@ -20,10 +20,10 @@ from ...core.run.control import (
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded, Changed, TypeKey
+from ..rows import write_error
 from .connections import Row, Session
 from .failures import CONTENTION
 from .kinship import MovedError, lock_family, tell_parents
-from .rows import write_error
 
 _TRIES = 3
 
@@ -56,7 +56,15 @@ async def cancel_locked(session: Session, row: Row, reason: str, now: Timestamp,
     if then is None:
         return Cancelled(RUN_STATUS_OF_CODE[row["status"]])
     error = cancelled_error(reason) if then is RunCode.CANCELLED else None
-    await session.read("cancel_run", row["run_id"], now, cancel_by, reason, int(then), write_error(error))
+    await session.read(
+        "cancel_run",
+        run_id=row["run_id"],
+        now=now,
+        cancel_by=cancel_by,
+        reason=reason,
+        status=int(then),
+        error=write_error(error),
+    )
     has_children: bool = row["has_children"]
     if then is RunCode.CANCELLED:
         stirred = await tell_parents(session, [(row["run_id"], RunCode.CANCELLED, error)], now)
@@ -76,7 +84,7 @@ async def _terminate(session: Session, row: Row, reason: str, now: Timestamp) ->
     if after_terminate(row["status"]) is None:
         return _unchanged(row)
     error = terminated_error(reason)
-    await session.read("terminate_run", row["run_id"], now, write_error(error))
+    await session.read("terminate_run", run_id=row["run_id"], now=now, error=write_error(error))
     stirred = await tell_parents(session, [(row["run_id"], RunCode.CANCELLED, error)], now)
     running = row["status"] == RunCode.RUNNING
     return Changed(
@@ -100,7 +108,7 @@ async def _pause(session: Session, row: Row, reason: str) -> Changed:
     then = after_pause(row["status"], pause_requested=row["pause_requested"], cancel_requested=cancel_requested)
     if then is None:
         return _unchanged(row)
-    await session.read("pause_run", row["run_id"], reason)
+    await session.read("pause_run", run_id=row["run_id"], reason=reason)
     running = then is RunCode.RUNNING
     return Changed(
         RUN_STATUS_OF_CODE[then],
@@ -118,7 +126,7 @@ async def resume_run(session: Session, run: RunKey, now: Timestamp) -> Changed |
 async def _resume(session: Session, row: Row, now: Timestamp) -> Changed:
     if not can_resume(row["status"], pause_requested=row["pause_requested"]):
         return _unchanged(row)
-    [resumed] = await session.read("resume_run", row["run_id"], now)
+    [resumed] = await session.read("resume_run", run_id=row["run_id"], now=now)
     return Changed(RUN_STATUS_OF_CODE[resumed["status"]], row["workflow_type"], changed=True)
 
 
@@ -127,17 +135,19 @@ async def resume_diverged(
 ) -> Sequence[TypeKey]:
     pairs = sorted({(each.workflow_type, each.version) for each in served})
     types, versions = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    rows = await session.write("resume_diverged", namespace, types, versions, build_id, now)
+    rows = await session.write(
+        "resume_diverged", namespace=namespace, workflow_types=types, versions=versions, build_id=build_id, now=now
+    )
     return tuple(sorted({TypeKey(row["namespace"], row["workflow_type"]) for row in rows}))
 
 
 async def cascade(session: Session, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
     """Nothing is waited for: who is locked keeps his mark and has his turn later."""
     async with session.transaction():
-        parents = [row["run_id"] for row in await session.read("lock_cascading", limit)]
+        parents = [row["run_id"] for row in await session.read("lock_cascading", limit=limit)]
         if not parents:
             return Cascaded()
-        found = [row["run_id"] for row in await session.read("children_to_cancel", parents, limit + 1)]
+        found = [row["run_id"] for row in await session.read("children_to_cancel", parents=parents, limit=limit + 1)]
         children = await _lock_children(session, found[:limit])
         cancelled = [
             msgspec.structs.replace(
@@ -148,7 +158,7 @@ async def cascade(session: Session, now: Timestamp, cancel_by: Timestamp, limit:
         ]
         left = len(found) - len(children)
         if not left:
-            await session.read("end_cascade", parents)
+            await session.read("end_cascade", run_ids=parents)
     deeper = any(each.has_children for each in cancelled)
     return Cascaded(tuple(cancelled), more=deeper or bool(left and cancelled) or len(parents) == limit)
 
@@ -156,9 +166,9 @@ async def cascade(session: Session, now: Timestamp, cancel_by: Timestamp, limit:
 async def _lock_children(session: Session, run_ids: Sequence[str]) -> list[Row]:
     if not run_ids:
         return []
-    children = await session.read("lock_children", run_ids)
+    children = await session.read("lock_children", run_ids=run_ids)
     locked = [row["run_id"] for row in children]
-    blocked = {row["run_id"] for row in await session.read("lock_parents", locked)}
+    blocked = {row["run_id"] for row in await session.read("lock_parents", run_ids=locked)}
     return [row for row in children if row["run_id"] not in blocked]
 
 

@@ -2,8 +2,10 @@
 
 from ...core.counting import Counted
 from ...core.ids import is_uuid
+from ...core.states import CODE_OF_WORKER_STATUS
 from .links import Links
-from .rows import CODE_OF_WORKER_STATUS
+
+_KEYS = {"schedule_fires": "schedule_id", "worker_events": "worker_id"}
 
 
 class ListCounts(Links):
@@ -13,21 +15,26 @@ class ListCounts(Links):
         if what.rows == "steps" and not is_uuid(what.key):
             return 0
         async with self._scan(what.namespace) as session:
-            [row] = await session.read(f"total_{what.rows}", *_parameters(what), cap)
+            [row] = await session.read(f"total_{what.rows}", cap=cap, **_parameters(what))
         total: int = row["total"]
         return total
 
 
-def _parameters(what: Counted) -> tuple[object, ...]:
+def _parameters(what: Counted) -> dict[str, object]:
     match what.rows:
         case "namespaces":
-            return ()
+            return {}
         case "bulk_operations":
-            return (what.namespace,)
+            return {"namespace": what.namespace}
         case "steps":
-            return (what.namespace, what.key, what.step_name or None)
+            return {"namespace": what.namespace, "run_id": what.key, "step_name": what.step_name or None}
         case "workers":
             status = None if what.status is None else CODE_OF_WORKER_STATUS[what.status]
-            return (what.namespace, what.key or None, status, what.alive_since)
+            return {
+                "namespace": what.namespace,
+                "workflow_type": what.key or None,
+                "status": status,
+                "alive_since": what.alive_since,
+            }
         case _:
-            return (what.namespace, what.key or None)
+            return {"namespace": what.namespace, _KEYS.get(what.rows, "workflow_type"): what.key or None}

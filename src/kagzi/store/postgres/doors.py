@@ -15,10 +15,11 @@ from ...core.records import RunKey
 from ...core.times import US_PER_MS, Timestamp
 from ..fullness import begins_at_once, ousted, queues_of, type_full, why_ousted
 from ..protocol import TypeKey
+from ..rows import read_limits
 from .connections import Session
 from .controls import cancel_locked
 from .kinship import MovedError, lock_family
-from .permits import lock_types, read_limits
+from .permits import lock_types
 
 
 class _Queue(NamedTuple):
@@ -26,6 +27,11 @@ class _Queue(NamedTuple):
 
     type: TypeKey
     key: str | None
+
+    @property
+    def parameters(self) -> dict[str, str | None]:
+        namespace, workflow_type = self.type
+        return {"namespace": namespace, "workflow_type": workflow_type, "concurrency_key": self.key}
 
 
 class Doors:
@@ -56,11 +62,11 @@ class Doors:
 
     async def _count(self, queue: _Queue, limits: TypeLimits, coming: int) -> None:
         limit = limits.max_running if queue.key is None else limits.max_running_per_key
-        counted = await self._session.read("count_in_queue", *queue.type, queue.key, (limit or 0) + coming)
+        counted = await self._session.read("count_in_queue", **queue.parameters, limit=(limit or 0) + coming)
         self._inside[queue] = counted[0]["runs"]
         self._oldest[queue] = []
         if limits.when_full == "cancel-oldest" and limit is not None and self._inside[queue] + coming > limit:
-            rows = await self._session.read("oldest_in_queue", *queue.type, queue.key, coming)
+            rows = await self._session.read("oldest_in_queue", **queue.parameters, limit=coming)
             self._oldest[queue] = [row["run_id"] for row in rows]
 
     def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:

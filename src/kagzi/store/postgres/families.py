@@ -11,12 +11,12 @@ import msgspec
 from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
 from ...core.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
 from ...core.run.state import Relative, Relatives, RunState
-from ...core.states import RunCode
+from ...core.states import CODE_OF_ON_CLOSE, RunCode
+from ..rows import write_strings
 from .batch import WorkerGroup, Writing
 from .connections import Row
 from .doors import Doors
-from .kinship import End, MovedError, lock_family, tell_each_parent, tell_parents
-from .rows import write_strings
+from .kinship import End, MovedError, link_children, lock_family, tell_each_parent, tell_parents
 from .run_state import read_states, write_states
 from .starts import insert_runs
 
@@ -99,8 +99,16 @@ async def _tell(
 
 async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -> None:
     given = command.input
-    new = (command.new_run_id, command.version, given.data, write_strings(given.metadata), paused)
-    await writing.session.read("continue_run", writing.now, command.run.run_id, *new)
+    await writing.session.read(
+        "continue_run",
+        now=writing.now,
+        run_id=command.run.run_id,
+        new_run_id=command.new_run_id,
+        version=command.version,
+        input=given.data,
+        input_meta=write_strings(given.metadata),
+        paused=paused,
+    )
 
 
 # --- child starts -----------------------------------------------------------------------------------------------------
@@ -119,15 +127,18 @@ def _is_locked(command: StartChild, kin: dict[str, _Relatives], locked: dict[str
 
 
 async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]:
-    return await writing.session.read(
-        "find_children",
-        [command.run.namespace for command in starts],
-        [command.run.run_id for command in starts],
-        [command.step_id for command in starts],
-        [command.start.workflow_id for command in starts],
-        [command.start.request_id for command in starts],
-        [command.start.workflow_type for command in starts],
-    )
+    children = [
+        {
+            "namespace": command.run.namespace,
+            "parent_run_id": command.run.run_id,
+            "step_id": command.step_id,
+            "workflow_id": command.start.workflow_id,
+            "request_id": command.start.request_id,
+            "workflow_type": command.start.workflow_type,
+        }
+        for command in starts
+    ]
+    return await writing.session.read("find_children", children=children)
 
 
 async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Relatives]:
@@ -154,11 +165,11 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
             found = Relative(row["open_run_id"], row["open_type"], row["open_status"])
             relatives.active[command.start.workflow_id] = found
     limited = sorted(namespace for namespace, relatives in kin.items() if relatives.limit is not None)
-    for row in await session.read("lock_namespaces", limited) if limited else ():
+    for row in await session.read("lock_namespaces", namespaces=limited) if limited else ():
         relatives = kin[row["namespace"]]
         relatives.limit = row["open_runs_limit"]
         if relatives.limit is not None:
-            [counted] = await session.read("count_open_runs", row["namespace"], relatives.limit)
+            [counted] = await session.read("count_open_runs", namespace=row["namespace"], limit=relatives.limit)
             relatives.room = relatives.limit - counted["runs"]
     for namespace, coming in guarded.items():
         kin[namespace].admission = kin[namespace].doors = doors = Doors(session, going)
@@ -173,13 +184,19 @@ async def _make(writing: Writing, kin: _Relatives) -> dict[str, tuple[Ousted, ..
     if kin.created:
         starts = [command.start for command in kin.created]
         parents = [
-            (c.start.run.run_id, c.run.run_id, c.step_id, 1 if c.on_close == "cancel" else 2) for c in kin.created
+            {
+                "run_id": command.start.run.run_id,
+                "parent_run_id": command.run.run_id,
+                "parent_step_id": command.step_id,
+                "on_close": CODE_OF_ON_CLOSE[command.on_close],
+            }
+            for command in kin.created
         ]
         made = await insert_runs(writing.session, starts, writing.now, limited=True, parents=parents)
         if len(made) < len(starts):
             raise MovedError
     if kin.links:
-        await writing.session.read("link_children", *zip(*kin.links, strict=True))
+        await link_children(writing.session, kin.links)
         linked = {link[0] for link in kin.links}
         ended: list[End] = [
             (found.run_id, RunCode(found.status), None)

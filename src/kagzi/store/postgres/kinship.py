@@ -9,8 +9,8 @@ from ...core.run.children import child_error
 from ...core.run.control import NOTIFIED
 from ...core.states import RunCode
 from ...core.times import Timestamp
+from ..rows import write_error
 from .connections import Row, Session
-from .rows import write_error
 
 End = tuple[str, RunCode, ErrorDetail | None]
 """Run id, how it ended, and why."""
@@ -22,7 +22,7 @@ class MovedError(Exception):
 
 async def lock_family(session: Session, run_ids: Iterable[str], ending: Iterable[str]) -> dict[str, Row]:
     """Lock these runs, and who waits for those that may end. A watcher that is added meanwhile is met by tell_parents."""
-    rows = await session.read("lock_family", sorted(run_ids), sorted(ending))
+    rows = await session.read("lock_family", run_ids=sorted(run_ids), ending=sorted(ending))
     return {row["run_id"]: row for row in rows}
 
 
@@ -36,8 +36,19 @@ async def tell_each_parent(session: Session, ends: Sequence[End], now: Timestamp
     if not ends:
         return []
     errors = [None if status == RunCode.COMPLETED else child_error(run_id, status, e) for run_id, status, e in ends]
-    rows = await session.read("tell_parents", now, [end[0] for end in ends], [write_error(error) for error in errors])
+    rows = await session.read(
+        "tell_parents", now=now, run_ids=[end[0] for end in ends], errors=[write_error(error) for error in errors]
+    )
     return [(stirred(row, row["was"]), ends[row["last"] - 1][0]) for row in rows if row["was"] in NOTIFIED]
+
+
+async def link_children(session: Session, links: Iterable[tuple[str, str, str, str]]) -> None:
+    """`links`: child, parent, the parent's step and their namespace."""
+    rows = [
+        {"child_run_id": child, "parent_run_id": parent, "parent_step_id": step_id, "namespace": namespace}
+        for child, parent, step_id, namespace in links
+    ]
+    await session.read("link_children", links=rows)
 
 
 def stirred(row: Row, was: int) -> Stirred:

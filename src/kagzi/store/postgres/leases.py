@@ -13,7 +13,7 @@ _PAUSE_S = 0.02
 
 
 async def renew(session: Session, held: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
-    rows = await session.write("renew_leases", until, *_columns(held), overdue_at)
+    rows = await session.write("renew_leases", until=until, overdue_at=overdue_at, **_arrays(held))
     lost = _at(held, [row["n"] for row in rows if row["lost"]])
     cancelled: dict[int, str] = {row["n"]: row["cancel_reason"] or "" for row in rows if row["cancelling"]}
     runs = [each.run for each in _at(held, list(cancelled))]
@@ -31,7 +31,7 @@ async def cut(session: Session, held: Sequence[Held], until: Timestamp) -> None:
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("cut_leases", until, *_columns(held))
+        rows = await session.write("cut_leases", until=until, **_arrays(held))
         if not rows:
             return
         held = _at(held, [row["n"] for row in rows])
@@ -45,7 +45,7 @@ async def lose(
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("lose_leases", now, *_columns(held), untils)
+        rows = await session.write("lose_leases", now=now, untils=untils, **_arrays(held))
         woken |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
         left: list[int] = [row["n"] for row in rows if row["n"] is not None]
         held = _at(held, left)
@@ -61,7 +61,7 @@ async def release(session: Session, held: Sequence[Held], now: Timestamp) -> Seq
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("release_leases", now, *_columns(held))
+        rows = await session.write("release_leases", now=now, **_arrays(held))
         woken |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
         held = _at(held, [row["n"] for row in rows if row["n"] is not None])
         if not held:
@@ -73,10 +73,10 @@ def _at(held: Sequence[Held], numbers: Sequence[int]) -> list[Held]:
     return [held[number - 1] for number in numbers]
 
 
-def _columns(held: Sequence[Held]) -> tuple[Sequence[object], ...]:
-    return (
-        [each.run.run_id for each in held],
-        [each.run.namespace for each in held],
-        [each.lease.counter for each in held],
-        [each.lease.nonce for each in held],
-    )
+def _arrays(held: Sequence[Held]) -> dict[str, Sequence[object]]:
+    return {
+        "run_ids": [each.run.run_id for each in held],
+        "namespaces": [each.run.namespace for each in held],
+        "leases": [each.lease.counter for each in held],
+        "nonces": [each.lease.nonce for each in held],
+    }

@@ -50,10 +50,12 @@ class Rooms:
     @classmethod
     async def lock(cls, session: Session, namespaces: Sequence[str], now: Timestamp) -> "Rooms":
         rooms: list[_Room] = []
-        for row in await session.read("lock_namespaces", namespaces) if namespaces else ():
+        for row in await session.read("lock_namespaces", namespaces=namespaces) if namespaces else ():
             open_runs = 0
             if row["open_runs_limit"] is not None:
-                [counted] = await session.read("count_open_runs", row["namespace"], row["open_runs_limit"])
+                [counted] = await session.read(
+                    "count_open_runs", namespace=row["namespace"], limit=row["open_runs_limit"]
+                )
                 open_runs = counted["runs"]
             rooms.append(_Room(row, open_runs))
         return cls(session, rooms, now)
@@ -68,20 +70,22 @@ class Rooms:
             room.take(self._now)
 
     async def settle(self) -> None:
-        rated = [(room.namespace, room.rate.due_at) for room in self._rooms.values() if room.rate is not None]
+        rated = {room.namespace: room.rate.due_at for room in self._rooms.values() if room.rate is not None}
         if rated:
-            await self._session.read("note_starts", *zip(*rated, strict=True))
+            await self._session.read("note_starts", namespaces=list(rated), times=list(rated.values()))
 
 
 async def refuse_session(session: Session, worker: WorkerRecord, now: Timestamp) -> Refused | None:
     """Whether one more worker may register: in a namespace that limits them only if there are fewer, and in one that is being
     deleted never. Its row is locked, so that the answer stays true."""
-    rows = await session.read("lock_session_limit", worker.namespace)
+    rows = await session.read("lock_session_limit", namespace=worker.namespace)
     if not rows:
         return None
     if rows[0]["deleting_at"] is not None:
         return namespace_gone(worker.namespace)
     limit: int = rows[0]["sessions_limit"]
     heard_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
-    [counted] = await session.read("count_sessions", worker.namespace, worker.worker_id, heard_since, limit)
+    [counted] = await session.read(
+        "count_sessions", namespace=worker.namespace, worker_id=worker.worker_id, heard_since=heard_since, limit=limit
+    )
     return too_many_sessions(worker.namespace, limit) if counted["sessions"] >= limit else None

@@ -8,9 +8,9 @@ from ...core.errors import Unavailable
 from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
 from ..protocol.namespaces import Deletion, Measured, NamespaceChores
+from ..rows import read_namespace, write_json
 from .connections import Session
 from .pages import read_page
-from .rows import read_namespace, write_retention
 from .statements import NAMESPACE_TABLES
 
 _WRITERS_TIMEOUT_S = 10.0
@@ -18,14 +18,14 @@ _WRITERS_PAUSE_S = 0.01
 
 
 async def get_namespace(session: Session, namespace: str) -> NamespaceRecord | None:
-    rows = await session.read("get_namespace", namespace)
+    rows = await session.read("get_namespace", namespace=namespace)
     return read_namespace(rows[0]) if rows else None
 
 
 async def list_namespaces(session: Session, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
     before = cursor is not None and cursor.direction == "prev"
     name = "list_namespaces_before" if before else "list_namespaces_after"
-    rows, more = await read_page(session, name, None if cursor is None else cursor.id, limit + 1, limit=limit)
+    rows, more = await read_page(session, name, limit, cursor=None if cursor is None else cursor.id, limit=limit + 1)
     records = [read_namespace(row) for row in rows]
     if before:
         records.reverse()
@@ -33,29 +33,30 @@ async def list_namespaces(session: Session, cursor: Cursor | None, limit: int) -
 
 
 async def put_namespace(session: Session, record: NamespaceRecord, now: Timestamp, *, new: bool) -> bool:
-    enabled, *limits = _values(record)
-    rows = await session.write("put_namespace", record.namespace, enabled, record.created_at or now, *limits, new)
+    created_at = record.created_at or now
+    rows = await session.write("put_namespace", created_at=created_at, only_insert=new, **_values(record))
     return bool(rows)
 
 
 async def update_namespace(
     session: Session, record: NamespaceRecord, fields: Collection[str]
 ) -> NamespaceRecord | None:
-    rows = await session.write("update_namespace", record.namespace, list(fields), *_values(record))
+    rows = await session.write("update_namespace", fields=list(fields), **_values(record))
     return read_namespace(rows[0]) if rows else None
 
 
-def _values(record: NamespaceRecord) -> tuple[object, ...]:
-    return (
-        record.enabled,
-        record.open_runs_limit,
-        record.running_runs_limit,
-        record.starts_per_second_limit,
-        record.stored_bytes_limit,
-        record.sessions_limit,
-        record.schedules_limit,
-        write_retention(record.retention_seconds),
-    )
+def _values(record: NamespaceRecord) -> dict[str, object]:
+    return {
+        "namespace": record.namespace,
+        "enabled": record.enabled,
+        "open_runs_limit": record.open_runs_limit,
+        "running_runs_limit": record.running_runs_limit,
+        "starts_per_second_limit": record.starts_per_second_limit,
+        "stored_bytes_limit": record.stored_bytes_limit,
+        "sessions_limit": record.sessions_limit,
+        "schedules_limit": record.schedules_limit,
+        "retention": write_json(record.retention_seconds) if record.retention_seconds else None,
+    }
 
 
 # --- the end of one ------------------------------------------------------------------------------------------------------
@@ -67,19 +68,19 @@ async def delete_namespace(session: Session, namespace: str, now: Timestamp, cap
     before = await get_namespace(session, namespace)
     if before is None:
         return None
-    asked = await session.write("ask_deletion", namespace, now)
+    asked = await session.write("ask_deletion", namespace=namespace, now=now)
     if not asked or asked[0]["purging"]:
         return Deletion(granted=True)
     await _writers_gone(session)
     async with session.transaction():
-        if not await session.read("lock_namespace", namespace):
+        if not await session.read("lock_namespace", namespace=namespace):
             return None
-        [open_runs] = await session.read("count_open_runs", namespace, cap)
-        [schedules] = await session.read("count_enabled_schedules", namespace, cap)
+        [open_runs] = await session.read("count_open_runs", namespace=namespace, limit=cap)
+        [schedules] = await session.read("count_enabled_schedules", namespace=namespace, cap=cap)
         if not open_runs["runs"] and not schedules["schedules"]:
-            await session.read("grant_deletion", namespace)
+            await session.read("grant_deletion", namespace=namespace)
             return Deletion(granted=True)
-        await session.read("refuse_deletion", namespace, before.enabled)
+        await session.read("refuse_deletion", namespace=namespace, enabled=before.enabled)
     return Deletion(granted=False, open_runs=open_runs["runs"], schedules=schedules["schedules"])
 
 
@@ -96,7 +97,7 @@ async def _writers_gone(session: Session) -> None:
 
 
 async def namespace_chores(session: Session, now: Timestamp, measured_until: Timestamp) -> NamespaceChores:
-    [row] = await session.write("namespace_chores", now, measured_until)
+    [row] = await session.write("namespace_chores", now=now, measured_until=measured_until)
     return NamespaceChores(purge=row["purge"], measure=row["measure"])
 
 
@@ -104,13 +105,13 @@ async def purge_namespace(session: Session, namespace: str, limit: int) -> bool:
     record = await get_namespace(session, namespace)
     if record is None or not record.deleting:
         return False
-    if await session.read("any_run_of_namespace", namespace):
+    if await session.read("any_run_of_namespace", namespace=namespace):
         return False
     for table in NAMESPACE_TABLES:
-        [removed] = await session.write(f"remove_{table}", namespace, limit)
+        [removed] = await session.write(f"remove_{table}", namespace=namespace, limit=limit)
         if removed["removed"]:
             return True
-    await session.write("remove_namespace", namespace)
+    await session.write("remove_namespace", namespace=namespace)
     return False
 
 
@@ -118,8 +119,8 @@ async def purge_namespace(session: Session, namespace: str, limit: int) -> bool:
 
 
 async def measure_runs(session: Session, namespace: str, after: Cursor | None, limit: int) -> Measured:
-    place = (None, None) if after is None else (after.at, after.id)
-    rows = await session.read("measure_runs", namespace, *place, limit)
+    at, run_id = (None, None) if after is None else (after.at, after.id)
+    rows = await session.read("measure_runs", namespace=namespace, after_at=at, after_run_id=run_id, limit=limit)
     last = rows[-1] if len(rows) == limit else None
     return Measured(
         sum(row["bytes"] for row in rows), None if last is None else Cursor(last["created_at"], last["run_id"])
@@ -127,4 +128,4 @@ async def measure_runs(session: Session, namespace: str, after: Cursor | None, l
 
 
 async def note_stored_bytes(session: Session, namespace: str, stored_bytes: int, now: Timestamp) -> None:
-    await session.write("note_stored_bytes", namespace, stored_bytes, now)
+    await session.write("note_stored_bytes", namespace=namespace, stored_bytes=stored_bytes, now=now)

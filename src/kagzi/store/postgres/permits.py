@@ -2,23 +2,13 @@
 
 from collections.abc import Iterable, Sequence, Set
 
-from ...core.queues import Candidate, Room, TypeLimits, choose
+from ...core.queues import Candidate, Room, choose
 from ...core.times import Timestamp
 from ..protocol import TypeKey, Want
+from ..rows import read_limits
 from .connections import Row, Rows, Session
 
 _KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves
-
-
-def read_limits(row: Row) -> TypeLimits:
-    return TypeLimits(
-        paused=row["paused"],
-        max_running=row["max_running"],
-        max_running_per_key=row["max_running_per_key"],
-        starts_per_second=row["starts_per_second"],
-        starts_per_second_per_key=row["starts_per_second_per_key"],
-        when_full=row["when_full"],
-    )
 
 
 async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey, Row]:
@@ -26,7 +16,9 @@ async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey
     asked = sorted(types)
     if not asked:
         return {}
-    rows = await session.read("lock_types", [key.namespace for key in asked], [key.workflow_type for key in asked])
+    rows = await session.read(
+        "lock_types", namespaces=[key.namespace for key in asked], workflow_types=[key.workflow_type for key in asked]
+    )
     return {TypeKey(row["namespace"], row["workflow_type"]): row for row in rows}
 
 
@@ -46,6 +38,7 @@ class Gate:
         self._due_at: Timestamp = row["next_start_at"]
         self.limits = read_limits(row)
         self.key = TypeKey(row["namespace"], row["workflow_type"])
+        self._type = {"namespace": self.key.namespace, "workflow_type": self.key.workflow_type}
         self.wanted = sum(want.limit for want in wants)
         self._key_times: dict[str, Timestamp] = {}  # when the next start of a key is due, once this one is made
         self.again_at: Timestamp | None = None
@@ -62,15 +55,15 @@ class Gate:
         workers = [want.worker_id for want in self._wants for _ in range(want.limit)]
         rows = await self._session.read(
             "claim_chosen",
-            self._now,
-            self._nonce,
-            self._until,
-            self._versions[0],
-            [candidate.run_id for candidate in chosen],
-            workers[: len(chosen)],
-            *self.key,
-            self._due_at,
-            self._turn,
+            **self._type,
+            now=self._now,
+            nonce=self._nonce,
+            until=self._until,
+            version=self._versions[0],
+            run_ids=[candidate.run_id for candidate in chosen],
+            worker_ids=workers[: len(chosen)],
+            next_start_at=self._due_at,
+            turn=self._turn,
         )
         await self._note_key_rates(chosen, {row["run_id"] for row in rows})
         return rows
@@ -80,7 +73,7 @@ class Gate:
         keys = sorted({each.key for each in chosen if each.run_id in claimed} & self._key_times.keys())
         if keys:
             times = [self._key_times[key] for key in keys]
-            await self._session.read("note_key_rates", *self.key, keys, times, self._now)
+            await self._session.read("note_key_rates", **self._type, keys=keys, times=times, now=self._now)
 
     def _room(self, running: dict[str, int], spare: int | None) -> Room:
         return Room(self.limits, wanted=self.wanted, running=running, now=self._now, due_at=self._due_at, spare=spare)
@@ -94,13 +87,13 @@ class Gate:
         return chosen
 
     async def _by_age(self, spare: int | None) -> list[Candidate]:
-        rows = await self._session.read("running_of_type", *self.key)
+        rows = await self._session.read("running_of_type", **self._type)
         room = self._room({row["key"]: row["runs"] for row in rows}, spare)
         if not room.left:
             return []
-        found = _candidates(await self._read("pending_of_type", room.left, room.rated))
+        found = _candidates(await self._read("pending_of_type", limit=room.left, only_new=room.rated))
         if room.rated:
-            found += _candidates(await self._read("going_on_of_type", room.left))
+            found += _candidates(await self._read("going_on_of_type", limit=room.left))
         return self._choose(room, found)
 
     async def _by_key(self, spare: int | None) -> list[Candidate]:
@@ -117,31 +110,36 @@ class Gate:
         if places and len(found) < left and not self.more and not one_each:
             _, _, found = await self._scan(-(-left // len(places)) * 2, depth)
         if room.rated:
-            found += [_candidate(row, 0) for row in await self._read("going_on_of_type", left)]
+            found += [_candidate(row, 0) for row in await self._read("going_on_of_type", limit=left)]
             await self._know_rates(room, found)
         chosen = self._choose(room, _placed(found, places))
         self.waiting = self.waiting or any(key in places for key in room.full_keys)
         self._turn = chosen[-1].key if chosen else reached
         self._key_times = {key: room.key_rates[key].due_at for key in room.changed_keys}
         if self.more and not chosen:
-            await self._session.read("note_turn", *self.key, self._due_at, self._turn)
+            await self._session.read("note_turn", **self._type, next_start_at=self._due_at, turn=self._turn)
         return chosen
 
     async def _know_rates(self, room: Room, found: list[Candidate]) -> None:
         if self.limits.starts_per_second_per_key is not None:
             keys = sorted({candidate.key for candidate in found})
-            rows = await self._session.read("key_rates", *self.key, keys)
+            rows = await self._session.read("key_rates", **self._type, keys=keys)
             room.know_keys({row["key"]: row["next_start_at"] for row in rows})
 
     async def _scan(self, per_key: int, depth: int) -> tuple[dict[str, int], dict[str, int], list[Candidate]]:
         """Who runs, by key; the keys in turn with their places, at most `depth` beyond those of running ones; and the first
         runs of each that is not full."""
-        limits = self.limits
-        most = (limits.max_running_per_key, limits.max_running)
         running: dict[str, int] = {}
         places: dict[str, int] = {}
         found: list[Candidate] = []
-        for row in await self._read("pending_by_key", per_key, self._turn, depth, *most):
+        for row in await self._read(
+            "pending_by_key",
+            limit=per_key,
+            after_key=self._turn,
+            most_keys=depth,
+            max_running_per_key=self.limits.max_running_per_key,
+            max_running=self.limits.max_running,
+        ):
             place: int | None = row["place"]
             if place is None:
                 running[row["key"]] = row["runs"]
@@ -152,8 +150,8 @@ class Gate:
                 found.append(_candidate(row, place))
         return running, places, found
 
-    async def _read(self, statement: str, limit: int, *more: object) -> Rows:
-        return await self._session.read(statement, *self.key, self._versions, self._now, limit, *more)
+    async def _read(self, statement: str, /, **given: object) -> Rows:
+        return await self._session.read(statement, **self._type, versions=self._versions, now=self._now, **given)
 
 
 def _candidate(row: Row, place: int) -> Candidate:

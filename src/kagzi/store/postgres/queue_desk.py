@@ -6,9 +6,9 @@ from ...core.cursor import Cursor
 from ...core.queues import Pressure, QueueDepth, TypeLimits, WorkflowTypeRecord, begins_at
 from ...core.records import Rows
 from ...core.times import Timestamp
+from ..rows import read_limits
 from .links import Links
 from .pages import read_page
-from .permits import read_limits
 
 
 class QueueDesk(Links):
@@ -16,25 +16,25 @@ class QueueDesk(Links):
 
     async def get_type_limits(self, namespace: str, workflow_type: str) -> TypeLimits | None:
         async with self._readers.use(confirm=False) as session:
-            rows = await session.read("get_type_limits", namespace, workflow_type)
+            rows = await session.read("get_type_limits", namespace=namespace, workflow_type=workflow_type)
         return read_limits(rows[0]) if rows else None
 
     async def put_type_limits(self, namespace: str, workflow_type: str, limits: TypeLimits, now: Timestamp) -> None:
         async with self._questions.use() as session, session.transaction():
-            await session.read("create_namespaces", [namespace], now)
-            rows = await session.read("get_type_limits", namespace, workflow_type)
+            await session.read("create_namespaces", namespaces=[namespace], now=now)
+            rows = await session.read("get_type_limits", namespace=namespace, workflow_type=workflow_type)
             if rows and rows[0]["starts_per_second_per_key"] != limits.starts_per_second_per_key:
-                await session.read("forget_key_rates", namespace, workflow_type)
+                await session.read("forget_key_rates", namespace=namespace, workflow_type=workflow_type)
             await session.read(
                 "put_type_limits",
-                namespace,
-                workflow_type,
-                limits.paused,
-                limits.max_running,
-                limits.max_running_per_key,
-                limits.starts_per_second,
-                limits.starts_per_second_per_key,
-                limits.when_full,
+                namespace=namespace,
+                workflow_type=workflow_type,
+                paused=limits.paused,
+                max_running=limits.max_running,
+                max_running_per_key=limits.max_running_per_key,
+                starts_per_second=limits.starts_per_second,
+                starts_per_second_per_key=limits.starts_per_second_per_key,
+                when_full=limits.when_full,
             )
 
     async def list_workflow_types(
@@ -45,12 +45,12 @@ class QueueDesk(Links):
             rows, more = await read_page(
                 session,
                 "list_types_before" if back else "list_types_after",
-                namespace,
-                None if cursor is None else cursor.id,
-                workflow_type or None,
-                limit + 1,
-                count_cap,
-                limit=limit,
+                limit,
+                namespace=namespace,
+                cursor=None if cursor is None else cursor.id,
+                workflow_type=workflow_type or None,
+                limit=limit + 1,
+                count_cap=count_cap,
             )
         found = [
             WorkflowTypeRecord(
@@ -65,7 +65,7 @@ class QueueDesk(Links):
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:
         async with self._scan(namespace) as session:
-            rows = await session.read("queue_depths", namespace, workflow_type or None, cap)
+            rows = await session.read("queue_depths", namespace=namespace, workflow_type=workflow_type or None, cap=cap)
         return [
             QueueDepth(
                 workflow_type=row["workflow_type"],
@@ -78,7 +78,7 @@ class QueueDesk(Links):
 
     async def type_pressure(self, namespace: str, workflow_type: str, key: str) -> Pressure | None:
         async with self._readers.use(confirm=False) as session:
-            rows = await session.read("type_pressure", namespace, workflow_type, key)
+            rows = await session.read("type_pressure", namespace=namespace, workflow_type=workflow_type, key=key)
         if not rows:
             return None
         row = rows[0]

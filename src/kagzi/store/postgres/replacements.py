@@ -12,9 +12,9 @@ from ...core.run.state import NEVER
 from ...core.states import RUN_STATUS_OF_CODE, RunStatus
 from ...core.times import Timestamp
 from ..protocol import SignalReplaced
+from ..rows import read_error, require_payload, write_error, write_strings
 from .connections import Row, Session
 from .failures import CONTENTION
-from .rows import read_error, require_payload, write_error, write_strings
 
 _TRIES = 3
 
@@ -27,7 +27,9 @@ async def replace_signal(
     for _ in range(_TRIES):
         try:
             async with session.transaction():
-                rows = await session.read("lock_signalled_run", run.namespace, run.run_id or None, workflow_id)
+                rows = await session.read(
+                    "lock_signalled_run", namespace=run.namespace, run_id=run.run_id or None, workflow_id=workflow_id
+                )
                 return await _replace(session, run.namespace, rows[0], change, now) if rows else None
         except CONTENTION:
             continue
@@ -39,13 +41,13 @@ async def _replace(
 ) -> SignalReplaced | Refused:
     run, status = RunKey(namespace, row["run_id"]), RUN_STATUS_OF_CODE[row["status"]]
     unchanged = SignalReplaced(run, row["workflow_type"], status, resumed=False)
-    for known in await session.read("signal_by_request", run.run_id, change.request_id):
+    for known in await session.read("signal_by_request", run_id=run.run_id, request_id=change.request_id):
         return unchanged if _is_repeat(change, known) else misfits.request_used(change.request_id)
     if status.ended:
         return refusals.takes_no_signals(run.run_id, status.value)
     problem = None
     if status is RunStatus.PAUSED:
-        [paused] = await session.read("problem_of", run.run_id)
+        [paused] = await session.read("problem_of", run_id=run.run_id)
         problem = read_error(paused["problem"])
     misfit = misfits.misfit_of(problem)
     if problem is not None and misfit is not None and misfit.signal == change.name:
@@ -55,12 +57,12 @@ async def _replace(
             if isinstance(resumed, Refused)
             else SignalReplaced(run, row["workflow_type"], resumed, resumed=True)
         )
-    waiting = await session.read("signal_in_place", run.run_id, change.name, None)
+    waiting = await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=None)
     if not waiting:
-        received = await session.read("was_received", run.run_id, change.name, misfits.DROPPED)
+        received = await session.read("was_received", run_id=run.run_id, name=change.name, dropped=misfits.DROPPED)
         return misfits.not_replaceable(run.run_id, change.name, received=bool(received))
     await _swap(session, run, waiting[0]["number"], change, None, now)
-    await session.read("note_change", run.run_id)
+    await session.read("note_change", run_id=run.run_id)
     return unchanged
 
 
@@ -79,18 +81,20 @@ async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what wa
 ) -> RunStatus | Refused:
     """The value that the run is paused for: its wait gets another one, or waits on; the run goes on."""
     step_id = misfit.step_id
-    bound = await session.read("signal_in_place", run.run_id, change.name, step_id)
+    bound = await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=step_id)
     if not bound:
         return misfits.not_replaceable(run.run_id, change.name, received=True)
-    [resumed] = await session.read("resume_run", run.run_id, now)
+    [resumed] = await session.read("resume_run", run_id=run.run_id, now=now)
     rejection = write_error(misfits.rejection_of(problem, misfit, change))
-    await session.read("keep_rejected", run.run_id, step_id, now, rejection, resumed["seq"])
-    await session.read("reopen_wait", run.run_id, step_id, NEVER)
+    await session.read(
+        "keep_rejected", run_id=run.run_id, step_id=step_id, now=now, rejection=rejection, seq=resumed["seq"]
+    )
+    await session.read("reopen_wait", run_id=run.run_id, step_id=step_id, never=NEVER)
     await _swap(session, run, bound[0]["number"], change, step_id, now)
     if change.payload is None:
-        for following in await session.read("signal_in_place", run.run_id, change.name, None):
-            await session.read("bind_signal", run.run_id, following["number"], step_id)
-    await session.read("give_bound_signal", run.run_id, step_id, now)
+        for following in await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=None):
+            await session.read("bind_signal", run_id=run.run_id, number=following["number"], step_id=step_id)
+    await session.read("give_bound_signal", run_id=run.run_id, step_id=step_id, now=now)
     return RUN_STATUS_OF_CODE[resumed["status"]]
 
 
@@ -100,15 +104,15 @@ async def _swap(  # noqa: PLR0917  one row for another
     """The new value takes the place of the old one, which nobody will get. A drop leaves the place empty."""
     payload = misfits.kept_payload(change)
     dropped = change.payload is None
-    [aside] = await session.read("put_aside_signal", run.run_id, number, misfits.DROPPED)
+    [aside] = await session.read("put_aside_signal", run_id=run.run_id, number=number, dropped=misfits.DROPPED)
     await session.read(
         "insert_signal",
-        run.run_id,
-        aside["number"] + 1 if dropped else number,
-        now,
-        change.name,
-        change.request_id,
-        payload.data,
-        write_strings(payload.metadata),
-        misfits.DROPPED if dropped else step_id,
+        run_id=run.run_id,
+        number=aside["number"] + 1 if dropped else number,
+        now=now,
+        name=change.name,
+        request_id=change.request_id,
+        payload=payload.data,
+        payload_meta=write_strings(payload.metadata),
+        step_id=misfits.DROPPED if dropped else step_id,
     )

@@ -22,13 +22,10 @@ from ...core.limits import BATCH_ANSWER_BYTES, MESSAGE_SOFT_BYTES, STEPS_PER_RUN
 from ...core.records import Lease, Payload, RunKey
 from ...core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
 from ...core.sizes import STEP_BYTES
+from ..rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
 from .batch import WorkerGroup, Writing
-from .connections import Row, Rows, Session, columns
-from .rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
+from .connections import Row, Rows, Session
 
-_STEP_COLUMNS = 30
-_ATTEMPT_COLUMNS = 12
-_SIGNAL_COLUMNS = 3
 _PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
 
 _WITH_ATTEMPT = (BeginStep, CompleteStep, FailStep, BeatStep)
@@ -38,8 +35,8 @@ _BEGINNING = (BeginStep, BeginSleep, WaitSignal, StartChild, DecideRace, RecordP
 
 async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[int, RunState]:
     """By the number of the group (1, 2, ...): the run and the steps that matter to its commands."""
-    heads: list[tuple[str, str, int | None, int, int]] = []
-    named: list[tuple[int, str, int, bool]] = []
+    heads: list[dict[str, object]] = []
+    named: list[dict[str, object]] = []
     for number, (run, commands) in enumerate(groups, start=1):
         known_seq: int | None = None
         begins = 0
@@ -47,27 +44,39 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
             if isinstance(command, Park):
                 known_seq = command.known_seq if known_seq is None else min(known_seq, command.known_seq)
             elif isinstance(command, _WITH_ATTEMPT):
-                named.append((number, command.step_id, command.attempt, isinstance(command, RETURNS_STEP)))
+                named.append(_named(number, command.step_id, command.attempt, told=isinstance(command, RETURNS_STEP)))
             elif isinstance(command, _WITHOUT_ATTEMPT):
-                named.append((number, command.step_id, 0, isinstance(command, RETURNS_STEP)))
+                named.append(_named(number, command.step_id, told=isinstance(command, RETURNS_STEP)))
             elif isinstance(command, (CompleteRun, FailRun)) and command.after_step:
-                named.append((number, command.after_step, 0, False))
+                named.append(_named(number, command.after_step))
             if isinstance(command, DecideRace):
-                named += [(number, loser, 0, False) for loser in command.losers]
+                named += [_named(number, loser) for loser in command.losers]
             begins += isinstance(command, _BEGINNING)
-        heads.append((run.run_id, run.namespace, known_seq, begins, commands[0][0]))
+        heads.append(
+            {
+                "run_id": run.run_id,
+                "namespace": run.namespace,
+                "known_seq": known_seq,
+                "begins": begins,
+                "place": commands[0][0],
+            }
+        )
     rows = await session.read(
         "read_for_write",
-        *zip(*heads, strict=True),
-        *columns(named, 4),
-        STEPS_PER_RUN,
-        MESSAGE_SOFT_BYTES,
-        BATCH_ANSWER_BYTES,
-        _PAGE_STEPS,
+        groups=heads,
+        named=named,
+        most_steps=STEPS_PER_RUN,
+        page_bytes=MESSAGE_SOFT_BYTES,
+        answer_bytes=BATCH_ANSWER_BYTES,
+        page_steps=_PAGE_STEPS,
     )
     states = _states(rows)
     await _read_signals(session, groups, states)
     return states
+
+
+def _named(number: int, step_id: str, attempt: int = 0, *, told: bool = False) -> dict[str, object]:
+    return {"n": number, "step_id": step_id, "attempt": attempt, "told": told}
 
 
 async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> None:
@@ -80,8 +89,11 @@ async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states:
     )
     if not wanted:
         return
-    asked = [(number, run_id, name, count, place) for (number, run_id, name, place), count in wanted.items()]
-    for row in await session.read("unbound_signals", *zip(*asked, strict=True), BATCH_ANSWER_BYTES):
+    waits = [
+        {"n": number, "run_id": run_id, "name": name, "wanted": count, "place": place}
+        for (number, run_id, name, place), count in wanted.items()
+    ]
+    for row in await session.read("unbound_signals", waits=waits, answer_bytes=BATCH_ANSWER_BYTES):
         payload = None if row["withheld"] else require_payload(row["payload"], row["payload_meta"])
         if (state := states.get(row["n"])) is not None:
             state.signals.append(SignalState(number=row["number"], name=row["name"], payload=payload))
@@ -107,20 +119,20 @@ async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]
     steps = [_step_row(number, step) for number, state in numbered for step in state.steps.values() if step.changed]
     attempts = [_attempt_row(number, attempt) for number, state in numbered for attempt in state.new_attempts]
     signals = [
-        (number, signal.number, signal.step_id)
+        {"n": number, "number": signal.number, "step_id": signal.step_id}
         for number, state in numbered
         for signal in state.signals
         if signal.step_id
     ]
     [row] = await writing.session.write(
         "settle",
-        writing.now,
-        writing.terms.until,
-        writing.terms.renew_before,
-        *zip(*[_run_row(state) for state in states], strict=True),
-        *columns(steps, _STEP_COLUMNS),
-        *columns(attempts, _ATTEMPT_COLUMNS),
-        *columns(signals, _SIGNAL_COLUMNS),
+        now=writing.now,
+        until=writing.terms.until,
+        renew_before=writing.terms.renew_before,
+        runs=[_run_row(state) for state in states],
+        steps=steps,
+        attempts=attempts,
+        signals=signals,
     )
     taken: list[int] = row["groups"] or []
     if taken:
@@ -199,84 +211,86 @@ def _attempt_state(row: Row) -> AttemptState:
     )
 
 
-def _run_row(state: RunState) -> tuple[object, ...]:
-    return (
-        state.run.run_id,
-        state.run.namespace,
-        state.lease.counter,
-        state.lease.nonce,
-        state.read_seq,
-        state.seq,
-        state.result_seq,
-        state.step_count + state.begun_again,
-        state.attempt,
-        state.status,
-        state.wait_reason,
-        state.due_at,
-        state.ready_at,
-        state.finished_at,
-        write_error(state.error),
-        write_error(state.problem),
-        state.progressed,
-        state.has_children,
-        state.cascade_due,
-        state.pause_requested,
-        state.diverged,
-        state.continued_as,
-        state.status_text,
-        state.progress,
-        state.tried_build,
-    )
+def _run_row(state: RunState) -> dict[str, object]:
+    return {
+        "run_id": state.run.run_id,
+        "namespace": state.run.namespace,
+        "lease": state.lease.counter,
+        "nonce": state.lease.nonce,
+        "read_seq": state.read_seq,
+        "seq": state.seq,
+        "result_seq": state.result_seq,
+        "steps": state.step_count + state.begun_again,
+        "attempt": state.attempt,
+        "status": state.status,
+        "wait_reason": state.wait_reason,
+        "due_at": state.due_at,
+        "ready_at": state.ready_at,
+        "finished_at": state.finished_at,
+        "error": write_error(state.error),
+        "problem": write_error(state.problem),
+        "progressed": state.progressed,
+        "has_children": state.has_children,
+        "cascade_due": state.cascade_due,
+        "pause_requested": state.pause_requested,
+        "diverged": state.diverged,
+        "continued_as": state.continued_as,
+        "status_text": state.status_text,
+        "progress": state.progress,
+        "tried_build": state.tried_build,
+    }
 
 
-def _step_row(number: int, step: StepState) -> tuple[object, ...]:
-    return (
-        number,
-        step.step_id,
-        step.name,
-        step.kind,
-        step.status,
-        step.attempt,
-        step.begun_seq,
-        step.seq,
-        step.lease.counter,
-        step.lease.nonce,
-        step.created_at,
-        step.started_at,
-        step.finished_at,
-        step.row_due_at,
-        step.retry_at,
-        step.wake_at,
-        step.timeout_ms,
-        step.once,
-        step.worker_id,
-        step.parent_step_id or None,
-        step.parallel_group_id or None,
-        step.child_run_id,
-        write_policy(step.retry),
-        write_error(step.error),
-        *_payload_columns(step.input),
-        *_payload_columns(step.output),
-        *_payload_columns(step.details),
-    )
+def _step_row(number: int, step: StepState) -> dict[str, object]:
+    return {
+        "n": number,
+        "step_id": step.step_id,
+        "name": step.name,
+        "kind": step.kind,
+        "status": step.status,
+        "attempt": step.attempt,
+        "begun_seq": step.begun_seq,
+        "seq": step.seq,
+        "lease": step.lease.counter,
+        "nonce": step.lease.nonce,
+        "created_at": step.created_at,
+        "started_at": step.started_at,
+        "finished_at": step.finished_at,
+        "due_at": step.row_due_at,
+        "retry_at": step.retry_at,
+        "wake_at": step.wake_at,
+        "timeout_ms": step.timeout_ms,
+        "once": step.once,
+        "worker_id": step.worker_id,
+        "parent_step_id": step.parent_step_id or None,
+        "parallel_group_id": step.parallel_group_id or None,
+        "child_run_id": step.child_run_id,
+        "retry": write_policy(step.retry),
+        "error": write_error(step.error),
+        **_payload_columns("input", step.input),
+        **_payload_columns("output", step.output),
+        **_payload_columns("details", step.details),
+    }
 
 
-def _attempt_row(number: int, attempt: AttemptState) -> tuple[object, ...]:
-    return (
-        number,
-        attempt.step_id,
-        attempt.attempt,
-        attempt.begun_seq,
-        attempt.seq,
-        attempt.lease.counter,
-        attempt.lease.nonce,
-        attempt.started_at,
-        attempt.finished_at,
-        attempt.retry_at,
-        attempt.worker_id,
-        write_error(attempt.error),
-    )
+def _attempt_row(number: int, attempt: AttemptState) -> dict[str, object]:
+    return {
+        "n": number,
+        "step_id": attempt.step_id,
+        "attempt": attempt.attempt,
+        "begun_seq": attempt.begun_seq,
+        "seq": attempt.seq,
+        "lease": attempt.lease.counter,
+        "nonce": attempt.lease.nonce,
+        "started_at": attempt.started_at,
+        "finished_at": attempt.finished_at,
+        "retry_at": attempt.retry_at,
+        "worker_id": attempt.worker_id,
+        "error": write_error(attempt.error),
+    }
 
 
-def _payload_columns(payload: Payload | None) -> tuple[bytes | None, str | None]:
-    return (None, None) if payload is None else (payload.data, write_strings(payload.metadata))
+def _payload_columns(name: str, payload: Payload | None) -> dict[str, object]:
+    if payload is None:
+        return {name: None, f"{name}_meta": None}
+    return {name: payload.data, f"{name}_meta": write_strings(payload.metadata)}

@@ -6,9 +6,9 @@ from ...core.cursor import Cursor
 from ...core.ids import is_uuid
 from ...core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
+from ..rows import read_error, read_payload, read_run
 from .connections import Session
 from .pages import read_page
-from .rows import read_error, read_payload, read_run
 from .statements import list_name
 
 _WAITS_SHOWN = 100
@@ -19,18 +19,20 @@ async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id:
     if run_id and not is_uuid(run_id):
         return None
     if run_id:
-        rows = await session.read("get_run", namespace, run_id)
+        rows = await session.read("get_run", namespace=namespace, run_id=run_id)
     else:
-        rows = await session.read("get_latest_run", namespace, workflow_id)
+        rows = await session.read("get_latest_run", namespace=namespace, workflow_id=workflow_id)
     if not rows:
         return None
     payloads: dict[int, Payload | None] = {
         row["kind"]: read_payload(row["output"], row["output_meta"])
-        for row in await session.read("run_payloads", rows[0]["run_id"])
+        for row in await session.read("run_payloads", run_id=rows[0]["run_id"])
     }
     waits: tuple[str, ...] = ()
     if rows[0]["status"] == RunCode.SLEEPING:
-        waits = tuple(row["step_id"] for row in await session.read("open_waits", rows[0]["run_id"], _WAITS_SHOWN))
+        waits = tuple(
+            row["step_id"] for row in await session.read("open_waits", run_id=rows[0]["run_id"], limit=_WAITS_SHOWN)
+        )
     return read_run(
         rows[0],
         waits=waits,
@@ -51,9 +53,18 @@ async def list_runs(
     name = list_name(
         labelled=_by_label(where), order="newer" if newer else "older", status=how_status, workflow_type=how_type
     )
-    place = (None, None) if cursor is None else (cursor.at, cursor.id)
-    given = (namespace, status, workflow_type, *_conditions(where), *place, limit + 1)
-    rows, more = await read_page(session, name, *given, limit=limit)
+    rows, more = await read_page(
+        session,
+        name,
+        limit,
+        namespace=namespace,
+        statuses=status,
+        workflow_types=workflow_type,
+        cursor_at=None if cursor is None else cursor.at,
+        cursor_id=None if cursor is None else cursor.id,
+        limit=limit + 1,
+        **_conditions(where),
+    )
     records = [read_run(row) for row in rows]
     if newer:
         records.reverse()
@@ -65,7 +76,9 @@ async def count_runs(session: Session, namespace: str, where: RunFilter, cap: in
         return 0
     name = "count_labelled_runs" if _by_label(where) else "count_runs"
     statuses = [CODE_OF_RUN_STATUS[status] for status in where.statuses] or None
-    [row] = await session.read(name, namespace, statuses, list(where.workflow_types) or None, *_conditions(where), cap)
+    types = list(where.workflow_types) or None
+    given = _conditions(where)
+    [row] = await session.read(name, namespace=namespace, statuses=statuses, workflow_types=types, limit=cap, **given)
     counted: int = row["runs"]
     return counted
 
@@ -92,26 +105,26 @@ def _types(where: RunFilter) -> tuple[str, str | list[str] | None]:
     return "one_type", types[0] if types else None
 
 
-def _conditions(where: RunFilter) -> tuple[object, ...]:
-    return (
-        where.created_after,
-        where.created_before,
-        where.workflow_id or None,
-        where.version or None,
-        where.parent_run_id or None,
-        where.schedule_id or None,
-        where.concurrency_key or None,
-        where.has_problem,
-        list(where.labels) or None,
-        list(where.labels.values()) or None,
-    )
+def _conditions(where: RunFilter) -> dict[str, object]:
+    return {
+        "created_after": where.created_after,
+        "created_before": where.created_before,
+        "workflow_id": where.workflow_id or None,
+        "version": where.version or None,
+        "parent_run_id": where.parent_run_id or None,
+        "schedule_id": where.schedule_id or None,
+        "concurrency_key": where.concurrency_key or None,
+        "with_problem": where.has_problem,
+        "label_keys": list(where.labels) or None,
+        "label_values": list(where.labels.values()) or None,
+    }
 
 
 async def ends_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
     answers: list[RunEnd | RunStatus | None] = [None] * len(runs)
     asked = [(index, run) for index, run in enumerate(runs) if is_uuid(run.run_id)]
-    keys = ([run.run_id for _, run in asked], [run.namespace for _, run in asked])
-    rows, more = await read_page(session, "ends_of", *keys, limit=len(runs))
+    run_ids, namespaces = [run.run_id for _, run in asked], [run.namespace for _, run in asked]
+    rows, more = await read_page(session, "ends_of", len(runs), run_ids=run_ids, namespaces=namespaces)
     for row in rows:
         number: int = row["n"]
         index, run = asked[number - 1]

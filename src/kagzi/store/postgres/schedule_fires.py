@@ -11,13 +11,14 @@ from ...core.records import RunKey
 from ...core.schedules import Fire, OpenRun
 from ...core.times import Timestamp
 from ..protocol import FiredSchedule, Firing
+from ..rows import read_fire
 from ..schedule_book import FIRING_TERMS, Book
 from .batch import Group, Outcomes, Writing
 from .connections import Session
 from .controls import cancel_locked
 from .failures import CONTENTION
 from .kinship import MovedError, lock_family
-from .schedules import read_fire, record_fires
+from .schedules import record_fires
 from .starts import start_runs
 
 _TRIES = 3
@@ -54,10 +55,9 @@ async def _fire(
     session: Session, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
 ) -> Sequence[FiredSchedule | None]:
     keys = [_key(firing) for firing in firings]
-    locked = {
-        (row["namespace"], row["schedule_id"]): row
-        for row in await session.read("lock_schedules", *zip(*keys, strict=True))
-    }
+    namespaces, schedule_ids = zip(*keys, strict=True)
+    rows = await session.read("lock_schedules", namespaces=namespaces, schedule_ids=schedule_ids)
+    locked = {(row["namespace"], row["schedule_id"]): row for row in rows}
     mine: list[Firing] = []
     for firing in firings:
         row = locked.get(_key(firing))
@@ -87,11 +87,16 @@ async def _open_books(session: Session, firings: Sequence[Firing], now: Timestam
     if asked:
         namespaces = [namespace for namespace, _, _ in asked]
         nominals = [occasion.nominal_at for _, _, occasion in asked]
-        for row in await session.read("find_fires", namespaces, [schedule for _, schedule, _ in asked], nominals):
+        for row in await session.read(
+            "find_fires",
+            namespaces=namespaces,
+            schedule_ids=[schedule for _, schedule, _ in asked],
+            nominal_times=nominals,
+        ):
             fire = read_fire(row)
             fired.setdefault((row["namespace"], row["schedule_id"]), {})[fire.nominal_at] = fire
         requests = [occasion.start.request_id for _, _, occasion in asked]
-        for row in await session.read("find_requests", namespaces, requests):
+        for row in await session.read("find_requests", namespaces=namespaces, request_ids=requests):
             runs.setdefault(row["namespace"], {})[row["request_id"]] = row["run_id"]
     open_runs = await _open_runs(session, [_key(firing) for firing in firings if firing.overlap != "allow"])
     return {
@@ -105,7 +110,10 @@ async def _open_books(session: Session, firings: Sequence[Firing], now: Timestam
 async def _open_runs(session: Session, keys: Sequence[_Key]) -> dict[_Key, list[OpenRun]]:
     found: dict[_Key, list[OpenRun]] = {}
     if keys:
-        for row in await session.read("open_scheduled_runs", *zip(*keys, strict=True), _OPEN_RUNS):
+        namespaces, schedule_ids = zip(*keys, strict=True)
+        for row in await session.read(
+            "open_scheduled_runs", namespaces=namespaces, schedule_ids=schedule_ids, limit=_OPEN_RUNS
+        ):
             run = OpenRun(row["run_id"], waits=row["waits"], stops=row["stops"])
             found.setdefault((row["namespace"], row["schedule_id"]), []).append(run)
     return found
@@ -137,14 +145,15 @@ async def _start(session: Session, starts: Sequence[StartRun], now: Timestamp) -
 
 async def _move(session: Session, books: Sequence[Book], now: Timestamp) -> None:
     await record_fires(session, [(book.firing.schedule, fire) for book in books for fire in book.to_record])
-    rows = [
-        (
-            *_key(book.firing),
-            book.firing.moves,
-            book.firing.next_at,
-            book.firing.due_at,
-            now if book.has_fired else None,
-        )
+    moves = [
+        {
+            "namespace": book.firing.schedule.namespace,
+            "schedule_id": book.firing.schedule.schedule_id,
+            "moves": book.firing.moves,
+            "next_at": book.firing.next_at,
+            "due_at": book.firing.due_at,
+            "fired_at": now if book.has_fired else None,
+        }
         for book in books
     ]
-    await session.read("move_schedules", *zip(*rows, strict=True))
+    await session.read("move_schedules", moves=moves)

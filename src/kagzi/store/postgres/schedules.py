@@ -10,44 +10,16 @@ from ...core.refusals import namespace_disabled, too_many_schedules
 from ...core.schedules import Fire, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules
-from ..schedule_book import read_spec, write_spec
-from .connections import Row, Session, columns
+from ..rows import read_fire, read_schedule
+from ..schedule_book import write_spec
+from .connections import Session
 from .pages import read_page
-
-
-def read_schedule(row: Row) -> ScheduleRecord:
-    return ScheduleRecord(
-        namespace=row["namespace"],
-        schedule_id=row["schedule_id"],
-        spec=read_spec(row["spec"]),
-        enabled=row["enabled"],
-        paused_reason=row["paused_reason"] or "",
-        next_at=row["next_at"],
-        due_at=row["due_at"],
-        last_fired_at=row["last_fired_at"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        revision=row["revision"],
-        request_id=row["request_id"] or "",
-    )
-
-
-def read_fire(row: Row) -> Fire:
-    return Fire(
-        nominal_at=row["nominal_at"],
-        at=row["at"],
-        cause=row["cause"],
-        run_id=row["run_id"],
-        reason=row["reason"] or "",
-        skipped_until=row["skipped_until"],
-        count=row["count"],
-    )
 
 
 async def create_schedule(session: Session, record: ScheduleRecord, now: Timestamp) -> ScheduleRecord | Refused:
     async with session.transaction():
-        await session.read("create_namespaces", [record.namespace], now)
-        [namespace] = await session.read("lock_namespace", record.namespace)
+        await session.read("create_namespaces", namespaces=[record.namespace], now=now)
+        [namespace] = await session.read("lock_namespace", namespace=record.namespace)
         found = await get_schedule(session, record.namespace, record.schedule_id)
         if found is not None:
             return found if record.request_id and found.request_id == record.request_id else _taken(record)
@@ -55,24 +27,24 @@ async def create_schedule(session: Session, record: ScheduleRecord, now: Timesta
             return namespace_disabled(record.namespace, "schedules")
         limit: int | None = namespace["schedules_limit"]
         if limit is not None:
-            [counted] = await session.read("count_schedules", record.namespace, limit)
+            [counted] = await session.read("count_schedules", namespace=record.namespace, limit=limit)
             if counted["schedules"] >= limit:
                 return too_many_schedules(record.namespace, limit)
         made = await session.read(
             "insert_schedule",
-            record.namespace,
-            record.schedule_id,
-            record.spec.workflow_type,
-            record.enabled,
-            record.paused_reason or None,
-            record.next_at,
-            record.due_at,
-            record.last_fired_at,
-            record.created_at,
-            record.updated_at,
-            record.revision,
-            record.request_id or None,
-            write_spec(record.spec),
+            namespace=record.namespace,
+            schedule_id=record.schedule_id,
+            workflow_type=record.spec.workflow_type,
+            enabled=record.enabled,
+            paused_reason=record.paused_reason or None,
+            next_at=record.next_at,
+            due_at=record.due_at,
+            last_fired_at=record.last_fired_at,
+            created_at=record.created_at,
+            updated_at=record.updated_at,
+            revision=record.revision,
+            request_id=record.request_id or None,
+            spec=write_spec(record.spec),
         )
         return read_schedule(made[0]) if made else _taken(record)
 
@@ -95,17 +67,17 @@ async def put_schedule(
     async with session.transaction():
         rows = await session.read(
             "replace_schedule",
-            record.namespace,
-            record.schedule_id,
-            record.spec.workflow_type,
-            record.enabled,
-            record.paused_reason or None,
-            record.next_at,
-            record.due_at,
-            record.updated_at,
-            write_spec(record.spec),
-            was.revision,
-            was.next_at,
+            namespace=record.namespace,
+            schedule_id=record.schedule_id,
+            workflow_type=record.spec.workflow_type,
+            enabled=record.enabled,
+            paused_reason=record.paused_reason or None,
+            next_at=record.next_at,
+            due_at=record.due_at,
+            updated_at=record.updated_at,
+            spec=write_spec(record.spec),
+            read_revision=was.revision,
+            read_next_at=was.next_at,
         )
         if rows:
             await record_fires(session, [(record, fire) for fire in skips])
@@ -113,7 +85,7 @@ async def put_schedule(
 
 
 async def get_schedule(session: Session, namespace: str, schedule_id: str) -> ScheduleRecord | None:
-    rows = await session.read("get_schedule", namespace, schedule_id)
+    rows = await session.read("get_schedule", namespace=namespace, schedule_id=schedule_id)
     return read_schedule(rows[0]) if rows else None
 
 
@@ -122,21 +94,29 @@ async def list_schedules(
 ) -> Rows[ScheduleRecord]:
     newer = cursor is not None and cursor.direction == "prev"
     name = "list_schedules_newer" if newer else "list_schedules_older"
-    place = (None, None) if cursor is None else (cursor.at, cursor.id)
-    rows, more = await read_page(session, name, namespace, workflow_type, *place, limit + 1, limit=limit)
+    rows, more = await read_page(
+        session,
+        name,
+        limit,
+        namespace=namespace,
+        workflow_type=workflow_type,
+        cursor_at=None if cursor is None else cursor.at,
+        cursor_id=None if cursor is None else cursor.id,
+        limit=limit + 1,
+    )
     records = [read_schedule(row) for row in rows]
     return Rows(tuple(reversed(records) if newer else records), has_more=more)
 
 
 async def delete_schedule(session: Session, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
     async with session.transaction():
-        found = await session.read("delete_schedule", namespace, schedule_id)
-        gone = await session.read("delete_fires", namespace, schedule_id, limit)
+        found = await session.read("delete_schedule", namespace=namespace, schedule_id=schedule_id)
+        gone = await session.read("delete_fires", namespace=namespace, schedule_id=schedule_id, limit=limit)
     return bool(found), len(gone) == limit
 
 
 async def forget_fires(session: Session, before: Timestamp, limit: int) -> bool:
-    return len(await session.write("forget_fires", before, limit)) == limit
+    return len(await session.write("forget_fires", before=before, limit=limit)) == limit
 
 
 async def list_fires(
@@ -144,14 +124,22 @@ async def list_fires(
 ) -> Rows[Fire]:
     newer = cursor is not None and cursor.direction == "prev"
     name = "list_fires_newer" if newer else "list_fires_older"
-    place = (None, None) if cursor is None else (cursor.at, cursor.id == "0")
-    rows, more = await read_page(session, name, namespace, schedule_id, *place, limit + 1, limit=limit)
+    rows, more = await read_page(
+        session,
+        name,
+        limit,
+        namespace=namespace,
+        schedule_id=schedule_id,
+        cursor_at=None if cursor is None else cursor.at,
+        cursor_skipped=None if cursor is None else cursor.id == "0",
+        limit=limit + 1,
+    )
     fires = [read_fire(row) for row in rows]
     return Rows(tuple(reversed(fires) if newer else fires), has_more=more)
 
 
 async def due_schedules(session: Session, now: Timestamp, limit: int) -> DueSchedules:
-    rows = await session.read("due_schedules", now, limit)
+    rows = await session.read("due_schedules", now=now, limit=limit)
     due = tuple(read_schedule(row) for row in rows if row["schedule_id"] is not None)
     return DueSchedules(due, rows[0]["next_due_at"], more=len(due) == limit)
 
@@ -160,17 +148,17 @@ async def record_fires(session: Session, fires: Sequence[tuple[ScheduleRecord, F
     if not fires:
         return
     rows = [
-        (
-            record.namespace,
-            record.schedule_id,
-            fire.nominal_at,
-            fire.at,
-            fire.cause,
-            fire.run_id,
-            fire.reason if fire.skipped else None,
-            fire.skipped_until,
-            fire.count,
-        )
+        {
+            "namespace": record.namespace,
+            "schedule_id": record.schedule_id,
+            "nominal_at": fire.nominal_at,
+            "at": fire.at,
+            "cause": fire.cause,
+            "run_id": fire.run_id,
+            "reason": fire.reason if fire.skipped else None,
+            "skipped_until": fire.skipped_until,
+            "count": fire.count,
+        }
         for record, fire in fires
     ]
-    await session.read("record_fires", *columns(rows, 9))
+    await session.read("record_fires", fires=rows)

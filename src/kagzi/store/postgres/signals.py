@@ -9,10 +9,10 @@ from ...core.records import RunKey
 from ...core.run.control import NOTIFIED, refuse_signal
 from ...core.times import Timestamp
 from ..protocol import Signalled
+from ..rows import write_strings
 from .connections import Session
 from .failures import CONTENTION
 from .kinship import stirred
-from .rows import write_strings
 
 _TRIES = 3
 
@@ -35,12 +35,20 @@ async def give_signal(
     session: Session, run: RunKey, signal: SignalGiven, now: Timestamp, *, workflow_id: str = ""
 ) -> Signalled | Refused | None:
     """In the caller's transaction. Without a run id: the open run with that workflow id."""
-    rows = await session.read("lock_signalled_run", run.namespace, run.run_id or None, workflow_id)
+    rows = await session.read(
+        "lock_signalled_run", namespace=run.namespace, run_id=run.run_id or None, workflow_id=workflow_id
+    )
     if not rows:
         return None
     [row] = rows
     run = RunKey(run.namespace, row["run_id"])
-    [found] = await session.read("look_for_signal", run.run_id, signal.request_id, signal.name, SIGNALS_BUFFERED)
+    [found] = await session.read(
+        "look_for_signal",
+        run_id=run.run_id,
+        request_id=signal.request_id,
+        name=signal.name,
+        most_buffered=SIGNALS_BUFFERED,
+    )
     if found["known"] is not None:
         return Signalled(run, found["known"])
     waited_for = found["step_id"] is not None
@@ -50,13 +58,13 @@ async def give_signal(
     payload = signal.payload
     await session.read(
         "give_signal",
-        run.run_id,
-        now,
-        signal.name,
-        signal.request_id,
-        payload.data,
-        write_strings(payload.metadata),
-        found["step_id"],
+        run_id=run.run_id,
+        now=now,
+        name=signal.name,
+        request_id=signal.request_id,
+        payload=payload.data,
+        payload_meta=write_strings(payload.metadata),
+        step_id=found["step_id"],
     )
     if found["step_id"] is None:
         return Signalled(run, delivered=False)

@@ -15,13 +15,14 @@ from ...core.run.control import replaced_error
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
 from ..protocol import Signalled
+from ..rows import write_error, write_policy, write_strings
 from .batch import Group, Outcomes, Writing
-from .connections import Row, Session, columns
+from .connections import Row, Rows, Session
 from .doors import Doors
 from .failures import CONTENTION
 from .kinship import MovedError, lock_family, tell_parents
 from .namespace_room import Rooms
-from .rows import write_error, write_policy, write_strings
+from .parameters import Table
 from .signals import give_signal
 
 _TRIES = 3
@@ -92,26 +93,26 @@ async def insert_runs(
     now: Timestamp,
     *,
     limited: bool,
-    parents: Sequence[tuple[str, str, str, int]] = (),
+    parents: Table = (),
 ) -> dict[str, bool]:
     """Make the runs that can be made, those in limited namespaces and types only if `limited`; answers their ids, and whether
     they wait for a claim.
 
-    `parents`: run id, parent's run id, the parent's step and the close policy, for runs that have a parent.
+    `parents`: of runs that have a parent, by the columns of `start_runs`.
     """
     [row] = await session.write(
         "start_runs",
-        now,
-        *zip(*[_run_row(command, now) for command in commands], strict=True),
-        limited,
-        *columns([row for command in commands for row in _payload_rows(command)], 5),
-        *columns([(c.run.run_id, key, value) for c in commands for key, value in c.labels.items()], 3),
-        *columns(parents, 4),
-        *columns([_signal_row(c.run.run_id, c.signal) for c in commands if c.signal is not None], 5),
-        [command.concurrency_key or None for command in commands],
-        [command.schedule_id or None for command in commands],
-        [command.blocked_by or None for command in commands],
-        [command.version for command in commands],
+        now=now,
+        limited=limited,
+        runs=[_run_row(command, now) for command in commands],
+        parents=parents,
+        payloads=[row for command in commands for row in _payload_rows(command)],
+        labels=[
+            {"run_id": command.run.run_id, "key": key, "value": value}
+            for command in commands
+            for key, value in command.labels.items()
+        ],
+        signals=[_signal_row(each.run.run_id, each.signal) for each in commands if each.signal is not None],
     )
     if row["run_ids"]:
         session.committed()
@@ -136,14 +137,7 @@ def _status_made(command: StartRun, now: Timestamp, *, waits: bool) -> RunStatus
 async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> None:
     """Answer those that conflict with something, and make those that needed more than an insert."""
     session, now, outcomes = writing.session, writing.now, writing.outcomes
-    rows = await session.read(
-        "find_starts",
-        [command.run.namespace for _, command in asked],
-        [command.workflow_id for _, command in asked],
-        [command.request_id for _, command in asked],
-        [command.on_conflict == "existing_or_completed" for _, command in asked],
-        [command.workflow_type for _, command in asked],
-    )
+    rows = await find_starts(session, [command for _, command in asked])
     limited: list[_Asked] = []
     counting: set[str] = set()  # namespaces
     replacing: list[tuple[_Asked, str]] = []
@@ -165,11 +159,26 @@ async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> 
             limited.append(item)
             counting |= {command.run.namespace} if row["limiting"] else set()
     if unknown:
-        await session.write("create_namespaces", sorted(unknown), now)
+        await session.write("create_namespaces", namespaces=sorted(unknown), now=now)
     for item, run_id in replacing:
         _note(outcomes, await _replace(session, item, run_id, counting, now))
     if limited:
         _note(outcomes, await _start_limited(session, limited, counting, now))
+
+
+async def find_starts(session: Session, commands: Sequence[StartRun]) -> Rows:
+    """What each of these starts would meet, by its number (1, 2, ...)."""
+    starts = [
+        {
+            "namespace": command.run.namespace,
+            "workflow_id": command.workflow_id,
+            "request_id": command.request_id,
+            "or_completed": command.on_conflict == "existing_or_completed",
+            "workflow_type": command.workflow_type,
+        }
+        for command in commands
+    ]
+    return await session.read("find_starts", starts=starts)
 
 
 def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
@@ -201,7 +210,7 @@ async def _replace(
 
     async def act(locked: set[str]) -> dict[int, Outcome]:
         await lock_family(session, {run_id, *locked}, {run_id, *locked})
-        ended = await session.read("terminate_run", run_id, now, write_error(error))
+        ended = await session.read("terminate_run", run_id=run_id, now=now, error=write_error(error))
         doors = Doors(session, locked)
         rooms = await Rooms.lock(session, sorted(counting & {command.run.namespace}), now)
         await doors.open([command], now)
@@ -301,7 +310,9 @@ async def _behind(session: Session, asked: Sequence[_Asked]) -> list[_Asked]:
     blockers = sorted({(command.run.namespace, command.blocked_by) for _, command in asked if command.blocked_by})
     if not blockers:
         return list(asked)
-    is_open = {row["run_id"] for row in await session.read("lock_blockers", *zip(*blockers, strict=True))}
+    namespaces, run_ids = zip(*blockers, strict=True)
+    rows = await session.read("lock_blockers", namespaces=namespaces, run_ids=run_ids)
+    is_open = {row["run_id"] for row in rows}
     return [
         (index, command if command.blocked_by in is_open else msgspec.structs.replace(command, blocked_by=""))
         for index, command in asked
@@ -316,46 +327,61 @@ def _status_of(command: StartRun, now: Timestamp) -> RunCode:
     return RunCode.PENDING if command.assignment is None else RunCode.RUNNING
 
 
-def _run_row(command: StartRun, now: Timestamp) -> tuple[object, ...]:
+def _run_row(command: StartRun, now: Timestamp) -> dict[str, object]:
     status = _status_of(command, now)
     assignment = command.assignment if status is RunCode.RUNNING else None
-    return (
-        command.run.run_id,
-        command.run.namespace,
-        command.workflow_id,
-        command.workflow_type,
-        command.request_id,
-        command.version if command.version is not None or assignment is None else assignment.version,
-        command.priority,
-        int(status),
-        _wait_of(command) if status is RunCode.SLEEPING else None,
-        now if status is RunCode.PENDING else None,
-        command.start_at if status is RunCode.SLEEPING and not command.blocked_by else None,
-        command.deadline_at,
-        0 if assignment is None else 1,
-        None if assignment is None else assignment.worker_id,
-        0 if assignment is None else assignment.nonce,
-        None if assignment is None else assignment.lease_until,
-        write_policy(command.retry),
-        write_strings(command.labels) if command.labels else None,
-    )
+    return {
+        "run_id": command.run.run_id,
+        "namespace": command.run.namespace,
+        "workflow_id": command.workflow_id,
+        "workflow_type": command.workflow_type,
+        "request_id": command.request_id,
+        "version": command.version if command.version is not None or assignment is None else assignment.version,
+        "priority": command.priority,
+        "status": int(status),
+        "wait_reason": _wait_of(command) if status is RunCode.SLEEPING else None,
+        "ready_at": now if status is RunCode.PENDING else None,
+        "due_at": command.start_at if status is RunCode.SLEEPING and not command.blocked_by else None,
+        "deadline_at": command.deadline_at,
+        "lease": 0 if assignment is None else 1,
+        "worker_id": None if assignment is None else assignment.worker_id,
+        "nonce": 0 if assignment is None else assignment.nonce,
+        "lease_until": None if assignment is None else assignment.lease_until,
+        "retry": write_policy(command.retry),
+        "labels": write_strings(command.labels) if command.labels else None,
+        "concurrency_key": command.concurrency_key or None,
+        "schedule_id": command.schedule_id or None,
+        "blocked_by": command.blocked_by or None,
+        "pinned": command.version,
+    }
 
 
 def _wait_of(command: StartRun) -> int:
     return int(WaitCode.CHILD if command.blocked_by else WaitCode.TIME)
 
 
-def _signal_row(run_id: str, signal: SignalGiven) -> tuple[object, ...]:
-    payload = signal.payload
-    return (run_id, signal.name, signal.request_id, payload.data, write_strings(payload.metadata))
+def _signal_row(run_id: str, signal: SignalGiven) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "name": signal.name,
+        "request_id": signal.request_id,
+        "payload": signal.payload.data,
+        "metadata": write_strings(signal.payload.metadata),
+    }
 
 
-def _payload_rows(command: StartRun) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
-    for step_id, kind, payload in (
-        ("$input", KindCode.INPUT, command.input),
-        ("$context", KindCode.CONTEXT, command.context),
-    ):
-        if payload is not None:
-            rows.append((command.run.run_id, step_id, int(kind), payload.data, write_strings(payload.metadata)))
-    return rows
+def _payload_rows(command: StartRun) -> list[dict[str, object]]:
+    return [
+        {
+            "run_id": command.run.run_id,
+            "step_id": step_id,
+            "kind": int(kind),
+            "data": payload.data,
+            "metadata": write_strings(payload.metadata),
+        }
+        for step_id, kind, payload in (
+            ("$input", KindCode.INPUT, command.input),
+            ("$context", KindCode.CONTEXT, command.context),
+        )
+        if payload is not None
+    ]

@@ -1,10 +1,10 @@
 """The named statements of `sql/*.sql`, ready to run. `part_x` is a piece of text that others take in as `{x}`."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from ..sql_files import expand, load_statements
+from .parameters import Parameters, number_parameters
 
 PACKAGE = __package__ or "kagzi.store.postgres"
 
@@ -63,13 +63,12 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "export_signals": ("payload", "payload_meta::text"),
     "export_links": ("step_id",),
 }
-_PARAMETER = re.compile(r"\$(\d+)")
 
 
 def _load() -> dict[str, str]:
     texts = load_statements(PACKAGE)
     parts = {name.removeprefix("part_"): _without_comments(text) for name, text in texts.items() if _is_part(name)}
-    live = {"namespace": "$1", "since": "(SELECT until FROM known)", "until": "$4"}
+    live = {"namespace": ":namespace", "since": "(SELECT until FROM known)", "until": ":until"}
     rolled = {"namespace": "n.namespace", "since": "span.since", "until": "span.until"}
     parts |= {"live_minutes": expand(parts["minutes"], live), "rolled_minutes": expand(parts["minutes"], rolled)}
     statements = {name: expand(text, parts) for name, text in texts.items() if not _is_part(name)}
@@ -80,14 +79,12 @@ def _load() -> dict[str, str]:
 
 
 def _bounded(page: str, wide: Sequence[str], parts: Mapping[str, str]) -> str:
-    """The page cut at a number of bytes, which is one more parameter: the last."""
-    last = max(int(number) for number in _PARAMETER.findall(page)) + 1
+    """The page cut at a number of bytes, which is one more parameter: `page_bytes`."""
     stored = [f"pg_column_size(p.{column[:-6]})" if column.endswith("::text") else _length(column) for column in wide]
     given = {
         "page": _without_comments(page),
         "stored_bytes": _sum(stored),
         "text_bytes": _sum(map(_length, wide)),
-        "bytes": f"${last}::bigint",
     }
     comments = "\n".join(line for line in page.splitlines() if line.startswith("--"))
     return f"{comments}\n{expand(parts['bounded_page'], given)}"
@@ -146,4 +143,6 @@ def list_name(*, labelled: bool, order: str, status: str, workflow_type: str) ->
     return f"list_{order}_{'labelled_' if labelled else ''}runs_of_{status}_and_{workflow_type}"
 
 
-STATEMENTS: Mapping[str, str] = _load()
+_NUMBERED = {name: number_parameters(text) for name, text in _load().items()}
+STATEMENTS: Mapping[str, str] = {name: text for name, (text, _) in _NUMBERED.items()}
+PARAMETERS: Mapping[str, Parameters] = {name: parameters for name, (_, parameters) in _NUMBERED.items()}

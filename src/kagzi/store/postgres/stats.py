@@ -15,19 +15,23 @@ class StatsDesk(Links):
     async def roll_up(self, now: Timestamp) -> bool:
         # It writes: not on a connection that answers readers while commits wait for a standby.
         async with self._scans.take(""), self._questions.use(confirm=False) as session:
-            rows = await session.write("roll_up", minute_of(now), ROLLED_UP_AT_MOST_US, ROLLED_UP_AT_ONCE_US)
+            rows = await session.write(
+                "roll_up", now=minute_of(now), most_us=ROLLED_UP_AT_MOST_US, most_at_once_us=ROLLED_UP_AT_ONCE_US
+            )
         return bool(rows) and bool(rows[0]["more"])
 
     async def stats(
         self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, limit: int
     ) -> Sequence[StatsBucket]:
         async with self._scan(namespace) as session:
-            rows = await session.read("stats", namespace, workflow_type, since, until, limit)
+            rows = await session.read(
+                "stats", namespace=namespace, workflow_type=workflow_type, since=since, until=until, limit=limit
+            )
         return [_bucket(row) for row in rows]
 
     async def purge_stats(self, before: Timestamp, limit: int) -> bool:
         async with self._questions.use(confirm=False) as session:
-            [row] = await session.write("purge_stats", before, limit)
+            [row] = await session.write("purge_stats", before=before, limit=limit)
         removed: int = row["removed"]
         return removed == limit
 

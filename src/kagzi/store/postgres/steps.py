@@ -6,9 +6,9 @@ from ...core.ids import is_uuid
 from ...core.limits import PAGE_ATTEMPTS
 from ...core.records import Rows, RunKey, StepRecord, shown_step
 from ..pages import shown_attempts
+from ..rows import read_attempt, read_step
 from .connections import Row, Session
 from .pages import read_page
-from .rows import read_attempt, read_step
 
 
 async def list_steps(
@@ -16,8 +16,17 @@ async def list_steps(
 ) -> Rows[StepRecord] | None:
     if not is_uuid(run.run_id):
         return None
-    given = (run.namespace, run.run_id, name, after_begun_seq, limit + 1, payloads)
-    rows, more = await read_page(session, "list_steps", *given, limit=limit)
+    rows, more = await read_page(
+        session,
+        "list_steps",
+        limit,
+        namespace=run.namespace,
+        run_id=run.run_id,
+        name=name,
+        after=after_begun_seq,
+        limit=limit + 1,
+        payloads=payloads,
+    )
     if not rows:
         return None
     steps = [row for row in rows if row["step_id"] is not None]
@@ -28,7 +37,7 @@ async def list_steps(
 async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | None:
     if not is_uuid(run.run_id):
         return None
-    rows = await session.read("get_step", run.namespace, run.run_id, step_id)
+    rows = await session.read("get_step", namespace=run.namespace, run_id=run.run_id, step_id=step_id)
     return (await _with_attempts(session, run, rows))[0][0] if rows else None
 
 
@@ -38,14 +47,15 @@ async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> 
     found: list[Row] = []
     cut = False
     if retried:
-        given = (run.run_id, retried, PAGE_ATTEMPTS + 1)
-        found, cut = await read_page(session, "step_attempts", *given, limit=PAGE_ATTEMPTS)
+        found, cut = await read_page(
+            session, "step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried, limit=PAGE_ATTEMPTS + 1
+        )
     shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in found], cut=cut)
     steps = [
         shown_step(
             read_step(
                 row,
-                run.namespace,
+                run,
                 tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ())),
             ),
             row["run_finished_at"],

@@ -13,9 +13,9 @@ from ...core.run.status import require_transition
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
+from ..rows import write_error
 from .connections import Row, Session
 from .kinship import End, tell_parents
-from .rows import write_error
 
 _BEFORE_ALL_TYPES = TypeKey("", "")
 _ENDED = (RunCode.FAILED, RunCode.CANCELLED)
@@ -34,18 +34,33 @@ async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int
     """Lock what is due, then do it: the second statement sees everything recorded before the locks were held."""
     async with session.transaction():
         ended_by = now if end_leases else HOLDER_DIED
-        rows = await session.read("lock_due_runs", now, limit, ended_by)
+        rows = await session.read("lock_due_runs", now=now, limit=limit, leases_ended_by=ended_by)
         due = [each for row in rows if (each := _due(row, now, ended_by=ended_by, claim_cap=claim_cap)) is not None]
         if due:
             due = await _with_parents(session, due)
         if due:
             if lost := [_run(each).run_id for each in due if each.lost]:
                 error = write_error(lost_attempt())
-                await session.read("keep_lost_attempts", now, lost, error, LOST_ATTEMPT_NUMBERS, LOST_RETRY_AT)
+                await session.read(
+                    "keep_lost_attempts",
+                    now=now,
+                    run_ids=lost,
+                    error=error,
+                    most_attempts=LOST_ATTEMPT_NUMBERS,
+                    retry_at=LOST_RETRY_AT,
+                )
             for each in due:
                 require_transition(each.row["status"], each.status)
-            changes = [(_run(e).run_id, int(e.status), write_error(e.error), int(e.lost)) for e in due]
-            await session.read("fire_runs", now, *zip(*changes, strict=True))
+            runs = [
+                {
+                    "run_id": _run(each).run_id,
+                    "status": int(each.status),
+                    "error": write_error(each.error),
+                    "lost": int(each.lost),
+                }
+                for each in due
+            ]
+            await session.read("fire_runs", now=now, runs=runs)
         ended = [each for each in due if each.status in _ENDED]
         ends: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
         stirred = await tell_parents(session, ends, now)
@@ -96,7 +111,7 @@ async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:
     ending = [_run(each).run_id for each in due if each.status in _ENDED and each.row["watched"]]
     if not ending:
         return due
-    blocked = {row["run_id"] for row in await session.read("lock_parents", ending)}
+    blocked = {row["run_id"] for row in await session.read("lock_parents", run_ids=ending)}
     return [each for each in due if _run(each).run_id not in blocked]
 
 
@@ -112,17 +127,19 @@ def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
 
 async def look(session: Session, beats: Sequence[WorkerBeat], after: TypeKey | None) -> Horizon:
     namespace, workflow_type = after or _BEFORE_ALL_TYPES
+    heartbeats = [
+        {
+            "worker_id": beat.worker_id,
+            "active_count": beat.active_count,
+            "completed": beat.completed_delta,
+            "failed": beat.failed_delta,
+            "at": beat.at,
+            "namespace": beat.namespace,
+        }
+        for beat in beats
+    ]
     [row] = await session.write(
-        "look",
-        [beat.worker_id for beat in beats],
-        [beat.active_count for beat in beats],
-        [beat.completed_delta for beat in beats],
-        [beat.failed_delta for beat in beats],
-        [beat.at for beat in beats],
-        [beat.namespace for beat in beats],
-        namespace,
-        workflow_type,
-        LOOK_TYPES,
+        "look", heartbeats=heartbeats, namespace=namespace, workflow_type=workflow_type, most_types=LOOK_TYPES
     )
     session.note_standbys(row["standby_names"])
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)

@@ -10,7 +10,7 @@ from ...core.errors import Unavailable
 from ...core.ids import is_uuid
 from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
-from ...core.states import CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunCode, RunStatus
+from ...core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunCode, RunStatus
 from ...core.times import Timestamp
 from ...core.transfers import (
     AttemptImage,
@@ -22,29 +22,22 @@ from ...core.transfers import (
     has_diverged,
     unchanged,
 )
+from ..images import read_attempt_image, read_run_image, read_signal_image, read_step_image
 from ..protocol.transfers import Entrance, Imported
-from .connections import Row, Session, columns
+from .connections import Row, Session
 from .failures import CONTENTION
 from .kinship import MovedError, tell_parents
 from .links import Links
 from .pages import read_page
 from .revivals import catch_up
 from .transfer_rows import (
-    CODE_OF_ON_CLOSE,
     attempt_row,
     payload_rows,
-    read_attempt_image,
-    read_run_image,
-    read_signal_image,
-    read_step_image,
     signal_row,
     step_row,
 )
 
 _TRIES = 5
-_STEP_COLUMNS = 27
-_ATTEMPT_COLUMNS = 10
-_SIGNAL_COLUMNS = 7
 _encode = msgspec.json.Encoder().encode
 
 
@@ -55,43 +48,44 @@ class TransferDesk(Links):
         if not is_uuid(run.run_id):
             return None
         async with self._readers.use(confirm=False) as session:
-            rows = await session.read("export_run", run.run_id, run.namespace)
-        return read_run_image(rows[0]) if rows else None
+            rows = await session.read("export_run", run_id=run.run_id, namespace=run.namespace)
+        return read_run_image(rows[0], tuple(rows[0]["tried_builds"] or ())) if rows else None
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
-        rows = await self._export(run, "export_steps", after_begun_seq, limit=limit)
+        rows = await self._export(run, "export_steps", limit, after=after_begun_seq)
         return [read_step_image(row) for row in rows]
 
     async def export_attempts(self, run: RunKey, after: tuple[str, int], limit: int) -> Sequence[AttemptImage]:
-        return [read_attempt_image(row) for row in await self._export(run, "export_attempts", *after, limit=limit)]
+        step_id, seq = after
+        rows = await self._export(run, "export_attempts", limit, after_step_id=step_id, after_seq=seq)
+        return [read_attempt_image(row) for row in rows]
 
     async def export_signals(self, run: RunKey, after_number: int, limit: int) -> Sequence[SignalImage]:
-        rows = await self._export(run, "export_signals", after_number, limit=limit)
+        rows = await self._export(run, "export_signals", limit, after=after_number)
         return [read_signal_image(row) for row in rows]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        async with self._scan(run.namespace) as session:
-            rows, _ = await read_page(
-                session, "export_links", run.run_id, after_step_id, limit, run.namespace, limit=limit
-            )
+        rows = await self._export(run, "export_links", limit, after=after_step_id, namespace=run.namespace)
         return [LinkImage(step_id=row["step_id"], child_run_id=row["child_run_id"]) for row in rows]
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
         async with self._questions.use() as session, session.transaction():
-            [found] = await session.read("begin_import", run_id, token, now, stale_before)
+            [found] = await session.read("begin_import", run_id=run_id, token=token, now=now, stale_before=stale_before)
             if found["mine"]:
-                await session.read("clear_import", run_id)
+                await session.read("clear_import", run_id=run_id)
         if found["there"]:
             return "exists"
         return "open" if found["mine"] else "busy"
 
     async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
         async with self._readers.use(confirm=False) as session:
-            return [row["run_id"] for row in await session.read("known_runs", list(run_ids), namespace)]
+            return [
+                row["run_id"] for row in await session.read("known_runs", run_ids=list(run_ids), namespace=namespace)
+            ]
 
     async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
         async with self._questions.use() as session, session.transaction():
-            if not await session.read("keep_import", run.run_id, token, now):
+            if not await session.read("keep_import", run_id=run.run_id, token=token, now=now):
                 return None
             return await _stage(session, run, parts)
 
@@ -111,11 +105,11 @@ class TransferDesk(Links):
 
     async def abandon_imports(self, *, token: str = "", stale_before: Timestamp = 0) -> None:
         async with self._questions.use() as session:
-            await session.write("abandon_imports", token, stale_before)
+            await session.write("abandon_imports", token=token, stale_before=stale_before)
 
-    async def _export(self, run: RunKey, statement: str, *after: object, limit: int) -> Sequence[Row]:
+    async def _export(self, run: RunKey, statement: str, limit: int, /, **given: object) -> Sequence[Row]:
         async with self._scan(run.namespace) as session:
-            return (await read_page(session, statement, run.run_id, *after, limit, limit=limit))[0]
+            return (await read_page(session, statement, limit, run_id=run.run_id, limit=limit, **given))[0]
 
 
 class _TakenError(Exception):
@@ -133,37 +127,51 @@ async def _stage(session: Session, run: RunKey, parts: Sequence[Part]) -> int:
     steps = [step_row(part) for part in parts if isinstance(part, StepImage)]
     attempts = [attempt_row(part) for part in parts if isinstance(part, AttemptImage)]
     signals = [signal_row(part) for part in parts if isinstance(part, SignalImage)]
-    links = [(part.child_run_id, part.step_id) for part in parts if isinstance(part, LinkImage)]
+    links = [part for part in parts if isinstance(part, LinkImage)]
+    run_id = run.run_id
     staged = 0
-    for statement, rows, width in (
-        ("stage_steps", steps, _STEP_COLUMNS),
-        ("stage_attempts", attempts, _ATTEMPT_COLUMNS),
-        ("stage_signals", signals, _SIGNAL_COLUMNS),
-    ):
-        if rows:
-            staged += len(await session.read(statement, run.run_id, *columns(rows, width)))
+    if steps:
+        staged += len(await session.read("stage_steps", run_id=run_id, steps=steps))
+    if attempts:
+        staged += len(await session.read("stage_attempts", run_id=run_id, attempts=attempts))
+    if signals:
+        staged += len(await session.read("stage_signals", run_id=run_id, signals=signals))
     if links:
-        staged += len(await session.read("stage_links", run.run_id, *columns(links, 2), run.namespace))
+        children, step_ids = [link.child_run_id for link in links], [link.step_id for link in links]
+        rows = await session.read(
+            "stage_links", namespace=run.namespace, run_id=run_id, child_run_ids=children, step_ids=step_ids
+        )
+        staged += len(rows)
     return staged
 
 
 async def _finish(session: Session, run: RunKey, token: str, image: RunImage, now: Timestamp) -> Imported | None:
-    if not await session.read("end_import", run.run_id, token):
+    if not await session.read("end_import", run_id=run.run_id, token=token):
         return None
     [found] = await session.read(
-        "import_conflicts", run.namespace, image.workflow_id, image.request_id, image.blocked_by
+        "import_conflicts",
+        namespace=run.namespace,
+        workflow_id=image.workflow_id,
+        request_id=image.request_id,
+        blocked_by=image.blocked_by,
     )
     _refuse_taken(found, image)
-    await session.read("create_namespaces", [run.namespace], now)
+    await session.read("create_namespaces", namespaces=[run.namespace], now=now)
     given = _run_row(run, image, now, blocked=found["blocked"])
-    if not await session.read("import_run", _encode(given).decode()):
+    if not await session.read("import_run", image=_encode(given).decode()):
         raise MovedError  # somebody took one of its ids just now
     if image.labels:
-        labels = zip(*image.labels.items(), strict=True)
-        await session.read("import_labels", run.namespace, image.created_at, run.run_id, *labels)
+        await session.read(
+            "import_labels",
+            namespace=run.namespace,
+            created_at=image.created_at,
+            run_id=run.run_id,
+            keys=list(image.labels),
+            values=list(image.labels.values()),
+        )
     payloads = payload_rows(image)
     if payloads:
-        await session.read("stage_steps", run.run_id, *columns(payloads, _STEP_COLUMNS))
+        await session.read("stage_steps", run_id=run.run_id, steps=payloads)
     return await _join(session, run, image, given, now)
 
 
@@ -175,9 +183,9 @@ async def _join(session: Session, run: RunKey, image: RunImage, given: dict[str,
             ends = [(run.run_id, RunCode(CODE_OF_RUN_STATUS[image.status]), image.error)]
             stirred = await tell_parents(session, ends, now)
         return Imported(image.status, stirred=stirred)
-    await session.read("watch_children", run.run_id, run.namespace)
+    await session.read("watch_children", run_id=run.run_id, namespace=run.namespace)
     await catch_up(session, run, now)
-    [row] = await session.read("import_state", run.run_id)
+    [row] = await session.read("import_state", run_id=run.run_id)
     status = RunStatus.PENDING if row["status"] == RunCode.PENDING else image.status
     return Imported(status, wake_at=given["due_at"])
 

@@ -19,7 +19,9 @@ class VersionDesk(Links):
 
     async def versions_of(self, namespace: str, workflow_types: Sequence[str]) -> Sequence[VersionMark]:
         async with self._readers.use(confirm=False) as session:
-            rows = await session.read("versions_of", namespace, list(workflow_types), limits.VERSIONS)
+            rows = await session.read(
+                "versions_of", namespace=namespace, workflow_types=list(workflow_types), most_versions=limits.VERSIONS
+            )
         return [_mark(row) for row in rows]
 
     async def change_version(
@@ -41,20 +43,23 @@ class VersionDesk(Links):
         count_cap: int,
     ) -> Rows[VersionRecord]:
         newer = cursor is not None and cursor.direction == "prev"
-        place = (None, None) if cursor is None else msgspec.json.decode(cursor.id, type=tuple[str, str])
+        cursor_type, cursor_version = (
+            (None, None) if cursor is None else msgspec.json.decode(cursor.id, type=tuple[str, str])
+        )
         async with self._scan(namespace) as session:
             rows, more = await read_page(
                 session,
                 "list_versions_newer" if newer else "list_versions_older",
-                namespace,
-                workflow_type,
-                version,
-                None if cursor is None else cursor.at,
-                *place,
-                limit + 1,
-                count_cap,
-                alive_since,
-                limit=limit,
+                limit,
+                namespace=namespace,
+                workflow_type=workflow_type,
+                version=version,
+                cursor_at=None if cursor is None else cursor.at,
+                cursor_type=cursor_type,
+                cursor_version=cursor_version,
+                limit=limit + 1,
+                count_cap=count_cap,
+                alive_since=alive_since,
             )
         records = [_record(row) for row in rows]
         if newer:
@@ -64,15 +69,25 @@ class VersionDesk(Links):
 
 async def _change(session: Session, namespace: str, workflow_type: str, version: str, change: VersionChange) -> None:
     async with session.transaction():
-        marks = [_mark(row) for row in await session.read("lock_versions", namespace, workflow_type)]
+        marks = [
+            _mark(row) for row in await session.read("lock_versions", namespace=namespace, workflow_type=workflow_type)
+        ]
         check_change(marks, workflow_type, version, change)
         match change:
             case "default" | "no_default":
-                await session.read("unset_default_version", namespace, workflow_type)
+                await session.read("unset_default_version", namespace=namespace, workflow_type=workflow_type)
                 if change == "default":
-                    await session.read("set_default_version", namespace, workflow_type, version)
+                    await session.read(
+                        "set_default_version", namespace=namespace, workflow_type=workflow_type, version=version
+                    )
             case "deprecate" | "restore":
-                await session.read("deprecate_version", namespace, workflow_type, version, change == "deprecate")
+                await session.read(
+                    "deprecate_version",
+                    namespace=namespace,
+                    workflow_type=workflow_type,
+                    version=version,
+                    deprecated=change == "deprecate",
+                )
 
 
 def _mark(row: Row) -> VersionMark:

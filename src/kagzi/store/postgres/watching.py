@@ -7,9 +7,9 @@ from ...core.ids import is_uuid
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
+from ..rows import read_error, read_payload
 from .connections import Row
 from .links import Links
-from .rows import read_error, read_payload
 
 
 class WatchDesk(Links):
@@ -17,7 +17,14 @@ class WatchDesk(Links):
         if not is_uuid(run.run_id):
             return None
         async with self._readers.use(confirm=False) as session:
-            rows = await session.read("events_after", run.namespace, run.run_id, after_seq, limit, HISTORY_PAGE_BYTES)
+            rows = await session.read(
+                "events_after",
+                namespace=run.namespace,
+                run_id=run.run_id,
+                after_seq=after_seq,
+                limit=limit,
+                page_bytes=HISTORY_PAGE_BYTES,
+            )
         if not rows:
             return None
         events = tuple(_event(row) for row in rows if row["seq"] is not None)
@@ -26,7 +33,7 @@ class WatchDesk(Links):
     async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         ids = [run.run_id for run in runs if is_uuid(run.run_id)]
         async with self._readers.use(confirm=False) as session:
-            marks = {mark.run: mark for mark in map(_mark, await session.read("marks_of", ids))}
+            marks = {mark.run: mark for mark in map(_mark, await session.read("marks_of", run_ids=ids))}
         return [marks.get(run) for run in runs]
 
 

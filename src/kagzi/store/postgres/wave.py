@@ -15,17 +15,12 @@ from ...core.refusals import is_reserved
 from ...core.run.state import OUTPUT_STEP
 from ...core.states import KindCode, RunStatus
 from ...core.times import Timestamp
+from ..rows import write_policy, write_strings
 from .batch import Outcomes, WorkerGroup, Writing
-from .connections import columns
-from .rows import write_policy, write_strings
 
 _OUTPUT = int(KindCode.OUTPUT)
 
-# Columns of a row of `begun` that a completion of the same step fills in.
-_KIND, _RESULT, _DATA, _METADATA = 3, 5, 12, 13
-_HEAD_COLUMNS = 9
-_BEGUN_COLUMNS = 14
-_COMPLETED_COLUMNS = 6
+_Row = dict[str, Any]
 
 
 class Wave:
@@ -33,9 +28,9 @@ class Wave:
 
     def __init__(self) -> None:
         self._groups: list[WorkerGroup] = []
-        self._heads: list[tuple[object, ...]] = []  # one per group
-        self._begun: list[list[Any]] = []  # rows to insert
-        self._completed: list[tuple[object, ...]] = []  # rows to update
+        self._heads: list[_Row] = []  # one per group
+        self._begun: list[_Row] = []  # rows to insert
+        self._completed: list[_Row] = []  # rows to update
         self._answers: list[tuple[int, int, int, type[Command]]] = []  # place in the batch, group, number in it, what
 
     def __len__(self) -> int:
@@ -54,17 +49,17 @@ class Wave:
         rows = len(self._begun) - begun + len(self._completed) - completed
         begins, result, ends = head
         self._heads.append(
-            (
-                run.run_id,
-                run.namespace,
-                lease.counter,
-                lease.nonce,
-                len(commands),
-                rows,
-                begins or None,
-                result or None,
-                ends or None,
-            )
+            {
+                "run_id": run.run_id,
+                "namespace": run.namespace,
+                "lease": lease.counter,
+                "nonce": lease.nonce,
+                "taken": len(commands),
+                "rows": rows,
+                "begins": begins or None,
+                "result": result or None,
+                "ends": ends or None,
+            }
         )
         self._groups.append(group)
         return True
@@ -74,7 +69,7 @@ class Wave:
     ) -> tuple[int, int, bool] | None:
         """(steps begun, place of the last result, whether the run ends); None if a command is not plain."""
         lease = commands[0][1].lease
-        rows: dict[str, list[Any] | None] = {}
+        rows: dict[str, _Row | None] = {}
         begins = result = 0
         ends = False
         for place, (index, command) in enumerate(commands, start=1):
@@ -101,21 +96,28 @@ class Wave:
             self._answers.append((index, number, place, type(command)))
         return begins, result, ends
 
-    def _add_completion(
-        self, number: int, place: int, command: CompleteStep, rows: dict[str, list[Any] | None]
-    ) -> bool:
+    def _add_completion(self, number: int, place: int, command: CompleteStep, rows: dict[str, _Row | None]) -> bool:
         step_id, output = command.step_id, command.output
         metadata = None if output.metadata is None else write_strings(output.metadata)
         if step_id not in rows:
             if command.attempt < 1:
                 return False
             rows[step_id] = None
-            self._completed.append((number, step_id, command.attempt, place, output.data, metadata))
+            self._completed.append(
+                {
+                    "n": number,
+                    "step_id": step_id,
+                    "attempt": command.attempt,
+                    "result": place,
+                    "output": output.data,
+                    "output_meta": metadata,
+                }
+            )
             return True
         row = rows[step_id]
-        if row is None or row[_RESULT] or command.attempt not in (0, 1):
+        if row is None or row["result"] or command.attempt not in (0, 1):
             return False
-        row[_RESULT], row[_DATA], row[_METADATA] = place, output.data, metadata
+        row["result"], row["output"], row["output_meta"] = place, output.data, metadata
         return True
 
     async def record(self, writing: Writing) -> list[WorkerGroup]:
@@ -136,28 +138,44 @@ class Wave:
         """The last seq before this, by the numbers of the groups that were taken."""
         [row] = await writing.session.write(
             "wave",
-            writing.now,
-            writing.terms.until,
-            writing.terms.renew_before,
-            *columns(self._heads, _HEAD_COLUMNS),
-            STEPS_PER_RUN,
-            *columns(self._begun, _BEGUN_COLUMNS),
-            *columns(self._completed, _COMPLETED_COLUMNS),
+            now=writing.now,
+            until=writing.terms.until,
+            renew_before=writing.terms.renew_before,
+            most_steps=STEPS_PER_RUN,
+            groups=self._heads,
+            begun=self._begun,
+            completed=self._completed,
         )
         return dict(zip(row[0] or (), row[1] or (), strict=True))
 
     def _is_lone_step(self) -> bool:
         """One step of one run that begins and completes: what a run without company sends all the time."""
         row = self._begun[0]
-        return len(self._groups) == 1 and not self._completed and row[_RESULT] is not None and row[_KIND] is None
+        return len(self._groups) == 1 and not self._completed and row["result"] is not None and row["kind"] is None
 
     async def _write_lone_step(self, writing: Writing) -> dict[int, int]:
-        run_id, namespace, lease, nonce = self._heads[0][:4]
-        _, step_id, name, _, _, _, timeout_ms, *rest = self._begun[0]
-        now, terms = writing.now, writing.terms
-        lease_terms = (now, terms.until, terms.renew_before)
-        run = (run_id, namespace, lease, nonce, STEPS_PER_RUN)
-        rows = await writing.session.write("lone_step", *lease_terms, *run, step_id, name, timeout_ms or 0, *rest)
+        run, step = self._heads[0], self._begun[0]
+        rows = await writing.session.write(
+            "lone_step",
+            now=writing.now,
+            until=writing.terms.until,
+            renew_before=writing.terms.renew_before,
+            run_id=run["run_id"],
+            namespace=run["namespace"],
+            lease=run["lease"],
+            nonce=run["nonce"],
+            most_steps=STEPS_PER_RUN,
+            step_id=step["step_id"],
+            name=step["name"],
+            timeout_ms=step["timeout_ms"] or 0,
+            parent_step_id=step["parent_step_id"],
+            parallel_group_id=step["parallel_group_id"],
+            retry=step["retry"],
+            input=step["input"],
+            input_meta=step["input_meta"],
+            output=step["output"],
+            output_meta=step["output_meta"],
+        )
         return {1: rows[0]["base"]} if rows else {}
 
     def _answer(self, bases: dict[int, int], now: Timestamp, outcomes: Outcomes) -> None:
@@ -173,28 +191,42 @@ class Wave:
                 outcomes[index] = RunClosed(base + place, now, RunStatus.COMPLETED)
 
 
-def _begun_row(number: int, place: int, command: BeginStep) -> list[Any]:
+def _begun_row(number: int, place: int, command: BeginStep) -> _Row:
+    """Without kind: a function. What a completion of the same step fills in is None."""
     given = command.input
-    return [
-        number,
-        command.step_id,
-        command.name,
-        None,
-        place,
-        None,
-        command.timeout_ms or None,
-        command.parent_step_id or None,
-        command.parallel_group_id or None,
-        write_policy(command.retry),
-        None if given is None else given.data,
-        None if given is None else write_strings(given.metadata),
-        None,
-        None,
-    ]
+    return {
+        "n": number,
+        "step_id": command.step_id,
+        "name": command.name,
+        "kind": None,
+        "begun": place,
+        "result": None,
+        "timeout_ms": command.timeout_ms or None,
+        "parent_step_id": command.parent_step_id or None,
+        "parallel_group_id": command.parallel_group_id or None,
+        "retry": write_policy(command.retry),
+        "input": None if given is None else given.data,
+        "input_meta": None if given is None else write_strings(given.metadata),
+        "output": None,
+        "output_meta": None,
+    }
 
 
-def _output_row(number: int, place: int, command: CompleteRun) -> list[Any]:
+def _output_row(number: int, place: int, command: CompleteRun) -> _Row:
     output = command.output
-    metadata = write_strings(output.metadata)
-    data = output.data
-    return [number, OUTPUT_STEP, OUTPUT_STEP, _OUTPUT, place, place, None, None, None, None, None, None, data, metadata]
+    return {
+        "n": number,
+        "step_id": OUTPUT_STEP,
+        "name": OUTPUT_STEP,
+        "kind": _OUTPUT,
+        "begun": place,
+        "result": place,
+        "timeout_ms": None,
+        "parent_step_id": None,
+        "parallel_group_id": None,
+        "retry": None,
+        "input": None,
+        "input_meta": None,
+        "output": output.data,
+        "output_meta": write_strings(output.metadata),
+    }

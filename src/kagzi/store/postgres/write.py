@@ -71,7 +71,7 @@ class Writer:
 
     async def _unlocked(self, writing: Writing, groups: Sequence[WorkerGroup]) -> Sequence[WorkerGroup]:
         """Those whose rows nobody holds; the others are Busy."""
-        rows = await writing.session.read("locked_runs", [run.run_id for run, _ in groups])
+        rows = await writing.session.read("locked_runs", run_ids=[run.run_id for run, _ in groups])
         locked = {row["run_id"] for row in rows}
         self._suspects.difference_update(run.run_id for run, _ in groups)
         self._suspects |= locked

@@ -2,21 +2,17 @@
 
 from typing import Any
 
-import msgspec
-
 from ...core.bulk import Batch, BulkOperation, BulkProgress
 from ...core.cursor import Cursor
-from ...core.records import Rows, RunFilter
+from ...core.records import Rows
 from ...core.times import Timestamp
-from .connection import Database, Row
+from ..rows import read_bulk, write_json
+from .connection import Database
 from .lanes import Lanes
 from .plain_text import require_plain
-from .rows import write_json
 from .wave import Writer
 
 _END: Timestamp = 2**63 - 1
-_decode_filter = msgspec.json.Decoder(RunFilter).decode
-_decode_batch = msgspec.json.Decoder(Batch).decode
 
 
 class BulkDesk(Lanes):
@@ -84,21 +80,21 @@ def _add_bulk(writer: Writer, operation: BulkOperation) -> BulkOperation:
         operation.created_at,
     )
     writer.database.run("insert_bulk", given)
-    row = writer.database.row("get_bulk_by_request", (operation.namespace, operation.request_id))
+    row = writer.database.record("get_bulk_by_request", (operation.namespace, operation.request_id))
     assert row is not None  # it was there, or is there now
-    return _read_bulk(row)
+    return read_bulk(row)
 
 
 def _get_bulk(database: Database, namespace: str, operation_id: str) -> BulkOperation | None:
-    row = database.row("get_bulk", (operation_id, namespace))
-    return None if row is None else _read_bulk(row)
+    row = database.record("get_bulk", (operation_id, namespace))
+    return None if row is None else read_bulk(row)
 
 
 def _list_bulk(database: Database, namespace: str, cursor: Cursor | None, limit: int) -> Rows[BulkOperation]:
     place = cursor or Cursor(_END, "")
     given = {"namespace": namespace, "at": place.at, "id": place.id, "limit": limit + 1}
     rows, more = database.page("newer_bulks" if place.direction == "prev" else "older_bulks", given, limit)
-    found = [_read_bulk(row) for row in rows]
+    found = [read_bulk(row) for row in rows]
     if place.direction == "prev":
         found.reverse()
     return Rows(tuple(found), more)
@@ -110,25 +106,5 @@ def _stop_bulk(writer: Writer, namespace: str, operation_id: str, now: Timestamp
 
 
 def _claim_bulk(writer: Writer, server_id: str, now: Timestamp, until: Timestamp) -> BulkOperation | None:
-    row = writer.database.row("claim_bulk", {"server_id": server_id, "now": now, "until": until})
-    return None if row is None else _read_bulk(row)
-
-
-def _read_bulk(row: Row) -> BulkOperation:
-    return BulkOperation(
-        operation_id=row[0],
-        namespace=row[1],
-        action=row[2],
-        where=_decode_filter(row[3]),
-        reason=row[4],
-        request_id=row[5],
-        created_at=row[6],
-        matched=row[7],
-        done=row[8],
-        failed=row[9],
-        last_error=row[10],
-        finished_at=row[11],
-        stopped=bool(row[12]),
-        cursor=None if row[13] is None else Cursor(row[13], row[14]),
-        batch=None if row[15] is None else _decode_batch(row[15]),
-    )
+    row = writer.database.record("claim_bulk", {"server_id": server_id, "now": now, "until": until})
+    return None if row is None else read_bulk(row)

@@ -7,7 +7,7 @@ from ...core.commands import StartChild, StartRun
 from ...core.outcomes import ChildStarted, Outcome, Refused
 from ...core.records import RunKey
 from ...core.run.state import Relative, Relatives, RunState, StepState
-from ...core.states import RunCode
+from ...core.states import CODE_OF_ON_CLOSE, RunCode
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded
 from .doors import refuse
@@ -15,8 +15,6 @@ from .ends import give_result
 from .runs import cancel_run
 from .starts import insert_child
 from .wave import Wave, Writer
-
-_ON_CLOSE = {"cancel": 1, "abandon": 2}
 
 
 class _Admission:
@@ -74,7 +72,7 @@ def create_children(wave: Wave, run: RunState, outcome: Outcome) -> Outcome:
         database.run("has_children", (run.run.run_id,))
         child_run_id = command.start.run.run_id
         ousted = insert_child(wave, command.start)
-        database.run("adopt_run", (run.run.run_id, command.step_id, _ON_CLOSE[command.on_close], child_run_id))
+        database.run("adopt_run", (run.run.run_id, command.step_id, CODE_OF_ON_CLOSE[command.on_close], child_run_id))
         if (leased := wave.fences.get(child_run_id)) is not None:
             leased.related = 1
         if ousted and isinstance(outcome, ChildStarted):

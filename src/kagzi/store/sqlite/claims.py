@@ -10,10 +10,10 @@ from ...core.records import NO_LABELS, ClaimedRun, HistoryPage, HistoryStep, Lea
 from ...core.states import KindCode, StepStatus
 from ...core.times import Timestamp
 from ..protocol import Claimed, TypeKey, Want
-from .connection import Database
+from ..rows import history_reader, read_payload, write_json
+from .connection import Database, columns_of
 from .fences import Fence
 from .permits import Gate
-from .rows import read_history_step, read_payload, write_json
 from .wave import Writer
 
 _Leased: TypeAlias = tuple[
@@ -189,12 +189,16 @@ def read_history(database: Database, run_id: str, after: int, known_seq: int = 0
     steps: list[HistoryStep] = []
     size = 0
     cursor = database.cursor("history_after", (known_seq, run_id, after))
+    place = columns_of(cursor).index
+    read = history_reader(place)
+    step_id, output, error, details = map(place, ("step_id", "output", "error", "details"))
     try:
         for row in cursor:
-            size += _ROW_BYTES + len(row[0]) + len(row[7] or b"") + len(row[9] or "") + len(row[13] or b"")
+            size += _ROW_BYTES + len(row[step_id]) + len(row[output] or b"") + len(row[error] or "")
+            size += len(row[details] or b"")
             if steps and size > HISTORY_PAGE_BYTES:
                 return HistoryPage(tuple(steps), True, steps[-1].begun_seq)
-            steps.append(read_history_step(row))
+            steps.append(read(row))
     finally:
         cursor.close()
     return HistoryPage(tuple(steps), False, steps[-1].begun_seq if steps else after)

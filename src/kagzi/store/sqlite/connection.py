@@ -5,7 +5,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
@@ -20,6 +20,8 @@ from .statements import SQL, SQL_MANY
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
 Row = tuple[Any, ...]
+Record = dict[str, Any]
+"""A row by the names of its columns."""
 
 MEMORY = ":memory:"
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables; UPDATE FROM and RETURNING are older
@@ -63,18 +65,29 @@ class Database:
         cursor.close()
         return row
 
-    def page(self, name: str, given: Sequence[Any] | dict[str, Any], limit: int) -> tuple[list[Row], bool]:
+    def records(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> list[Record]:
+        """Rows by the names of their columns."""
+        cursor = self.cursor(name, given)
+        columns = columns_of(cursor)
+        return [dict(zip(columns, row, strict=True)) for row in cursor]
+
+    def record(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> Record | None:
+        found = self.records(name, given)
+        return found[0] if found else None
+
+    def page(self, name: str, given: Sequence[Any] | dict[str, Any], limit: int) -> tuple[list[Record], bool]:
         """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further row is read
         than the one that tells so; the statement asks for one row more than `limit`."""
         cursor = self.cursor(name, given)
-        rows: list[Row] = []
+        columns = columns_of(cursor)
+        rows: list[Record] = []
         size = 0
         try:
             for row in cursor:
                 size += _bytes_of(row)
                 if len(rows) == limit or (rows and size > limits.PAGE_BYTES):
                     return rows, True
-                rows.append(row)
+                rows.append(dict(zip(columns, row, strict=True)))
         finally:
             cursor.close()
         return rows, False
@@ -159,17 +172,21 @@ class Database:
         self._connection.close()
 
 
-def rows_within(rows: Sequence[Row], limit: int) -> int:
+def columns_of(cursor: sqlite3.Cursor) -> list[str]:
+    return [column[0] for column in cursor.description]
+
+
+def rows_within(rows: Sequence[Record], limit: int) -> int:
     """How many of them, from the first, make a page."""
     size = 0
     for place, row in enumerate(rows[:limit]):
-        size += _bytes_of(row)
+        size += _bytes_of(row.values())
         if place and size > limits.PAGE_BYTES:
             return place
     return min(len(rows), limit)
 
 
-def _bytes_of(row: Row) -> int:
+def _bytes_of(row: Iterable[Any]) -> int:
     return ROW_BYTES + sum(len(value) for value in row if value.__class__ is bytes or value.__class__ is str)
 
 

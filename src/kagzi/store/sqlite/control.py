@@ -7,10 +7,10 @@ from ...core.run.control import after_pause, after_terminate, can_resume, termin
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Changed, TypeKey
+from ..rows import write_json
 from .connection import Row
 from .ends import Told, end
 from .plain_text import require_plain
-from .rows import write_json
 from .wave import Writer
 
 

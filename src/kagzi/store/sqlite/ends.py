@@ -6,8 +6,8 @@ from ...core.records import Lease, RunEnd, RunKey
 from ...core.run.children import child_error
 from ...core.states import CODE_OF_RUN_STATUS, RunCode, RunStatus
 from ...core.times import Timestamp
+from ..rows import write_error
 from .connection import Row
-from .rows import write_error
 from .wave import Writer
 
 

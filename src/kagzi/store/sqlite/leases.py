@@ -8,8 +8,8 @@ from ...core.records import Held, RunKey
 from ...core.states import RunCode
 from ...core.times import Timestamp
 from ..protocol import Overdue, Renewal, TypeKey
+from ..rows import write_json
 from .connection import Row
-from .rows import write_json
 from .wave import Writer
 
 _decode_leases = msgspec.json.Decoder(list[tuple[str, str, int, int, int, str, int]]).decode

@@ -8,10 +8,10 @@ from ...core.cursor import Cursor
 from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
 from ..protocol.namespaces import Deletion, Measured, NamespaceChores
+from ..rows import read_namespace
 from .connection import Database
 from .lanes import Lanes
 from .namespaces import find_namespace
-from .rows import read_namespace
 from .statements import NAMESPACE_TABLES
 from .wave import Writer
 

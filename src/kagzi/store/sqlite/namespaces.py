@@ -4,8 +4,8 @@ import msgspec
 
 from ...core.records import NamespaceRecord
 from ...core.times import Timestamp
+from ..rows import read_namespace, write_json
 from .connection import Database
-from .rows import read_namespace, write_json
 
 _MOST_KEPT = 10_000
 
@@ -68,5 +68,5 @@ class Namespaces:
 
 
 def find_namespace(database: Database, namespace: str) -> NamespaceRecord | None:
-    row = database.row("get_namespace", (namespace,))
+    row = database.record("get_namespace", (namespace,))
     return None if row is None else read_namespace(row)

@@ -5,7 +5,7 @@ from typing import Any
 from ...core.queues import Candidate, Room, TypeLimits, choose
 from ...core.times import Timestamp
 from ..protocol import TypeKey, Want
-from .rows import write_json
+from ..rows import write_json
 from .wave import Writer
 
 _KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves

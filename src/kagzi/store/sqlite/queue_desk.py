@@ -6,9 +6,9 @@ from ...core.cursor import Cursor
 from ...core.queues import Pressure, QueueDepth, TypeLimits, WorkflowTypeRecord, begins_at
 from ...core.records import Rows
 from ...core.times import Timestamp
+from ..rows import read_limits
 from .connection import Database
 from .lanes import Lanes
-from .types import read_limits
 from .wave import Writer
 
 _MOST_TYPES = 1_000
@@ -38,7 +38,7 @@ class QueueDesk(Lanes):
 
 
 def _get(database: Database, namespace: str, workflow_type: str) -> TypeLimits | None:
-    row = database.row("get_type_limits", (namespace, workflow_type))
+    row = database.record("get_type_limits", (namespace, workflow_type))
     return None if row is None else read_limits(row)
 
 
@@ -57,9 +57,9 @@ def _list(
     found = [
         WorkflowTypeRecord(
             namespace=namespace,
-            workflow_type=row[0],
-            limits=TypeLimits() if row[1] is None else read_limits(row[2:]),
-            open_runs=opened.get(row[0], 0),
+            workflow_type=row["name"],
+            limits=TypeLimits() if row["workflow_type"] is None else read_limits(row),
+            open_runs=opened.get(row["name"], 0),
         )
         for row in rows
     ]

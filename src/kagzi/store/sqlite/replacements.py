@@ -9,9 +9,9 @@ from ...core.records import Payload, RunKey
 from ...core.states import RUN_STATUS_OF_CODE, RunStatus
 from ...core.times import Timestamp
 from ..protocol import SignalReplaced
+from ..rows import read_error, read_labels, write_error, write_strings
 from .connection import Row
 from .plain_text import require_plain
-from .rows import read_error, read_mapping, write_error, write_mapping
 from .wave import Writer
 
 
@@ -50,7 +50,7 @@ def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was giv
 
 def _is_repeat(change: SignalReplacement, row: Row) -> bool:
     name, data, meta, step_id = row
-    payload = Payload(data, read_mapping(meta) if meta else None)
+    payload = Payload(data, read_labels(meta) if meta else None)
     return misfits.is_repeat(change, name=name, payload=payload, step_id=step_id)
 
 
@@ -78,7 +78,7 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
     database.run("keep_rejected", place | {"error": rejection, "seq": _next_seq(writer, run, now), "now": now})
     database.run("reopen_wait", place)
     _swap(writer, run, bound[0], change, step_id, now)
-    payload = None if change.payload is None else (change.payload.data, write_mapping(change.payload.metadata))
+    payload = None if change.payload is None else (change.payload.data, write_strings(change.payload.metadata))
     if payload is None and (following := database.row("next_signal", (run.run_id, change.name))) is not None:
         database.run("bind_signal", (step_id, run.run_id, following[0]))
         payload = following[1], following[2]
@@ -107,5 +107,5 @@ def _swap(  # noqa: PLR0917  one row for another
     database.run("put_aside_signal", {"run_id": run.run_id, "number": number, "end": end, "dropped": misfits.DROPPED})
     dropped = change.payload is None
     given = {"run_id": run.run_id, "number": end + 1 if dropped else number, "name": change.name, "now": now}
-    value = {"payload": payload.data, "meta": write_mapping(payload.metadata), "request_id": change.request_id}
+    value = {"payload": payload.data, "meta": write_strings(payload.metadata), "request_id": change.request_id}
     database.run("insert_signal", given | value | {"step_id": misfits.DROPPED if dropped else step_id})

@@ -7,10 +7,10 @@ from ...core.records import NamespaceRecord
 from ...core.states import CODE_OF_RUN_STATUS, RunStatus
 from ...core.times import Timestamp
 from ..protocol.retention import LONG_HISTORY_SEQ, Purged
+from ..rows import read_labels, write_json
 from .connection import Database, Row
 from .lanes import Lanes
 from .namespaces import find_namespace
-from .rows import read_mapping, write_json
 from .wave import Writer
 
 
@@ -60,7 +60,7 @@ def _delete_runs(writer: Writer, namespace: str, run_ids: Sequence[str], until: 
         (key, value, created_at, run_id)
         for run_id, _, text, created_at in found
         if text
-        for key, value in read_mapping(text).items()
+        for key, value in read_labels(text).items()
     ]
     if labels:
         database.run("delete_labels", {"namespace": namespace, "labels": write_json(labels)})

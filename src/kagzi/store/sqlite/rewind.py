@@ -10,10 +10,10 @@ from ...core.run.control import refuse_retry
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork, LeaseTerms
+from ..rows import read_error, read_labels, read_payload, read_policy, write_json, write_strings
 from .connection import Row
 from .ends import give_result
 from .plain_text import require_plain
-from .rows import read_error, read_mapping, read_payload, read_retry, run_fields, write_json, write_mapping
 from .starts import start_one
 from .wave import Wave, Writer
 
@@ -68,7 +68,7 @@ class _TakenBack(msgspec.Struct):
 
 def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
     """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
-    lost: list[Row] = writer.database.rows("lost_children", run_fields(run))
+    lost: list[Row] = writer.database.rows("lost_children", msgspec.structs.asdict(run))
     back = _TakenBack(restarted={row[0]: row[1] for row in lost})
     step = writer.database.row("step_to_rewind", (run.run_id, step_id)) if step_id else None
     if step is not None and step[0] < KindCode.INPUT:
@@ -96,7 +96,7 @@ def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) ->
     writer.database.run("restart_steps", given | {"step_ids": write_json(list(back.restarted))})
     children = [child for child in (*back.forgotten.values(), *back.restarted.values()) if child is not None]
     if children:
-        writer.database.run("disown_children", run_fields(run) | {"children": write_json(children)})
+        writer.database.run("disown_children", msgspec.structs.asdict(run) | {"children": write_json(children)})
         writer.database.run("cascade_due", (run.run_id,))
     if unbound:
         _bind_again(writer, run, now)
@@ -116,7 +116,7 @@ def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
 
 def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
     """Children that ended while nobody listened for this run."""
-    for child_run_id, step_id in writer.database.rows("ended_children", run_fields(run)):
+    for child_run_id, step_id in writer.database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child_run_id, now)
 
 
@@ -155,10 +155,10 @@ def _start_of(writer: Writer, fork: Fork, row: Row) -> StartRun:
         input=_payload(writer, fork.source.run_id, "$input"),
         context=_payload(writer, fork.source.run_id, "$context"),
         version=fork.version or row[3],
-        labels=read_mapping(row[8]),
+        labels=read_labels(row[8]),
         priority=row[7],
         concurrency_key=row[11] or "",
-        retry=read_retry(row[9]),
+        retry=read_policy(row[9]),
         on_conflict="fail",
     )
 
@@ -174,7 +174,7 @@ def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
     writer.database.run("fork_steps", ids | {"before": before, "from_step": fork.from_step, "now": now})
     writer.database.run("fork_attempts", ids)
     for step_id, payload in fork.outputs.items():
-        output = {"output": payload.data, "output_meta": write_mapping(payload.metadata)}
+        output = {"output": payload.data, "output_meta": write_strings(payload.metadata)}
         writer.database.run("replace_output", {"run_id": run.run_id, "step_id": step_id} | output)
     writer.database.run("mark_fork", (fork.source.run_id, before, run.run_id))
     for step_id, child_run_id in writer.database.rows("open_children", (run.run_id,)):

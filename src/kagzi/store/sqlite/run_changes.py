@@ -10,10 +10,10 @@ from ...core.outcomes import Outcome, RunClosed
 from ...core.records import Payload
 from ...core.run.state import AttemptState, RunState, StepState
 from ...core.states import RunCode
+from ..rows import write_error, write_policy, write_strings
 from .children import create_children
 from .continue_as_new import create_successor
 from .ends import tell_end
-from .rows import write_error, write_mapping, write_retry
 from .wave import NotAsPlanned, Wave
 
 _RUNNING = int(RunCode.RUNNING)
@@ -111,7 +111,7 @@ def _constant_columns(run_id: str, step: StepState) -> tuple[Any, ...]:
         step.step_id,
         step.name,
         step.kind,
-        write_retry(step.retry),
+        write_policy(step.retry),
         step.timeout_ms,
         *_payload_columns(step.input),
         step.wake_at,
@@ -141,7 +141,7 @@ def _changing_columns(step: StepState) -> tuple[Any, ...]:
 
 
 def _payload_columns(payload: Payload | None) -> tuple[bytes | None, str | None]:
-    return (None, None) if payload is None else (payload.data, write_mapping(payload.metadata))
+    return (None, None) if payload is None else (payload.data, write_strings(payload.metadata))
 
 
 def _attempt_row(run_id: str, attempt: AttemptState) -> tuple[Any, ...]:

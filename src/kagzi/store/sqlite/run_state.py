@@ -21,16 +21,16 @@ from ...core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState,
 from ...core.run.steps import Beginning
 from ...core.sizes import STEP_BYTES, error_bytes, payload_bytes
 from ...core.states import RunCode, StepCode
+from ..rows import (
+    read_error,
+    read_labels,
+    read_payload,
+    read_policy,
+    write_json,
+)
 from .children import find_relatives
 from .connection import Row
 from .fences import NEVER
-from .rows import (
-    read_error,
-    read_mapping,
-    read_payload,
-    read_retry,
-    write_json,
-)
 from .wave import Wave
 
 _PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
@@ -119,7 +119,7 @@ def _run_state(command: StepCommand | ClosingCommand, row: Row) -> RunState:
         finished_at=row[10],
         cancel_requested_at=row[11],
         worker_id=row[12],
-        retry=read_retry(row[13]),
+        retry=read_policy(row[13]),
         watched=bool(row[14]),
         has_children=bool(row[15]),
         cascade_due=bool(row[16]),
@@ -147,7 +147,7 @@ def _step_state(row: Row) -> StepState:
         finished_at=row[11],
         retry_at=row[12],
         wake_at=row[13],
-        retry=read_retry(row[14]),
+        retry=read_policy(row[14]),
         timeout_ms=row[15],
         once=bool(row[16]),
         worker_id=row[17],
@@ -230,7 +230,7 @@ def _load_losers(wave: Wave, run: RunState, command: DecideRace) -> None:
 def _load_signal(wave: Wave, run: RunState, command: WaitSignal) -> None:
     row = wave.database.row("next_signal", (run.run.run_id, command.signal_name))
     if row is not None:
-        payload = Payload(row[1], read_mapping(row[2]) if row[2] else None)
+        payload = Payload(row[1], read_labels(row[2]) if row[2] else None)
         run.signals.append(SignalState(number=row[0], name=command.signal_name, payload=payload))
 
 

@@ -1,6 +1,7 @@
 """Runs as people see them: get, list, count, how they ended; and the request to cancel one."""
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -11,10 +12,10 @@ from ...core.run.control import after_cancel, cancelled_error
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, TypeKey
-from .connection import Database, Row, rows_within
+from ..rows import read_error, read_payload, read_run, write_json
+from .connection import Database, Record, rows_within
 from .ends import Told, end
 from .plain_text import require_plain
-from .rows import read_error, read_payload, read_run, write_json
 from .wave import Writer
 
 _BEGINNING, _END = -(1 << 62), 1 << 62
@@ -24,12 +25,17 @@ _MOST_MERGED = 16  # types read by index and merged; beyond that the list is rea
 def get_run(database: Database, namespace: str, run_id: str, workflow_id: str) -> RunRecord | None:
     """See Store.get_run."""
     if run_id:
-        row = database.row("get_run", (run_id, namespace))
+        row = database.record("get_run", (run_id, namespace))
     else:
-        row = database.row("get_run_of_workflow", (namespace, workflow_id))
+        row = database.record("get_run_of_workflow", (namespace, workflow_id))
     if row is None:
         return None
-    record = read_run(row)
+    record = read_run(
+        row,
+        input=read_payload(row["input"], row["input_meta"]),
+        context=read_payload(row["context"], row["context_meta"]),
+        output=read_payload(row["result"], row["result_meta"]),
+    )
     if record.status is not RunStatus.SLEEPING:
         return record
     waits = database.rows("waits_of", {"run_id": record.run.run_id})
@@ -43,7 +49,7 @@ def list_runs(
     newer = cursor is not None and cursor.direction == "prev"
     verb = "newer_runs" if newer else "older_runs"
     given = _given(namespace, where, cursor) | {"limit": limit + 1}
-    rows: list[Row] = []
+    rows: list[Record] = []
     ends: list[tuple[int, str]] = []  # where a list that goes on was cut
     for source, bound in _sources(where):
         found, more = database.page(f"{verb}_by_{source}", given | bound, limit)
@@ -60,7 +66,7 @@ def list_runs(
     return Rows(tuple(map(read_run, page)), more)
 
 
-def _before(rows: list[Row], end: tuple[int, str], *, newer: bool) -> list[Row]:
+def _before(rows: list[Record], end: tuple[int, str], *, newer: bool) -> list[Record]:
     """Up to where the first of several lists was cut: beyond it, its rows are missing between the others'."""
     return [row for row in rows if (_list_order(row) <= end if newer else _list_order(row) >= end)]
 
@@ -75,7 +81,7 @@ def count_runs(database: Database, namespace: str, where: RunFilter, cap: int) -
     return counted
 
 
-_list_order: Callable[[Row], tuple[int, str]] = lambda row: (row[10], row[0])  # noqa: E731  created_at, run_id of part_run_columns
+_list_order: Callable[[Record], tuple[int, str]] = itemgetter("created_at", "run_id")
 
 
 def _sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -141,19 +147,20 @@ def ends_of(database: Database, runs: Sequence[RunKey]) -> list[RunEnd | RunStat
     """See Store.ends_of."""
     ids = write_json([run.run_id for run in runs])
     rows, more = database.page("ends_of", (ids,), len(runs))
-    found: dict[str, Row] = {row[0]: row for row in rows}
-    answered = runs[: rows[-1][7] + 1] if more else runs
+    found: dict[str, Record] = {row["run_id"]: row for row in rows}
+    answered = runs[: rows[-1]["n"] + 1] if more else runs
     return [_end_of(run, found.get(run.run_id)) for run in answered]
 
 
-def _end_of(run: RunKey, row: Row | None) -> RunEnd | RunStatus | None:
-    if row is None or row[1] != run.namespace:
+def _end_of(run: RunKey, row: Record | None) -> RunEnd | RunStatus | None:
+    if row is None or row["namespace"] != run.namespace:
         return None
-    status = RUN_STATUS_OF_CODE[row[2]]
+    status = RUN_STATUS_OF_CODE[row["status"]]
     if not status.ended:
         return status
+    output = read_payload(row["output"], row["output_meta"])
     return RunEnd(
-        run=run, status=status, output=read_payload(row[4], row[5]), error=read_error(row[3]), continued_as=row[6]
+        run=run, status=status, output=output, error=read_error(row["error"]), continued_as=row["continued_as"]
     )
 
 

@@ -11,44 +11,14 @@ from ...core.refusals import namespace_disabled, refused, too_many_schedules
 from ...core.schedules import Fire, OpenRun, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules, FiredSchedule, Firing
-from ..schedule_book import FIRING_TERMS, Book, read_spec, write_spec
-from .connection import Database, Row
-from .rows import write_json
+from ..rows import read_fire, read_schedule, write_json
+from ..schedule_book import FIRING_TERMS, Book, write_spec
+from .connection import Database
 from .runs import cancel_run
 from .starts import start_one
 from .wave import Wave, Writer
 
 _OPEN_RUNS = 1_000
-
-
-def _read_schedule(row: Row) -> ScheduleRecord:
-    return ScheduleRecord(
-        namespace=row[0],
-        schedule_id=row[1],
-        spec=read_spec(row[2]),
-        enabled=bool(row[3]),
-        paused_reason=row[4] or "",
-        next_at=row[5],
-        due_at=row[6],
-        last_fired_at=row[7],
-        created_at=row[8],
-        updated_at=row[9],
-        revision=row[10],
-        request_id=row[11] or "",
-    )
-
-
-def _read_fire(row: Row) -> Fire:
-    nominal_at, at, cause, run_id, reason, skipped_until, count = row
-    return Fire(
-        nominal_at=nominal_at,
-        at=at,
-        cause=cause,
-        run_id=run_id,
-        reason=reason or "",
-        skipped_until=skipped_until,
-        count=count,
-    )
 
 
 def _given(record: ScheduleRecord) -> dict[str, Any]:
@@ -117,8 +87,8 @@ def put_schedule(
 
 
 def get_schedule(database: Database, namespace: str, schedule_id: str) -> ScheduleRecord | None:
-    row = database.row("get_schedule", (namespace, schedule_id))
-    return None if row is None else _read_schedule(row)
+    row = database.record("get_schedule", (namespace, schedule_id))
+    return None if row is None else read_schedule(row)
 
 
 def list_schedules(
@@ -134,7 +104,7 @@ def list_schedules(
         "limit": limit + 1,
     }
     rows, more = database.page("list_schedules_newer" if newer else "list_schedules_older", given, limit)
-    records = [_read_schedule(row) for row in rows]
+    records = [read_schedule(row) for row in rows]
     return Rows(tuple(reversed(records) if newer else records), has_more=more)
 
 
@@ -155,13 +125,13 @@ def list_fires(database: Database, namespace: str, schedule_id: str, cursor: Cur
     place = {"at": None, "skipped": None} if cursor is None else {"at": cursor.at, "skipped": int(cursor.id != "0")}
     given = {"namespace": namespace, "schedule_id": schedule_id, "limit": limit + 1} | place
     rows, more = database.page("list_fires_newer" if newer else "list_fires_older", given, limit)
-    fires = [_read_fire(row) for row in rows]
+    fires = [read_fire(row) for row in rows]
     return Rows(tuple(reversed(fires) if newer else fires), has_more=more)
 
 
 def due_schedules(database: Database, now: Timestamp, limit: int) -> DueSchedules:
     """See Store.due_schedules."""
-    due = tuple(_read_schedule(row) for row in database.rows("due_schedules", (now, limit)))
+    due = tuple(read_schedule(row) for row in database.records("due_schedules", (now, limit)))
     row = database.row("next_due_schedule", (now,))
     return DueSchedules(due, None if row is None else row[0], more=len(due) == limit)
 
@@ -209,7 +179,7 @@ def _open_book(writer: Writer, firing: Firing, now: Timestamp) -> Book:
     database, read = writer.database, firing.schedule
     key = (read.namespace, read.schedule_id)
     nominals = write_json([occasion.nominal_at for occasion in firing.occasions])
-    fired = {fire.nominal_at: fire for fire in map(_read_fire, database.rows("find_fires", (*key, nominals)))}
+    fired = {fire.nominal_at: fire for fire in map(read_fire, database.records("find_fires", (*key, nominals)))}
     requests = write_json([occasion.start.request_id for occasion in firing.occasions])
     runs: dict[str, str] = dict(database.rows("find_requests", (read.namespace, requests)))
     open_runs: list[OpenRun] = []

@@ -7,10 +7,10 @@ from ...core.records import RunKey
 from ...core.run.control import refuse_signal
 from ...core.times import Timestamp
 from ..protocol import Signalled
+from ..rows import write_strings
 from .connection import Row
 from .ends import stir
 from .plain_text import require_plain
-from .rows import write_mapping
 from .wave import Writer
 
 
@@ -42,7 +42,7 @@ def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> Signa
     refused = refuse_signal(run.run_id, row[3], waited_for=waiting is not None, buffered=buffered)
     if refused is not None:
         return refused
-    data, meta = signal.payload.data, write_mapping(signal.payload.metadata)
+    data, meta = signal.payload.data, write_strings(signal.payload.metadata)
     given = {"run_id": run.run_id, "number": number, "name": signal.name, "payload": data, "meta": meta}
     step_id = None if waiting is None else waiting[0]
     writer.database.run("insert_signal", given | {"request_id": signal.request_id, "now": now, "step_id": step_id})

@@ -11,12 +11,12 @@ from ...core.refusals import namespace_disabled, namespace_full, namespace_gone,
 from ...core.run.control import replaced_error
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from ...core.text_validation import is_storable
+from ..rows import write_policy, write_strings
 from .connection import Row
 from .doors import make_room, refuse
 from .ends import Told, end
 from .fences import Fence
 from .namespace_room import note_start, refuse_start
-from .rows import write_mapping, write_retry
 from .signals import give
 from .wave import Wave
 
@@ -174,9 +174,9 @@ def _create(wave: Wave, command: StartRun, *, leased: bool) -> Started:
     head = (run.run_id, run.namespace, command.workflow_id, command.workflow_type)
     tail = (
         command.deadline_at,
-        write_retry(command.retry),
+        write_policy(command.retry),
         command.request_id or None,
-        write_mapping(command.labels),
+        write_strings(command.labels),
         now,
     )
     state: tuple[
@@ -185,17 +185,17 @@ def _create(wave: Wave, command: StartRun, *, leased: bool) -> Started:
     if assignment is not None:
         version = command.version or assignment.version
         status = RunCode.RUNNING
-        state = (version, 2, None, command.priority, 1, assignment.nonce, assignment.worker_id)
+        state = (version, int(status), None, command.priority, 1, assignment.nonce, assignment.worker_id)
         state += (assignment.lease_until, None, None)
     elif command.blocked_by:
         status = RunCode.SLEEPING
-        state = (command.version, 3, _CHILD, command.priority, 0, 0, None, None, None, None)
+        state = (command.version, int(status), _CHILD, command.priority, 0, 0, None, None, None, None)
     elif due_at is not None:
         status = RunCode.SLEEPING
-        state = (command.version, 3, _TIME, command.priority, 0, 0, None, None, None, due_at)
+        state = (command.version, int(status), _TIME, command.priority, 0, 0, None, None, None, due_at)
     else:
         status = RunCode.PENDING
-        state = (command.version, 1, None, command.priority, 0, 0, None, None, now, None)
+        state = (command.version, int(status), None, command.priority, 0, 0, None, None, now, None)
     no_key = None if limits is None or not limits.by_key else ""  # where keys take turns those without one do, too
     links = (command.concurrency_key or no_key, command.schedule_id or None, command.blocked_by or None)
     wave.add_run(command, (*head, *state, *tail, None if assignment is None else now, *links))

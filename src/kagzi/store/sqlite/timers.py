@@ -12,9 +12,9 @@ from ...core.run.control import after_lost_lease, cancelled_error, deadline_erro
 from ...core.states import RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
+from ..rows import write_error, write_json
 from .connection import Database
 from .ends import Told, end
-from .rows import write_error, write_json
 from .wave import Writer
 
 _BEFORE_ALL_TYPES = TypeKey("", "")

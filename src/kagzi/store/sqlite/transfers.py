@@ -9,35 +9,29 @@ from ...core.error_details import ErrorCode
 from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
 from ...core.refusals import refused
-from ...core.states import CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunStatus
+from ...core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunStatus
 from ...core.times import Timestamp
 from ...core.transfers import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, unchanged
+from ..images import read_attempt_image, read_run_image, read_signal_image, read_step_image
 from ..protocol.transfers import Entrance, Imported
-from .connection import Database, Row
+from ..rows import write_error, write_json, write_policy, write_strings
+from .connection import Database, Record, Row
 from .ends import give_result
 from .lanes import Lanes
-from .rows import run_fields, write_error, write_json, write_mapping, write_retry
-from .transfer_rows import (
-    CODE_OF_ON_CLOSE,
-    attempt_row,
-    link_row,
-    payload_rows,
-    read_attempt_image,
-    read_run_image,
-    read_signal_image,
-    read_step_image,
-    signal_row,
-    step_row,
-)
+from .transfer_rows import attempt_row, link_row, payload_rows, signal_row, step_row
 from .wave import Writer
+
+_decode_builds = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class TransferDesk(Lanes):
     """Keeps `store.protocol.TransferVerbs`."""
 
     async def export_run(self, run: RunKey) -> RunImage | None:
-        row = await self._read(Database.row, "export_run", (run.run_id, run.namespace))
-        return None if row is None else read_run_image(row)
+        row = await self._read(Database.record, "export_run", (run.run_id, run.namespace))
+        if row is None:
+            return None
+        return read_run_image(row, _decode_builds(row["tried_builds"]) if row["tried_builds"] else ())
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
         given = (run.run_id, after_begun_seq, limit)
@@ -52,13 +46,13 @@ class TransferDesk(Lanes):
         return [read_signal_image(row) for row in rows]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        given = {**run_fields(run), "step_id": after_step_id, "limit": limit}
+        given = {**msgspec.structs.asdict(run), "step_id": after_step_id, "limit": limit}
         rows = await self._export(run, "export_links", given, limit)
-        return [LinkImage(step_id=step_id, child_run_id=child) for step_id, child in rows]
+        return [LinkImage(step_id=row["step_id"], child_run_id=row["child_run_id"]) for row in rows]
 
     async def _export(
         self, run: RunKey, statement: str, given: Sequence[Any] | dict[str, Any], limit: int
-    ) -> Sequence[Row]:
+    ) -> Sequence[Record]:
         rows, _ = await self._scan(run.namespace, Database.page, statement, given, limit)
         return rows
 
@@ -152,9 +146,9 @@ def _join(writer: Writer, run: RunKey, image: RunImage, given: dict[str, Any], n
     database = writer.database
     if image.status.ended:
         return Imported(image.status, stirred=_tell(writer, run, image, now))
-    for (child,) in database.rows("watch_children", run_fields(run)):
+    for (child,) in database.rows("watch_children", msgspec.structs.asdict(run)):
         writer.fences.forget(child)
-    for child, step_id in database.rows("ended_children", run_fields(run)):
+    for child, step_id in database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child, now)
     row = database.row("import_state", (run.run_id,))
     assert row is not None  # it has just been made
@@ -204,8 +198,8 @@ def _run_row(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> di
         "status": CODE_OF_RUN_STATUS[status],
         "wait_reason": CODE_OF_WAIT_REASON[image.wait_reason] if sleeping and image.wait_reason else None,
         "seq": image.last_seq,
-        "retry": write_retry(image.retry),
-        "labels": write_mapping(image.labels),
+        "retry": write_policy(image.retry),
+        "labels": write_strings(image.labels),
         "on_close": None if image.on_close is None else CODE_OF_ON_CLOSE[image.on_close],
         "concurrency_key": image.concurrency_key or None,
         "blocked_by": blocked_by,

@@ -1,23 +1,10 @@
 """What an operator said about workflow types, as the writer remembers it, and their rows."""
 
-from typing import Any
-
 from ...core.queues import TypeLimits
 from ...core.times import Timestamp
+from ..rows import read_limits
 from .connection import Database
 from .plain_text import require_plain
-
-
-def read_limits(row: tuple[Any, ...]) -> TypeLimits:
-    """From the columns of `part_type_limits`."""
-    return TypeLimits(
-        paused=bool(row[0]),
-        max_running=row[1],
-        max_running_per_key=row[2],
-        starts_per_second=row[3],
-        starts_per_second_per_key=row[4],
-        when_full=row[5],
-    )
 
 
 class Types:
@@ -38,14 +25,15 @@ class Types:
         return limited.get((namespace, workflow_type)) if limited else None
 
     def _read(self) -> dict[tuple[str, str], TypeLimits]:
-        found = {(row[0], row[1]): read_limits(row[2:]) for row in self._database.rows("all_type_limits")}
+        rows = self._database.records("all_type_limits")
+        found = {(row["namespace"], row["workflow_type"]): read_limits(row) for row in rows}
         return {key: limits for key, limits in found.items() if limits.limiting}
 
     def put(self, namespace: str, workflow_type: str, limits: TypeLimits, now: Timestamp) -> None:
         require_plain(namespace=namespace, workflow_type=workflow_type)
         self._limited = None
         self._database.run("ensure_namespace", (namespace, now))
-        before = self._database.row("get_type_limits", (namespace, workflow_type))
+        before = self._database.record("get_type_limits", (namespace, workflow_type))
         if before is not None and read_limits(before).starts_per_second_per_key != limits.starts_per_second_per_key:
             self._database.run("forget_key_rates", (namespace, workflow_type))
         given = {

@@ -92,16 +92,16 @@ def _list(
     capped = sum(opened.values()) >= count_cap
     records = [
         VersionRecord(
-            workflow_type=workflow_type,
-            version=version,
-            first_seen_at=first_seen_at,
-            deprecated=bool(deprecated),
-            is_set=bool(is_default),
-            open_runs=opened.get((workflow_type, version), 0),
+            workflow_type=row["workflow_type"],
+            version=row["version"],
+            first_seen_at=row["first_seen_at"],
+            deprecated=bool(row["deprecated"]),
+            is_set=bool(row["is_default"]),
+            open_runs=opened.get((row["workflow_type"], row["version"]), 0),
             open_is_capped=capped,
-            workers=workers.get((workflow_type, version), 0),
+            workers=workers.get((row["workflow_type"], row["version"]), 0),
         )
-        for workflow_type, version, first_seen_at, deprecated, is_default in rows
+        for row in rows
     ]
     if later:
         records.reverse()

@@ -8,9 +8,9 @@ from ...core.events import LOST_RETRY_AT, RunEvent, RunMark, RunNews, Source, ev
 from ...core.limits import HISTORY_PAGE_BYTES
 from ...core.records import RunKey
 from ...core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, StepKind, StepStatus
+from ..rows import read_error, read_payload, write_json
 from .connection import Database, Row
 from .lanes import Lanes
-from .rows import read_error, read_payload, write_json
 
 _DOUBLES = 2  # a number may be found in two rows: of a step, and of its attempt that failed
 

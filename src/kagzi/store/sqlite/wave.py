@@ -9,10 +9,10 @@ from ...core.seams import Dice
 from ...core.states import KindCode, StepCode
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
+from ..rows import write_json, write_policy, write_strings
 from .connection import Database
 from .fences import Fence, Fences
 from .namespaces import Namespaces
-from .rows import write_json, write_mapping, write_retry
 from .types import Types
 
 StepRow = list[Any]
@@ -80,7 +80,7 @@ class Wave:
     def add_payload(self, run_id: str, kind: KindCode, payload: Payload) -> None:
         """A run's input or context, as a row of its history."""
         name, now = _NAMES[kind], self.now
-        meta = write_mapping(payload.metadata) if payload.metadata else None
+        meta = write_strings(payload.metadata) if payload.metadata else None
         row: StepRow = [run_id, name, name, int(kind), _COMPLETED, 1, 0, 0, 0, 0, None, 0, None, None]
         row += (payload.data, meta, None, "", "", 0, now, None, now, None)
         self._step_rows.append(row)
@@ -100,10 +100,10 @@ class Wave:
             0,
             fence.lease,
             fence.nonce,
-            None if command.retry is None else write_retry(command.retry),
+            None if command.retry is None else write_policy(command.retry),
             command.timeout_ms,
             None if given is None else given.data,
-            None if given is None else write_mapping(given.metadata),
+            None if given is None else write_strings(given.metadata),
             None,
             None,
             None,
@@ -140,7 +140,7 @@ class Wave:
 
     def add_completion(self, fence: Fence, step_id: str, attempt: int, seq: int, output: Payload) -> None:
         """A result of a step that was begun in an earlier wave."""
-        meta = write_mapping(output.metadata) if output.metadata else None
+        meta = write_strings(output.metadata) if output.metadata else None
         self.completed.add((fence.run_id, step_id))
         self._completions.append(
             (fence.run_id, step_id, attempt, fence.lease, fence.nonce, seq, output.data, meta, self.now)
@@ -149,7 +149,7 @@ class Wave:
 
     def add_end(self, fence: Fence, seq: int, output: Payload) -> None:
         """The run completes. From here on it has no fence."""
-        now, meta = self.now, write_mapping(output.metadata) if output.metadata else None
+        now, meta = self.now, write_strings(output.metadata) if output.metadata else None
         row: StepRow = [fence.run_id, OUTPUT_STEP, OUTPUT_STEP, int(KindCode.OUTPUT), _COMPLETED, 1, seq, seq]
         row += (fence.lease, fence.nonce, None, 0, None, None, output.data, meta, None)
         row += ("", "", 0, now, now, now, fence.worker_id)

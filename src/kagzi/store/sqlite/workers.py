@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ...core import limits
 from ...core.cursor import Cursor
 from ...core.outcomes import Refused
-from ...core.records import HOLDER_DIED, Rows, WorkerRecord
+from ...core.records import HOLDER_DIED, Rows, Served, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import (
@@ -22,14 +24,15 @@ from ...core.workers import (
     troubled,
 )
 from ..protocol import TypeKey
-from .connection import Database
+from ..rows import read_worker, read_worker_event, write_json, write_strings
+from .connection import Database, Record
 from .leases import freed
 from .namespace_room import refuse_session
 from .plain_text import require_plain
-from .rows import read_worker, write_json, write_mapping
 from .wave import Writer
 
 _END = 1 << 62
+_decode_served = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
 def register_worker(writer: Writer, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
@@ -56,7 +59,7 @@ def register_worker(writer: Writer, worker: WorkerRecord, now: Timestamp) -> Reg
         "pid": worker.pid,
         "sdk_version": worker.sdk_version,
         "build_id": worker.build_id,
-        "labels": write_mapping(worker.labels),
+        "labels": write_strings(worker.labels),
         "status": worker.status.value,
         "active_count": worker.active_count,
         "now": now,
@@ -148,8 +151,13 @@ def note_troubles(writer: Writer, namespace: str, worker_id: str, troubles: Sequ
 
 
 def get_worker(database: Database, namespace: str, worker_id: str) -> WorkerRecord | None:
-    row = database.row("get_worker", (namespace, worker_id))
-    return None if row is None else read_worker(row)
+    row = database.record("get_worker", (namespace, worker_id))
+    return None if row is None else _read_worker(row)
+
+
+def _read_worker(row: Record) -> WorkerRecord:
+    served = tuple(Served(*pair) for pair in _decode_served(row["served"]))
+    return read_worker(row, served, WorkerStatus(row["status"]))
 
 
 def list_workers(
@@ -176,7 +184,7 @@ def list_workers(
     page, more = database.page("list_newer_workers" if newer else "list_older_workers", given, limit)
     if newer:
         page.reverse()
-    return Rows(tuple(as_heard(read_worker(row), alive_since) for row in page), more)
+    return Rows(tuple(as_heard(_read_worker(row), alive_since) for row in page), more)
 
 
 def list_worker_events(
@@ -192,10 +200,7 @@ def list_worker_events(
         "limit": limit + 1,
     }
     rows, more = database.page("list_newer_worker_events" if later else "list_older_worker_events", given, limit)
-    events = [
-        WorkerEvent(worker_id=found, at=at, number=number, kind=WorkerEventKind(kind), detail=detail)
-        for found, at, number, kind, detail in rows
-    ]
+    events = [read_worker_event(row) for row in rows]
     if later:
         events.reverse()
     return Rows(tuple(events), more)

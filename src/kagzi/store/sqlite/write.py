@@ -31,10 +31,10 @@ from ...core.states import RunStatus, StepCode
 from ...core.text_validation import is_storable, unstorable_field
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms
+from ..rows import write_strings
 from .children import without_assignment
 from .failures import describe
 from .fences import Fence
-from .rows import write_mapping
 from .run_changes import save
 from .run_state import load
 from .starts import plan_start, start_one
@@ -178,7 +178,7 @@ def _plan_complete(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome |
     row[SEQ] = seq
     row[OUTPUT] = output.data
     if output.metadata:
-        row[OUTPUT_META] = write_mapping(output.metadata)
+        row[OUTPUT_META] = write_strings(output.metadata)
     row[FINISHED_AT] = wave.now
     return Recorded(seq, wave.now)
 

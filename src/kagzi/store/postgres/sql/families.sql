@@ -2,13 +2,13 @@
 -- These runs and, for those of the second list, everybody whose step waits for their end or who begins after it, in the
 -- order of their ids: who locks several runs locks them so.
 WITH ending AS MATERIALIZED (
-    SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY ($2::uuid[])
+    SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY (:ending::uuid[])
 )
 SELECT run_id::text AS run_id, namespace, workflow_id, workflow_type, status, lease, nonce, worker_id, has_children,
     cancel_requested_at, pause_requested
 FROM runs
 WHERE run_id = ANY (ARRAY(
-    SELECT given.run_id FROM unnest($1::uuid[]) AS given (run_id)
+    SELECT given.run_id FROM unnest(:run_ids::uuid[]) AS given (run_id)
     UNION
     SELECT p.run_id FROM ending AS e
     JOIN runs AS p ON p.run_id = e.parent_run_id AND p.namespace IS NOT DISTINCT FROM e.namespace WHERE e.watched
@@ -24,7 +24,7 @@ FOR UPDATE;
 -- name: lock_parents
 -- The same for runs that are locked already, without waiting: answers the runs of which somebody could not be locked.
 WITH ending AS MATERIALIZED (
-    SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY ($1::uuid[])
+    SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY (:run_ids::uuid[])
 ), watchers AS MATERIALIZED (
     SELECT e.run_id AS child, p.run_id AS parent FROM ending AS e
     JOIN runs AS p ON p.run_id = e.parent_run_id AND p.namespace IS NOT DISTINCT FROM e.namespace WHERE e.watched
@@ -49,20 +49,21 @@ SELECT g.n, n.open_runs_limit, t.when_full = 'queue' IS FALSE AS guarded,
     q.run_id::text AS request_run_id, q.workflow_type AS request_type, q.status AS request_status,
     (q.parent_run_id, q.parent_step_id) IS NOT DISTINCT FROM (g.parent_run_id, g.step_id) AS request_is_own,
     o.run_id::text AS open_run_id, o.workflow_type AS open_type, o.status AS open_status
-FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
-    AS g (namespace, parent_run_id, step_id, workflow_id, request_id, workflow_type, n)
+FROM rows(:children) WITH ORDINALITY AS g (
+    namespace text, parent_run_id uuid, step_id text, workflow_id text, request_id text, workflow_type text, n
+)
 LEFT JOIN namespaces AS n ON n.namespace = g.namespace
 LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type AND t.limiting
 LEFT JOIN steps AS s ON s.run_id = g.parent_run_id AND s.step_id = g.step_id
 LEFT JOIN runs AS k ON k.run_id = s.child_run_id AND k.namespace IS NOT DISTINCT FROM g.namespace
 LEFT JOIN runs AS q ON q.namespace = g.namespace AND q.request_id = g.request_id
-LEFT JOIN runs AS o ON o.namespace = g.namespace AND o.workflow_id = g.workflow_id AND o.status IN (1, 2, 3, 7)
+LEFT JOIN runs AS o ON o.namespace = g.namespace AND o.workflow_id = g.workflow_id AND o.status IN ({RUN.OPEN})
 ORDER BY g.n;
 
 -- name: link_children
 -- Attached: these runs are watched by one more step. Their seq says that something about them has changed.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[]) AS g (child_run_id, parent_run_id, parent_step_id, namespace)
+    SELECT * FROM rows(:links) AS g (child_run_id uuid, parent_run_id uuid, parent_step_id text, namespace text)
 ), linked AS (
     INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id)
     SELECT namespace, child_run_id, parent_run_id, parent_step_id FROM g
@@ -77,7 +78,7 @@ WHERE r.run_id = c.child_run_id AND r.namespace IS NOT DISTINCT FROM c.namespace
 -- that were to begin after one begin (was 3), or may when they are resumed.
 -- What the parents are like is read by a later statement than the one that locked them.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS g (run_id, error, n)
+    SELECT * FROM unnest(:run_ids::uuid[], :errors::text[]) WITH ORDINALITY AS g (run_id, error, n)
 ), watchers AS MATERIALIZED (
     SELECT g.n, g.run_id AS child, g.error, r.parent_run_id AS parent, r.parent_step_id AS step_id, r.namespace
     FROM g JOIN runs AS r ON r.run_id = g.run_id
@@ -90,36 +91,36 @@ WITH g AS MATERIALIZED (
     SELECT w.*, p.status, row_number() OVER (PARTITION BY w.parent ORDER BY w.n, s.begun_seq) AS place,
         count(*) OVER (PARTITION BY w.parent) AS total
     FROM watchers AS w
-    JOIN runs AS p ON p.run_id = w.parent AND p.namespace IS NOT DISTINCT FROM w.namespace AND p.status + 0 IN (1, 2, 3, 7)
+    JOIN runs AS p ON p.run_id = w.parent AND p.namespace IS NOT DISTINCT FROM w.namespace AND p.status + 0 IN ({RUN.OPEN})
     JOIN steps AS s ON s.run_id = w.parent AND s.step_id = w.step_id
-    WHERE s.kind = 4 AND s.status = 2 AND s.child_run_id = w.child
+    WHERE s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND s.child_run_id = w.child
 ), parents AS (
     UPDATE runs AS p
     SET seq = p.seq + w.total, result_seq = p.seq + w.total, lost_leases = 0,
-        status = CASE WHEN p.status = 3 THEN 1 ELSE p.status END,
-        nonce = CASE WHEN p.status = 3 THEN 0 ELSE p.nonce END,
-        ready_at = CASE WHEN p.status = 3 THEN $1::bigint ELSE p.ready_at END, due_at = NULL, wait_reason = NULL
+        status = CASE WHEN p.status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE p.status END,
+        nonce = CASE WHEN p.status = {RUN.SLEEPING} THEN 0 ELSE p.nonce END,
+        ready_at = CASE WHEN p.status = {RUN.SLEEPING} THEN :now::bigint ELSE p.ready_at END, due_at = NULL, wait_reason = NULL
     FROM (SELECT DISTINCT parent, status, total FROM waiting) AS w
-    WHERE p.run_id = w.parent AND p.status + 0 IN (1, 2, 3, 7)
+    WHERE p.run_id = w.parent AND p.status + 0 IN ({RUN.OPEN})
     RETURNING p.run_id, p.seq - w.total AS base, p.namespace, p.workflow_type, p.lease, p.nonce, p.worker_id,
         w.status AS was
 ), told AS (
     UPDATE steps AS s
-    SET status = CASE WHEN w.error IS NULL THEN 3 ELSE 4 END, seq = p.base + w.place, finished_at = $1, due_at = NULL,
+    SET status = CASE WHEN w.error IS NULL THEN {STEP.COMPLETED} ELSE {STEP.FAILED} END, seq = p.base + w.place, finished_at = :now, due_at = NULL,
         error = w.error::json, output = o.output, output_meta = o.output_meta
     FROM waiting AS w
     JOIN parents AS p ON p.run_id = w.parent
     LEFT JOIN steps AS o ON o.run_id = w.child AND o.step_id = '$output'
-    WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.status = 2
+    WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.status = {STEP.RUNNING}
 ), freed AS (
     UPDATE runs AS b
-    SET blocked_by = NULL, seq = b.seq + 1, status = CASE WHEN b.status = 3 THEN 1 ELSE b.status END,
-        ready_at = CASE WHEN b.status = 3 THEN $1 ELSE b.ready_at END, due_at = NULL, wait_reason = NULL
+    SET blocked_by = NULL, seq = b.seq + 1, status = CASE WHEN b.status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE b.status END,
+        ready_at = CASE WHEN b.status = {RUN.SLEEPING} THEN :now ELSE b.ready_at END, due_at = NULL, wait_reason = NULL
     FROM g JOIN runs AS r ON r.run_id = g.run_id
     WHERE b.blocked_by = r.run_id AND b.namespace IS NOT DISTINCT FROM r.namespace AND b.blocked_by IS NOT NULL
-        AND b.status + 0 IN (3, 7)
+        AND b.status + 0 IN ({RUN.SLEEPING}, {RUN.PAUSED})
     RETURNING b.run_id, b.namespace, b.workflow_type, b.lease, b.nonce, b.worker_id,
-        CASE WHEN b.status = 1 THEN 3 ELSE b.status END AS was, g.n AS last
+        CASE WHEN b.status = {RUN.PENDING} THEN {RUN.SLEEPING} ELSE b.status END AS was, g.n AS last
 )
 SELECT run_id::text AS run_id, namespace, workflow_type, lease, nonce, worker_id, was,
     (SELECT max(w.n) FROM waiting AS w WHERE w.parent = parents.run_id) AS last
@@ -132,29 +133,29 @@ ORDER BY run_id;
 -- A run that has just ended goes on as another: it takes the id, what describes it, its place in its parent, whoever waits for
 -- it or begins after it, and the signals nobody has consumed.
 WITH old AS MATERIALIZED (
-    SELECT * FROM runs WHERE run_id = $2::uuid
+    SELECT * FROM runs WHERE run_id = :run_id::uuid
 ), made AS (
     INSERT INTO runs (
         run_id, namespace, workflow_id, workflow_type, request_id, version, priority, status, ready_at, deadline_at,
         retry, labels, created_at, parent_run_id, parent_step_id, on_close, watched, concurrency_key, schedule_id,
         pause_reason
     )
-    SELECT $3::uuid, namespace, workflow_id, workflow_type, $2::text || '/continued', $4::text, priority,
-        CASE WHEN $7::bool THEN 7 ELSE 1 END, CASE WHEN $7 THEN NULL ELSE $1::bigint END,
-        deadline_at, retry, labels, $1, parent_run_id, parent_step_id, on_close, watched,
-        concurrency_key, schedule_id, CASE WHEN $7 THEN pause_reason END
+    SELECT :new_run_id::uuid, namespace, workflow_id, workflow_type, :run_id::text || '/continued', :version::text, priority,
+        CASE WHEN :paused::bool THEN {RUN.PAUSED} ELSE {RUN.PENDING} END, CASE WHEN :paused THEN NULL ELSE :now::bigint END,
+        deadline_at, retry, labels, :now, parent_run_id, parent_step_id, on_close, watched,
+        concurrency_key, schedule_id, CASE WHEN :paused THEN pause_reason END
     FROM old
 ), payloads AS (
     INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)
-    SELECT $3, '$input', '$input', 100, 3, 0, $1, $1, $5::bytea, $6::text::json
+    SELECT :new_run_id, '$input', '$input', {KIND.INPUT}, {STEP.COMPLETED}, 0, :now, :now, :input::bytea, :input_meta::text::json
     UNION ALL
-    SELECT $3, step_id, name, kind, 3, 0, $1, $1, output, output_meta FROM steps
-    WHERE run_id = $2 AND step_id = '$context'
+    SELECT :new_run_id, step_id, name, kind, {STEP.COMPLETED}, 0, :now, :now, output, output_meta FROM steps
+    WHERE run_id = :run_id AND step_id = '$context'
 ), labelled AS (
     INSERT INTO run_labels (namespace, key, value, created_at, run_id)
-    SELECT old.namespace, l.key, l.value, $1, $3 FROM old CROSS JOIN LATERAL json_each_text(old.labels) AS l (key, value)
+    SELECT old.namespace, l.key, l.value, :now, :new_run_id FROM old CROSS JOIN LATERAL json_each_text(old.labels) AS l (key, value)
 ), unconsumed AS (
-    UPDATE signals SET run_id = $3 WHERE run_id = $2 AND step_id IS NULL
+    UPDATE signals SET run_id = :new_run_id WHERE run_id = :run_id AND step_id IS NULL
 ), watchers AS MATERIALIZED (
     SELECT p.run_id AS parent, old.parent_step_id AS step_id, old.namespace
     FROM old JOIN runs AS p ON p.run_id = old.parent_run_id AND p.namespace IS NOT DISTINCT FROM old.namespace WHERE old.watched
@@ -162,13 +163,13 @@ WITH old AS MATERIALIZED (
     SELECT l.parent_run_id, l.parent_step_id, l.namespace
     FROM old JOIN child_links AS l ON l.namespace = old.namespace AND l.child_run_id = old.run_id
 ), links AS (
-    UPDATE child_links AS l SET child_run_id = $3 FROM old WHERE l.namespace = old.namespace AND l.child_run_id = old.run_id
+    UPDATE child_links AS l SET child_run_id = :new_run_id FROM old WHERE l.namespace = old.namespace AND l.child_run_id = old.run_id
 ), behind AS (
-    UPDATE runs AS b SET blocked_by = $3, seq = b.seq + 1 FROM old
+    UPDATE runs AS b SET blocked_by = :new_run_id, seq = b.seq + 1 FROM old
     WHERE b.blocked_by = old.run_id AND b.namespace IS NOT DISTINCT FROM old.namespace AND b.blocked_by IS NOT NULL
 ), parents AS (
     UPDATE runs AS p SET seq = p.seq + 1 FROM (SELECT DISTINCT parent, namespace FROM watchers) AS w
     WHERE p.run_id = w.parent AND p.namespace IS NOT DISTINCT FROM w.namespace
 )
-UPDATE steps AS s SET child_run_id = $3 FROM watchers AS w
-WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.kind = 4 AND s.status = 2 AND s.child_run_id = $2;
+UPDATE steps AS s SET child_run_id = :new_run_id FROM watchers AS w
+WHERE s.run_id = w.parent AND s.step_id = w.step_id AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND s.child_run_id = :run_id;

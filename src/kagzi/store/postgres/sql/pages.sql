@@ -10,7 +10,7 @@ SELECT * FROM (
             SELECT p.*, count(*) OVER () AS page_rows, sum(p.row_stored) OVER (ROWS UNBOUNDED PRECEDING) AS page_stored
             FROM (SELECT p.*, 256 + {stored_bytes} AS row_stored FROM ({page}) AS p) AS p
         ) AS p
-        WHERE p.page_stored - p.row_stored <= {bytes}
+        WHERE p.page_stored - p.row_stored <= :page_bytes::bigint
     ) AS e
 ) AS b
-WHERE b.page_bytes <= {bytes} OR b.page_bytes = b.row_bytes
+WHERE b.page_bytes <= :page_bytes OR b.page_bytes = b.row_bytes

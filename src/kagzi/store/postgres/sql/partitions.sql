@@ -1,6 +1,6 @@
 -- name: parts_of_table
 -- Into how many parts a table is divided; 0: not at all.
-SELECT count(*)::int AS parts FROM pg_inherits AS p WHERE p.inhparent = to_regclass($1::text);
+SELECT count(*)::int AS parts FROM pg_inherits AS p WHERE p.inhparent = to_regclass(:table::text);
 
 -- name: other_servers
 -- Who else of ours is connected: their statements know the tables as they were.
@@ -12,16 +12,16 @@ WHERE datname = current_database() AND application_name = 'kagzi' AND pid <> pg_
 -- the new one; indexes come last, since rows go in faster without them. Hashes of run_id: a run's rows lie together.
 WITH whole AS (
     SELECT c.oid, c.relname AS name, c.relname || '_whole' AS aside, array_to_string(c.reloptions, ', ') AS options
-    FROM pg_class AS c WHERE c.oid = to_regclass($1::text)
+    FROM pg_class AS c WHERE c.oid = to_regclass(:table::text)
 ), commands (place, command) AS (
     SELECT 1, format('ALTER TABLE %I RENAME TO %I', name, aside) FROM whole
     UNION ALL
     SELECT 2, format('CREATE TABLE %I (LIKE %I INCLUDING ALL EXCLUDING INDEXES) PARTITION BY HASH (run_id)', name, aside)
     FROM whole
     UNION ALL
-    SELECT 3, format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS %s, REMAINDER %s)', name || '_' || n, name, $2, n)
+    SELECT 3, format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS %s, REMAINDER %s)', name || '_' || n, name, :parts, n)
         || coalesce(' WITH (' || options || ')', '')
-    FROM whole, generate_series(0, $2::int - 1) AS n
+    FROM whole, generate_series(0, :parts::int - 1) AS n
     UNION ALL
     SELECT 4, format('INSERT INTO %I SELECT * FROM %I', name, aside) FROM whole
     UNION ALL

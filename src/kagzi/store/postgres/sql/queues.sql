@@ -1,6 +1,6 @@
 -- name: get_type_limits
 -- What an operator said about a type.
-SELECT * FROM workflow_types WHERE namespace = $1::text AND workflow_type = $2::text;
+SELECT * FROM workflow_types WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text;
 
 -- name: put_type_limits
 -- The row is that of the type's permits: this waits for claims that count against the old limits. A rate that changes begins anew.
@@ -8,7 +8,7 @@ INSERT INTO workflow_types AS t (
     namespace, workflow_type, paused, max_running, max_running_per_key, starts_per_second, starts_per_second_per_key, when_full
 )
 VALUES (
-    $1::text, $2::text, $3::boolean, $4::bigint, $5::bigint, $6::double precision, $7::double precision, $8::text
+    :namespace::text, :workflow_type::text, :paused::boolean, :max_running::bigint, :max_running_per_key::bigint, :starts_per_second::double precision, :starts_per_second_per_key::double precision, :when_full::text
 )
 ON CONFLICT (namespace, workflow_type) DO UPDATE
 SET paused = excluded.paused, max_running = excluded.max_running, max_running_per_key = excluded.max_running_per_key,
@@ -18,25 +18,25 @@ SET paused = excluded.paused, max_running = excluded.max_running, max_running_pe
 
 -- name: forget_key_rates
 -- The rate per key has changed: what was kept by the old one means nothing.
-DELETE FROM workflow_keys WHERE namespace = $1::text AND workflow_type = $2::text;
+DELETE FROM workflow_keys WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text;
 
 -- name: list_types_after
 -- A page of types by name: those with a row, and those that workers have brought.
 WITH names AS (
     SELECT workflow_type FROM workflow_types
-    WHERE namespace = $1::text AND ($2::text IS NULL OR workflow_type > $2) AND ($3::text IS NULL OR workflow_type = $3)
+    WHERE namespace = :namespace::text AND (:cursor::text IS NULL OR workflow_type > :cursor) AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
     UNION
     SELECT workflow_type FROM workflow_versions
-    WHERE namespace = $1 AND ($2 IS NULL OR workflow_type > $2) AND ($3 IS NULL OR workflow_type = $3)
-    ORDER BY workflow_type LIMIT $4::bigint
+    WHERE namespace = :namespace AND (:cursor IS NULL OR workflow_type > :cursor) AND (:workflow_type IS NULL OR workflow_type = :workflow_type)
+    ORDER BY workflow_type LIMIT :limit::bigint
 ), opened AS (
     SELECT workflow_type, count(*) AS runs FROM (
         SELECT workflow_type FROM runs
-        WHERE namespace = $1 AND created_at >= 0 AND status IN (1, 2, 3, 7) ORDER BY created_at, run_id LIMIT $5::bigint
+        WHERE namespace = :namespace AND created_at >= 0 AND status IN ({RUN.OPEN}) ORDER BY created_at, run_id LIMIT :count_cap::bigint
     ) AS oldest GROUP BY workflow_type
 )
 SELECT t.*, names.workflow_type AS name, coalesce(opened.runs, 0) AS open_runs FROM names
-LEFT JOIN workflow_types AS t ON t.namespace = $1 AND t.workflow_type = names.workflow_type
+LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = names.workflow_type
 LEFT JOIN opened ON opened.workflow_type = names.workflow_type
 ORDER BY names.workflow_type;
 
@@ -44,19 +44,19 @@ ORDER BY names.workflow_type;
 -- The same towards the beginning, last first.
 WITH names AS (
     SELECT workflow_type FROM workflow_types
-    WHERE namespace = $1::text AND ($2::text IS NULL OR workflow_type < $2) AND ($3::text IS NULL OR workflow_type = $3)
+    WHERE namespace = :namespace::text AND (:cursor::text IS NULL OR workflow_type < :cursor) AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
     UNION
     SELECT workflow_type FROM workflow_versions
-    WHERE namespace = $1 AND ($2 IS NULL OR workflow_type < $2) AND ($3 IS NULL OR workflow_type = $3)
-    ORDER BY workflow_type DESC LIMIT $4::bigint
+    WHERE namespace = :namespace AND (:cursor IS NULL OR workflow_type < :cursor) AND (:workflow_type IS NULL OR workflow_type = :workflow_type)
+    ORDER BY workflow_type DESC LIMIT :limit::bigint
 ), opened AS (
     SELECT workflow_type, count(*) AS runs FROM (
         SELECT workflow_type FROM runs
-        WHERE namespace = $1 AND created_at >= 0 AND status IN (1, 2, 3, 7) ORDER BY created_at, run_id LIMIT $5::bigint
+        WHERE namespace = :namespace AND created_at >= 0 AND status IN ({RUN.OPEN}) ORDER BY created_at, run_id LIMIT :count_cap::bigint
     ) AS oldest GROUP BY workflow_type
 )
 SELECT t.*, names.workflow_type AS name, coalesce(opened.runs, 0) AS open_runs FROM names
-LEFT JOIN workflow_types AS t ON t.namespace = $1 AND t.workflow_type = names.workflow_type
+LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = names.workflow_type
 LEFT JOIN opened ON opened.workflow_type = names.workflow_type
 ORDER BY names.workflow_type DESC;
 
@@ -65,13 +65,13 @@ ORDER BY names.workflow_type DESC;
 WITH RECURSIVE types (workflow_type, place) AS (
     (
         SELECT workflow_type, 1 FROM runs
-        WHERE namespace = $1::text AND ready_at IS NOT NULL AND ($2::text IS NULL OR workflow_type = $2)
+        WHERE namespace = :namespace::text AND ready_at IS NOT NULL AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
         ORDER BY namespace, workflow_type LIMIT 1
     )
     UNION ALL
     SELECT n.workflow_type, t.place + 1 FROM types AS t CROSS JOIN LATERAL (
         SELECT r.workflow_type FROM runs AS r
-        WHERE r.namespace = $1 AND r.ready_at IS NOT NULL AND r.workflow_type > t.workflow_type AND $2 IS NULL
+        WHERE r.namespace = :namespace AND r.ready_at IS NOT NULL AND r.workflow_type > t.workflow_type AND :workflow_type IS NULL
         ORDER BY r.namespace, r.workflow_type LIMIT 1
     ) AS n
     WHERE t.place < 1000
@@ -80,7 +80,7 @@ SELECT t.workflow_type, coalesce(w.version, '') AS version, count(*) AS waiting,
 FROM types AS t
 CROSS JOIN LATERAL (
     SELECT r.version, r.ready_at FROM runs AS r
-    WHERE r.namespace = $1 AND r.workflow_type = t.workflow_type AND r.ready_at IS NOT NULL LIMIT $3::bigint
+    WHERE r.namespace = :namespace AND r.workflow_type = t.workflow_type AND r.ready_at IS NOT NULL LIMIT :cap::bigint
 ) AS w
 GROUP BY t.workflow_type, w.version
 ORDER BY t.workflow_type, coalesce(w.version, '');
@@ -89,11 +89,11 @@ ORDER BY t.workflow_type, coalesce(w.version, '');
 -- How far the limits of a type are used: by all its runs, and by those of one key.
 SELECT t.*, held.runs, held.of_key, held.holder, k.next_start_at AS key_next_start_at FROM workflow_types AS t
 LEFT JOIN workflow_keys AS k
-    ON k.namespace = t.namespace AND k.workflow_type = t.workflow_type AND k.concurrency_key = $3::text
+    ON k.namespace = t.namespace AND k.workflow_type = t.workflow_type AND k.concurrency_key = :key::text
 CROSS JOIN LATERAL (
-    SELECT count(*) AS runs, count(*) FILTER (WHERE r.concurrency_key = $3) AS of_key,
-        (min(r.run_id::text) FILTER (WHERE r.concurrency_key = $3)) AS holder
+    SELECT count(*) AS runs, count(*) FILTER (WHERE r.concurrency_key = :key) AS of_key,
+        (min(r.run_id::text) FILTER (WHERE r.concurrency_key = :key)) AS holder
     FROM runs AS r
     WHERE r.namespace = t.namespace AND r.workflow_type = t.workflow_type AND r.lease_until IS NOT NULL
 ) AS held
-WHERE t.namespace = $1::text AND t.workflow_type = $2::text;
+WHERE t.namespace = :namespace::text AND t.workflow_type = :workflow_type::text;

@@ -8,26 +8,26 @@ r.namespace, r.run_id::text AS run_id, r.workflow_id, r.workflow_type, r.version
 
 -- name: get_run
 -- A run by its id, with what it was given and what it gave.
-SELECT {run_columns} FROM runs AS r WHERE r.run_id = $2::uuid AND r.namespace = $1::text;
+SELECT {run_columns} FROM runs AS r WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text;
 
 -- name: get_latest_run
 -- The open run of a workflow id, else the one that was created last.
 SELECT {run_columns}
 FROM (
-    (SELECT * FROM runs WHERE namespace = $1::text AND workflow_id = $2::text AND status IN (1, 2, 3, 7))
+    (SELECT * FROM runs WHERE namespace = :namespace::text AND workflow_id = :workflow_id::text AND status IN ({RUN.OPEN}))
     UNION ALL
-    (SELECT * FROM runs WHERE namespace = $1 AND workflow_id = $2 AND status IN (4, 5, 6)
+    (SELECT * FROM runs WHERE namespace = :namespace AND workflow_id = :workflow_id AND status IN ({RUN.ENDED})
      ORDER BY created_at DESC LIMIT 1)
 ) AS r
-ORDER BY r.created_at DESC, r.status IN (4, 5, 6) LIMIT 1;
+ORDER BY r.created_at DESC, r.status IN ({RUN.ENDED}) LIMIT 1;
 
 -- name: run_payloads
 -- Input, context and output of a run.
-SELECT kind, output, output_meta FROM steps WHERE run_id = $1::uuid AND step_id IN ('$input', '$context', '$output');
+SELECT kind, output, output_meta FROM steps WHERE run_id = :run_id::uuid AND step_id IN ('$input', '$context', '$output');
 
 -- name: part_one_status
 -- NULL: any. One value is an equality, so that its index gives the order of the list.
-($2::smallint IS NULL OR r.status = $2)
+(:statuses::smallint IS NULL OR r.status = :statuses)
 
 -- name: part_each_status
 -- See part_merged_pages.
@@ -35,15 +35,15 @@ r.status = s.status
 
 -- name: part_over_each_status
 -- See part_merged_pages.
-unnest($2::smallint[]) AS s (status)
+unnest(:statuses::smallint[]) AS s (status)
 
 -- name: part_any_status
 -- Where order does not matter.
-($2::smallint[] IS NULL OR r.status = ANY ($2))
+(:statuses::smallint[] IS NULL OR r.status = ANY (:statuses))
 
 -- name: part_one_type
 -- As part_one_status.
-($3::text IS NULL OR r.workflow_type = $3)
+(:workflow_types::text IS NULL OR r.workflow_type = :workflow_types)
 
 -- name: part_each_type
 -- See part_merged_pages.
@@ -51,50 +51,50 @@ r.workflow_type = t.workflow_type
 
 -- name: part_over_each_type
 -- See part_merged_pages.
-unnest($3::text[]) AS t (workflow_type)
+unnest(:workflow_types::text[]) AS t (workflow_type)
 
 -- name: part_any_type
 -- Where order does not matter, or there are too many to merge.
-($3::text[] IS NULL OR r.workflow_type = ANY ($3))
+(:workflow_types::text[] IS NULL OR r.workflow_type = ANY (:workflow_types))
 
 -- name: part_run_conditions
 -- Every filter that is not NULL must hold. The plan is made for the given values: what is NULL is not in it.
-r.namespace = $1::text AND r.created_at >= 0 AND {with_status} AND {with_type}
-    AND ($4::bigint IS NULL OR r.created_at >= $4)
-    AND ($5::bigint IS NULL OR r.created_at < $5)
-    AND ($6::text IS NULL OR r.run_id = ANY (ARRAY(
-        SELECT o.run_id FROM runs AS o WHERE o.namespace = $1 AND o.workflow_id = $6 AND o.status IN (1, 2, 3, 7)
+r.namespace = :namespace::text AND r.created_at >= 0 AND {with_status} AND {with_type}
+    AND (:created_after::bigint IS NULL OR r.created_at >= :created_after)
+    AND (:created_before::bigint IS NULL OR r.created_at < :created_before)
+    AND (:workflow_id::text IS NULL OR r.run_id = ANY (ARRAY(
+        SELECT o.run_id FROM runs AS o WHERE o.namespace = :namespace AND o.workflow_id = :workflow_id AND o.status IN ({RUN.OPEN})
         UNION ALL
-        SELECT e.run_id FROM runs AS e WHERE e.namespace = $1 AND e.workflow_id = $6 AND e.status IN (4, 5, 6)
+        SELECT e.run_id FROM runs AS e WHERE e.namespace = :namespace AND e.workflow_id = :workflow_id AND e.status IN ({RUN.ENDED})
     )))
-    AND ($7::text IS NULL OR r.version = $7)
-    AND ($8::uuid IS NULL OR r.parent_run_id = $8)
-    AND ($9::text IS NULL OR r.schedule_id = $9)
-    AND ($10::text IS NULL OR r.concurrency_key = $10)
-    AND ($11::bool IS NULL OR (r.problem IS NOT NULL) = $11)
+    AND (:version::text IS NULL OR r.version = :version)
+    AND (:parent_run_id::uuid IS NULL OR r.parent_run_id = :parent_run_id)
+    AND (:schedule_id::text IS NULL OR r.schedule_id = :schedule_id)
+    AND (:concurrency_key::text IS NULL OR r.concurrency_key = :concurrency_key)
+    AND (:with_problem::bool IS NULL OR (r.problem IS NOT NULL) = :with_problem)
 
 -- name: part_has_labels
 -- Looked for in the run itself, in a form that the planner takes for neither rare nor usual, and that makes no join of it.
-(SELECT bool_and(coalesce(r.labels ->> w.key = w.value, false)) FROM unnest($12::text[], $13::text[]) AS w (key, value))
+(SELECT bool_and(coalesce(r.labels ->> w.key = w.value, false)) FROM unnest(:label_keys::text[], :label_values::text[]) AS w (key, value))
 
 -- name: part_plain_runs
 -- Driven by whatever index is best; labels are looked at run by run.
-runs AS r WHERE {run_conditions} AND ($12::text[] IS NULL OR {has_labels}) AND {beyond}
+runs AS r WHERE {run_conditions} AND (:label_keys::text[] IS NULL OR {has_labels}) AND {beyond}
 
 -- name: part_labelled_runs
 -- Driven by the first label, in its order.
 run_labels AS l JOIN runs AS r ON r.run_id = l.run_id
-WHERE l.namespace = $1::text AND l.key = ($12::text[])[1] AND l.value = ($13::text[])[1]
-    AND ($4::bigint IS NULL OR l.created_at >= $4) AND ($5::bigint IS NULL OR l.created_at < $5)
-    AND {run_conditions} AND (cardinality($12) = 1 OR {has_labels}) AND {beyond}
+WHERE l.namespace = :namespace::text AND l.key = (:label_keys::text[])[1] AND l.value = (:label_values::text[])[1]
+    AND (:created_after::bigint IS NULL OR l.created_at >= :created_after) AND (:created_before::bigint IS NULL OR l.created_at < :created_before)
+    AND {run_conditions} AND (cardinality(:label_keys) = 1 OR {has_labels}) AND {beyond}
 
 -- name: part_older_than_cursor
 -- The cursor is the last row seen.
-($14::bigint IS NULL OR ({at}.created_at, {at}.run_id) < ($14, $15::uuid))
+(:cursor_at::bigint IS NULL OR ({at}.created_at, {at}.run_id) < (:cursor_at, :cursor_id::uuid))
 
 -- name: part_newer_than_cursor
 -- As above.
-($14::bigint IS NULL OR ({at}.created_at, {at}.run_id) > ($14, $15::uuid))
+(:cursor_at::bigint IS NULL OR ({at}.created_at, {at}.run_id) > (:cursor_at, :cursor_id::uuid))
 
 -- name: part_older_order
 -- Newest first.
@@ -114,26 +114,26 @@ r.created_at, r.run_id COLLATE "C"
 
 -- name: part_page_of_runs
 -- One more row than a page has tells whether there are more.
-SELECT {run_columns} FROM {source} ORDER BY {order} LIMIT $16::bigint
+SELECT {run_columns} FROM {source} ORDER BY {order} LIMIT :limit::bigint
 
 -- name: part_merged_pages
 -- Several values of a column: a page of each, by its index, and the first page of all these. In one snapshot, so that a run
 -- which changes its status is neither missed nor told twice.
-SELECT r.* FROM {over} CROSS JOIN LATERAL ({page}) AS r ORDER BY {merged_order} LIMIT $16::bigint
+SELECT r.* FROM {over} CROSS JOIN LATERAL ({page}) AS r ORDER BY {merged_order} LIMIT :limit::bigint
 
 -- name: part_counted_runs
 -- How many there are, counted no further than anybody wants to know.
-SELECT count(*) AS runs FROM (SELECT 1 FROM {source} LIMIT $14::bigint) AS counted
+SELECT count(*) AS runs FROM (SELECT 1 FROM {source} LIMIT :limit::bigint) AS counted
 
 -- name: open_waits
 -- What a run waits for, nearest first.
-SELECT step_id FROM steps WHERE run_id = $1::uuid AND due_at IS NOT NULL AND (kind <> 1 OR status = 1)
-ORDER BY due_at, begun_seq LIMIT $2::bigint;
+SELECT step_id FROM steps WHERE run_id = :run_id::uuid AND due_at IS NOT NULL AND (kind <> {KIND.FUNCTION} OR status = {STEP.PENDING})
+ORDER BY due_at, begun_seq LIMIT :limit::bigint;
 
 -- name: ends_of
 -- How runs ended, for those who wait: status, output, error, and where one goes on.
 SELECT g.n, r.status, r.error, r.continued_as::text AS continued_as, s.output, s.output_meta
-FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS g (run_id, namespace, n)
+FROM unnest(:run_ids::uuid[], :namespaces::text[]) WITH ORDINALITY AS g (run_id, namespace, n)
 JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace
-LEFT JOIN steps AS s ON r.status = 4 AND s.run_id = r.run_id AND s.step_id = '$output'
+LEFT JOIN steps AS s ON r.status = {RUN.COMPLETED} AND s.run_id = r.run_id AND s.step_id = '$output'
 ORDER BY g.n;

@@ -1,6 +1,6 @@
 -- name: count_schedules
 -- Counted no further than the limit.
-SELECT count(*) AS schedules FROM (SELECT 1 FROM schedules WHERE namespace = $1::text LIMIT $2::bigint) AS counted;
+SELECT count(*) AS schedules FROM (SELECT 1 FROM schedules WHERE namespace = :namespace::text LIMIT :limit::bigint) AS counted;
 
 -- name: insert_schedule
 -- Nothing if the id is taken.
@@ -9,49 +9,49 @@ INSERT INTO schedules (
     revision, request_id, spec
 )
 VALUES (
-    $1::text, $2::text, $3::text, $4::bool, $5::text, $6::bigint, $7::bigint, $8::bigint, $9::bigint, $10::bigint, $11::bigint,
-    $12::text, $13::text::json
+    :namespace::text, :schedule_id::text, :workflow_type::text, :enabled::bool, :paused_reason::text, :next_at::bigint, :due_at::bigint, :last_fired_at::bigint, :created_at::bigint, :updated_at::bigint, :revision::bigint,
+    :request_id::text, :spec::text::json
 )
 ON CONFLICT DO NOTHING
 RETURNING *;
 
 -- name: get_schedule
 -- One schedule.
-SELECT * FROM schedules WHERE namespace = $1::text AND schedule_id = $2::text;
+SELECT * FROM schedules WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text;
 
 -- name: replace_schedule
 -- Only if nobody has changed it, and no time of it has come, since it was read.
 UPDATE schedules
-SET workflow_type = $3::text, enabled = $4::bool, paused_reason = $5::text, next_at = $6::bigint, due_at = $7::bigint,
-    updated_at = $8::bigint, revision = revision + 1, spec = $9::text::json
-WHERE namespace = $1::text AND schedule_id = $2::text AND revision = $10::bigint AND next_at IS NOT DISTINCT FROM $11::bigint
+SET workflow_type = :workflow_type::text, enabled = :enabled::bool, paused_reason = :paused_reason::text, next_at = :next_at::bigint, due_at = :due_at::bigint,
+    updated_at = :updated_at::bigint, revision = revision + 1, spec = :spec::text::json
+WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text AND revision = :read_revision::bigint AND next_at IS NOT DISTINCT FROM :read_next_at::bigint
 RETURNING *;
 
 -- name: list_schedules_older
 -- A page of schedules, newest first.
 SELECT * FROM schedules
-WHERE namespace = $1::text AND ($2::text IS NULL OR workflow_type = $2)
-    AND ($3::bigint IS NULL OR (created_at, schedule_id) < ($3, $4::text))
+WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
+    AND (:cursor_at::bigint IS NULL OR (created_at, schedule_id) < (:cursor_at, :cursor_id::text))
 ORDER BY created_at DESC, schedule_id DESC
-LIMIT $5::bigint;
+LIMIT :limit::bigint;
 
 -- name: list_schedules_newer
 -- The same towards the newer, nearest first: the reader turns the page around.
 SELECT * FROM schedules
-WHERE namespace = $1::text AND ($2::text IS NULL OR workflow_type = $2)
-    AND ($3::bigint IS NULL OR (created_at, schedule_id) > ($3, $4::text))
+WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
+    AND (:cursor_at::bigint IS NULL OR (created_at, schedule_id) > (:cursor_at, :cursor_id::text))
 ORDER BY created_at, schedule_id
-LIMIT $5::bigint;
+LIMIT :limit::bigint;
 
 -- name: delete_schedule
 -- Its runs stay.
-DELETE FROM schedules WHERE namespace = $1::text AND schedule_id = $2::text RETURNING 1;
+DELETE FROM schedules WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text RETURNING 1;
 
 -- name: delete_fires
 -- What became of its times goes with it, so much at a time.
 DELETE FROM schedule_fires WHERE (namespace, schedule_id, nominal_at, skipped) IN (
     SELECT namespace, schedule_id, nominal_at, skipped FROM schedule_fires
-    WHERE namespace = $1::text AND schedule_id = $2::text LIMIT $3::bigint
+    WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text LIMIT :limit::bigint
 )
 RETURNING 1;
 
@@ -59,30 +59,30 @@ RETURNING 1;
 -- Retention: the oldest, so many at a time.
 DELETE FROM schedule_fires WHERE (namespace, schedule_id, nominal_at, skipped) IN (
     SELECT namespace, schedule_id, nominal_at, skipped FROM schedule_fires
-    WHERE at < $1::bigint ORDER BY at LIMIT $2::bigint
+    WHERE at < :before::bigint ORDER BY at LIMIT :limit::bigint
 )
 RETURNING 1;
 
 -- name: list_fires_older
 -- What became of a schedule's times, newest first; a run before the skip of the same time.
 SELECT nominal_at, skipped, at, cause, run_id::text AS run_id, reason, skipped_until, count FROM schedule_fires
-WHERE namespace = $1::text AND schedule_id = $2::text AND ($3::bigint IS NULL OR (nominal_at, NOT skipped) < ($3, $4::bool))
+WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text AND (:cursor_at::bigint IS NULL OR (nominal_at, NOT skipped) < (:cursor_at, :cursor_skipped::bool))
 ORDER BY nominal_at DESC, skipped
-LIMIT $5::bigint;
+LIMIT :limit::bigint;
 
 -- name: list_fires_newer
 -- The same towards the newer, nearest first.
 SELECT nominal_at, skipped, at, cause, run_id::text AS run_id, reason, skipped_until, count FROM schedule_fires
-WHERE namespace = $1::text AND schedule_id = $2::text AND ($3::bigint IS NULL OR (nominal_at, NOT skipped) > ($3, $4::bool))
+WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text AND (:cursor_at::bigint IS NULL OR (nominal_at, NOT skipped) > (:cursor_at, :cursor_skipped::bool))
 ORDER BY nominal_at, skipped DESC
-LIMIT $5::bigint;
+LIMIT :limit::bigint;
 
 -- name: due_schedules
 -- Those whose time has come, and when the next one does: always a row, so that one question is enough.
 SELECT s.*, n.next_due_at
-FROM (SELECT min(due_at) AS next_due_at FROM schedules WHERE due_at IS NOT NULL AND due_at > $1::bigint) AS n
+FROM (SELECT min(due_at) AS next_due_at FROM schedules WHERE due_at IS NOT NULL AND due_at > :now::bigint) AS n
 LEFT JOIN (
-    SELECT * FROM schedules WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2::bigint
+    SELECT * FROM schedules WHERE due_at IS NOT NULL AND due_at <= :now ORDER BY due_at LIMIT :limit::bigint
 ) AS s ON true
 ORDER BY s.due_at;
 
@@ -90,7 +90,7 @@ ORDER BY s.due_at;
 -- In the order of their ids, so that two servers cannot wait for each other.
 SELECT s.namespace, s.schedule_id, s.revision, s.next_at
 FROM schedules AS s
-JOIN unnest($1::text[], $2::text[]) AS g (namespace, schedule_id)
+JOIN unnest(:namespaces::text[], :schedule_ids::text[]) AS g (namespace, schedule_id)
     ON g.namespace = s.namespace AND g.schedule_id = s.schedule_id
 ORDER BY s.namespace, s.schedule_id
 FOR UPDATE OF s;
@@ -99,25 +99,25 @@ FOR UPDATE OF s;
 -- Which of these nominal times have become runs.
 SELECT f.namespace, f.schedule_id, f.nominal_at, f.skipped, f.at, f.cause, f.run_id::text AS run_id, f.reason, f.skipped_until,
     f.count
-FROM unnest($1::text[], $2::text[], $3::bigint[]) AS g (namespace, schedule_id, nominal_at)
+FROM unnest(:namespaces::text[], :schedule_ids::text[], :nominal_times::bigint[]) AS g (namespace, schedule_id, nominal_at)
 JOIN schedule_fires AS f
     ON f.namespace = g.namespace AND f.schedule_id = g.schedule_id AND f.nominal_at = g.nominal_at AND NOT f.skipped;
 
 -- name: find_requests
 -- Runs that were started before by the same requests.
 SELECT r.namespace, r.request_id, r.run_id::text AS run_id
-FROM unnest($1::text[], $2::text[]) AS g (namespace, request_id)
+FROM unnest(:namespaces::text[], :request_ids::text[]) AS g (namespace, request_id)
 JOIN runs AS r ON r.namespace = g.namespace AND r.request_id = g.request_id;
 
 -- name: open_scheduled_runs
 -- Runs of these schedules that have not ended, oldest first.
-SELECT r.namespace, r.schedule_id, r.run_id::text AS run_id, r.blocked_by IS NOT NULL AND r.status + 0 = 3 AS waits,
+SELECT r.namespace, r.schedule_id, r.run_id::text AS run_id, r.blocked_by IS NOT NULL AND r.status + 0 = {RUN.SLEEPING} AS waits,
     r.cancel_requested_at IS NOT NULL AS stops
-FROM unnest($1::text[], $2::text[]) AS g (namespace, schedule_id)
+FROM unnest(:namespaces::text[], :schedule_ids::text[]) AS g (namespace, schedule_id)
 CROSS JOIN LATERAL (
     SELECT * FROM runs
     WHERE namespace = g.namespace AND schedule_id = g.schedule_id AND finished_at IS NULL
-    ORDER BY created_at DESC, run_id DESC LIMIT $3::bigint
+    ORDER BY created_at DESC, run_id DESC LIMIT :limit::bigint
 ) AS r
 ORDER BY r.created_at, r.run_id;
 
@@ -125,8 +125,10 @@ ORDER BY r.created_at, r.run_id;
 -- A time that is skipped again keeps the last reason.
 INSERT INTO schedule_fires (namespace, schedule_id, nominal_at, skipped, at, cause, run_id, reason, skipped_until, count)
 SELECT g.namespace, g.schedule_id, g.nominal_at, g.run_id IS NULL, g.at, g.cause, g.run_id, g.reason, g.skipped_until, g.count
-FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::text[], $8::bigint[], $9::bigint[])
-    AS g (namespace, schedule_id, nominal_at, at, cause, run_id, reason, skipped_until, count)
+FROM rows(:fires) AS g (
+    namespace text, schedule_id text, nominal_at bigint, at bigint, cause text, run_id uuid, reason text,
+    skipped_until bigint, count bigint
+)
 ON CONFLICT (namespace, schedule_id, nominal_at, skipped) DO UPDATE
 SET at = excluded.at, cause = excluded.cause, reason = excluded.reason, skipped_until = excluded.skipped_until,
     count = excluded.count;
@@ -136,6 +138,5 @@ SET at = excluded.at, cause = excluded.cause, reason = excluded.reason, skipped_
 UPDATE schedules AS s
 SET next_at = CASE WHEN g.moves THEN g.next_at ELSE s.next_at END, due_at = CASE WHEN g.moves THEN g.due_at ELSE s.due_at END,
     last_fired_at = coalesce(g.fired_at, s.last_fired_at)
-FROM unnest($1::text[], $2::text[], $3::bool[], $4::bigint[], $5::bigint[], $6::bigint[])
-    AS g (namespace, schedule_id, moves, next_at, due_at, fired_at)
+FROM rows(:moves) AS g (namespace text, schedule_id text, moves bool, next_at bigint, due_at bigint, fired_at bigint)
 WHERE s.namespace = g.namespace AND s.schedule_id = g.schedule_id;

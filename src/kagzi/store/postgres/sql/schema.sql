@@ -29,8 +29,8 @@ SELECT pg_advisory_xact_lock(11010726);
 
 -- name: note_migration
 -- In the transaction that applied it.
-INSERT INTO schema_migrations (version, name, checksum) VALUES ($1::int, $2::text, $3::text);
+INSERT INTO schema_migrations (version, name, checksum) VALUES (:version::int, :name::text, :checksum::text);
 
 -- name: notify
 -- Wake the other servers: names only.
-SELECT pg_notify($1::text, $2::text);
+SELECT pg_notify(:channel::text, :payload::text);

@@ -1,12 +1,12 @@
 -- name: part_minutes
 -- What happened, by minute and type: what was created, what ended how, and how long that took.
-SELECT e.workflow_type, e.minute, count(*) FILTER (WHERE e.status = 0) AS started,
-    count(*) FILTER (WHERE e.status = 4) AS completed, count(*) FILTER (WHERE e.status = 5) AS failed,
-    count(*) FILTER (WHERE e.status = 6) AS cancelled,
+SELECT e.workflow_type, e.minute, count(*) FILTER (WHERE e.status IS NULL) AS started,
+    count(*) FILTER (WHERE e.status = {RUN.COMPLETED}) AS completed, count(*) FILTER (WHERE e.status = {RUN.FAILED}) AS failed,
+    count(*) FILTER (WHERE e.status = {RUN.CANCELLED}) AS cancelled,
     percentile_disc(0.5) WITHIN GROUP (ORDER BY e.took) AS p50_us,
     percentile_disc(0.95) WITHIN GROUP (ORDER BY e.took) AS p95_us
 FROM (
-    SELECT r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, 0 AS status, NULL::bigint AS took
+    SELECT r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, NULL::smallint AS status, NULL::bigint AS took
     FROM runs AS r
     WHERE r.namespace = {namespace} AND r.created_at >= 0 AND r.created_at >= {since} AND r.created_at < {until}
     UNION ALL
@@ -21,15 +21,15 @@ GROUP BY e.workflow_type, e.minute
 WITH was AS MATERIALIZED (
     SELECT minute FROM rolled_up FOR UPDATE
 ), span AS MATERIALIZED (
-    SELECT s.since, least($1::bigint, s.since + $3::bigint) AS until
+    SELECT s.since, least(:now::bigint, s.since + :most_at_once_us::bigint) AS until
     FROM (
-        SELECT greatest($1 - $2::bigint, coalesce((SELECT minute FROM was) - 60000000, (
+        SELECT greatest(:now - :most_us::bigint, coalesce((SELECT minute FROM was) - 60000000, (
             SELECT min(r.created_at - r.created_at % 60000000) FROM namespaces AS n CROSS JOIN LATERAL (
                 SELECT created_at FROM runs WHERE namespace = n.namespace AND created_at >= 0 ORDER BY created_at LIMIT 1
             ) AS r
-        ), $1 - 60000000)) AS since
+        ), :now - 60000000)) AS since
     ) AS s
-    WHERE coalesce((SELECT minute FROM was), 0) < $1
+    WHERE coalesce((SELECT minute FROM was), 0) < :now
 ), noted AS (
     INSERT INTO rolled_up (only_row, minute) SELECT 1, until FROM span
     ON CONFLICT (only_row) DO UPDATE SET minute = greatest(rolled_up.minute, excluded.minute)
@@ -44,7 +44,7 @@ WITH was AS MATERIALIZED (
         p50_us = CASE WHEN {grew} THEN excluded.p50_us ELSE run_stats.p50_us END,
         p95_us = CASE WHEN {grew} THEN excluded.p95_us ELSE run_stats.p95_us END
 )
-SELECT until < $1 AS more FROM span;
+SELECT until < :now AS more FROM span;
 
 -- name: part_grew
 -- Whether as many runs as before tell how long they took.
@@ -53,21 +53,21 @@ excluded.completed + excluded.failed + excluded.cancelled >= run_stats.completed
 -- name: stats
 -- Minutes as they were noted, and from where that ends as the runs tell.
 WITH known AS MATERIALIZED (
-    SELECT greatest($3::bigint, coalesce((SELECT minute FROM rolled_up), 0)) AS until
+    SELECT greatest(:since::bigint, coalesce((SELECT minute FROM rolled_up), 0)) AS until
 )
 SELECT * FROM (
     SELECT workflow_type, minute, started, completed, failed, cancelled, p50_us, p95_us FROM run_stats
-    WHERE namespace = $1::text AND minute >= $3 AND minute < least($4::bigint, (SELECT until FROM known))
+    WHERE namespace = :namespace::text AND minute >= :since AND minute < least(:until::bigint, (SELECT until FROM known))
     UNION ALL
     {live_minutes}
 ) AS m
-WHERE $2::text = '' OR m.workflow_type = $2
-ORDER BY m.minute, m.workflow_type LIMIT $5::bigint;
+WHERE :workflow_type::text = '' OR m.workflow_type = :workflow_type
+ORDER BY m.minute, m.workflow_type LIMIT :limit::bigint;
 
 -- name: purge_stats
 -- Old minutes.
 WITH gone AS (
-    DELETE FROM run_stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM run_stats WHERE minute < $1::bigint LIMIT $2::bigint))
+    DELETE FROM run_stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM run_stats WHERE minute < :before::bigint LIMIT :limit::bigint))
     RETURNING 1
 )
 SELECT count(*) AS removed FROM gone;

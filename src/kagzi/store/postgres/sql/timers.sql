@@ -1,24 +1,24 @@
 -- name: lock_due_runs
 -- Everything the clock has to do with, nearest first; rows that somebody else holds are his business.
 WITH due AS MATERIALIZED (
-    (SELECT run_id, due_at AS at FROM runs WHERE due_at IS NOT NULL AND due_at <= $1::bigint ORDER BY due_at LIMIT $2::bigint)
+    (SELECT run_id, due_at AS at FROM runs WHERE due_at IS NOT NULL AND due_at <= :now::bigint ORDER BY due_at LIMIT :limit::bigint)
     UNION ALL
     (SELECT run_id, deadline_at FROM runs
-     WHERE deadline_at IS NOT NULL AND deadline_at <= $1 AND finished_at IS NULL ORDER BY deadline_at LIMIT $2)
+     WHERE deadline_at IS NOT NULL AND deadline_at <= :now AND finished_at IS NULL ORDER BY deadline_at LIMIT :limit)
     UNION ALL
     (SELECT run_id, cancel_by FROM runs
-     WHERE cancel_by IS NOT NULL AND cancel_by <= $1 AND finished_at IS NULL ORDER BY cancel_by LIMIT $2)
+     WHERE cancel_by IS NOT NULL AND cancel_by <= :now AND finished_at IS NULL ORDER BY cancel_by LIMIT :limit)
     UNION ALL
-    (SELECT run_id, lease_until FROM runs WHERE lease_until IS NOT NULL AND lease_until <= $3::bigint
-     ORDER BY lease_until LIMIT $2)
+    (SELECT run_id, lease_until FROM runs WHERE lease_until IS NOT NULL AND lease_until <= :leases_ended_by::bigint
+     ORDER BY lease_until LIMIT :limit)
 ), nearest AS MATERIALIZED (
-    SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT $2
+    SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT :limit
 )
 SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.workflow_id, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
     r.cancel_by, r.cancel_reason, r.lease_until, r.watched, r.has_children, r.lost_leases, r.pause_requested
 FROM nearest JOIN runs AS r ON r.run_id = nearest.run_id
-WHERE (r.status + 0 = 3 AND r.due_at <= $1) OR (r.status + 0 = 2 AND r.lease_until <= $1)
-    OR (r.status + 0 IN (1, 2, 3, 7) AND (r.deadline_at <= $1 OR r.cancel_by <= $1))
+WHERE (r.status + 0 = {RUN.SLEEPING} AND r.due_at <= :now) OR (r.status + 0 = {RUN.RUNNING} AND r.lease_until <= :now)
+    OR (r.status + 0 IN ({RUN.OPEN}) AND (r.deadline_at <= :now OR r.cancel_by <= :now))
 ORDER BY r.run_id
 FOR UPDATE OF r SKIP LOCKED;
 
@@ -27,15 +27,15 @@ FOR UPDATE OF r SKIP LOCKED;
 -- last numbers of a run are searched, so that a long history costs no more than a short one. What may run only once fails when it
 -- is begun again. They are forgotten at their own begin: nothing is answered from them, and the next attempt has the same number.
 WITH r AS MATERIALIZED (
-    SELECT run_id, seq, lease, nonce FROM runs WHERE run_id = ANY ($2::uuid[])
+    SELECT run_id, seq, lease, nonce FROM runs WHERE run_id = ANY (:run_ids::uuid[])
 ), lost AS (
     INSERT INTO step_attempts (
         run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error, forgotten
     )
     SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), 0, 0,
-        s.started_at, $1::bigint, $5::bigint, s.worker_id, $3::text::json, s.begun_seq
-    FROM r JOIN steps AS s ON s.run_id = r.run_id AND s.begun_seq >= 0 AND s.begun_seq > r.seq - $4::bigint
-    WHERE s.kind = 1 AND s.status = 2 AND NOT s.once AND s.lease = r.lease AND s.nonce = r.nonce
+        s.started_at, :now::bigint, :retry_at::bigint, s.worker_id, :error::text::json, s.begun_seq
+    FROM r JOIN steps AS s ON s.run_id = r.run_id AND s.begun_seq >= 0 AND s.begun_seq > r.seq - :most_attempts::bigint
+    WHERE s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND NOT s.once AND s.lease = r.lease AND s.nonce = r.nonce
     ON CONFLICT DO NOTHING
     RETURNING run_id, seq
 )
@@ -46,35 +46,35 @@ UPDATE runs AS r SET seq = l.seq FROM (SELECT run_id, max(seq) AS seq FROM lost 
 -- times; end runs; end leases; pause what lost too many. core/run/parking.py says the same of a wait that failed. Nonce 0: nothing the
 -- last holder repeats is taken for its own.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::int[]) AS g (run_id, status, error, lost)
+    SELECT * FROM rows(:runs) AS g (run_id uuid, status smallint, error text, lost int)
 ), due AS MATERIALIZED (
     SELECT s.run_id, s.step_id, row_number() OVER (PARTITION BY s.run_id ORDER BY s.due_at, s.begun_seq) AS place,
-        CASE WHEN s.kind = 3 THEN json_build_object(
+        CASE WHEN s.kind = {KIND.SIGNAL} THEN json_build_object(
             'code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', s.step_id,
             'message', 'signal ''' || s.name || ''' did not come before ' || to_char(
                 timestamp 'epoch' + s.wake_at * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
             )
         ) END AS error
     FROM g JOIN steps AS s ON s.run_id = g.run_id
-    WHERE g.status = 1 AND g.lost = 0 AND s.due_at <= $1::bigint AND s.kind IN (2, 3)
+    WHERE g.status = {RUN.PENDING} AND g.lost = 0 AND s.due_at <= :now::bigint AND s.kind IN ({KIND.SLEEP}, {KIND.SIGNAL})
 ), changed AS (
     UPDATE runs AS r
     SET status = g.status, seq = r.seq + 1 + coalesce(d.count, 0),
         result_seq = CASE WHEN d.count > 0 THEN r.seq + d.count ELSE r.result_seq END,
-        ready_at = CASE WHEN g.status = 1 THEN $1 END, finished_at = CASE WHEN g.status IN (5, 6) THEN $1 END,
-        error = CASE WHEN g.status IN (5, 6) THEN g.error::json ELSE r.error END,
-        problem = CASE WHEN g.status = 7 THEN g.error::json ELSE r.problem END,
+        ready_at = CASE WHEN g.status = {RUN.PENDING} THEN :now END, finished_at = CASE WHEN g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) THEN :now END,
+        error = CASE WHEN g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) THEN g.error::json ELSE r.error END,
+        problem = CASE WHEN g.status = {RUN.PAUSED} THEN g.error::json ELSE r.problem END,
         lost_leases = CASE WHEN d.count > 0 THEN 0 ELSE r.lost_leases + g.lost END,
-        cascade_due = r.cascade_due OR (g.status IN (5, 6) AND r.has_children), pause_requested = false,
-        nonce = CASE WHEN g.status IN (1, 7) THEN 0 ELSE r.nonce END,
+        cascade_due = r.cascade_due OR (g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) AND r.has_children), pause_requested = false,
+        nonce = CASE WHEN g.status IN ({RUN.PENDING}, {RUN.PAUSED}) THEN 0 ELSE r.nonce END,
         diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL, blocked_by = NULL
     FROM g LEFT JOIN (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
     WHERE r.run_id = g.run_id
     RETURNING r.run_id, r.seq - 1 - coalesce(d.count, 0) AS base
 )
 UPDATE steps AS s
-SET status = CASE WHEN due.error IS NULL THEN 3 ELSE 4 END, error = due.error, seq = c.base + due.place,
-    finished_at = $1, due_at = NULL
+SET status = CASE WHEN due.error IS NULL THEN {STEP.COMPLETED} ELSE {STEP.FAILED} END, error = due.error, seq = c.base + due.place,
+    finished_at = :now, due_at = NULL
 FROM due JOIN changed AS c ON c.run_id = due.run_id
 WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 
@@ -85,15 +85,16 @@ WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 -- For whom commits wait may have changed since.
 WITH RECURSIVE beaten AS (
     UPDATE workers AS w
-    SET active_count = CASE WHEN w.status = 3 THEN 0 ELSE b.active_count END, total_completed = w.total_completed + b.completed,
+    SET active_count = CASE WHEN w.status = {WORKER.OFFLINE} THEN 0 ELSE b.active_count END, total_completed = w.total_completed + b.completed,
         total_failed = w.total_failed + b.failed, last_heartbeat_at = greatest(w.last_heartbeat_at, b.at)
-    FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[])
-        AS b (worker_id, active_count, completed, failed, at, namespace)
+    FROM rows(:heartbeats) AS b (
+        worker_id text, active_count int, completed bigint, failed bigint, at bigint, namespace text
+    )
     WHERE w.namespace = b.namespace AND w.worker_id = b.worker_id
     RETURNING w.namespace, w.worker_id, w.status
 ), pending (namespace, workflow_type, place) AS (
     (SELECT namespace, workflow_type, 1 FROM runs
-     WHERE ready_at IS NOT NULL AND (namespace, workflow_type) > ($7::text, $8::text)
+     WHERE ready_at IS NOT NULL AND (namespace, workflow_type) > (:namespace::text, :workflow_type::text)
      ORDER BY namespace, workflow_type LIMIT 1)
     UNION ALL
     SELECT n.namespace, n.workflow_type, p.place + 1 FROM pending AS p CROSS JOIN LATERAL (
@@ -101,7 +102,7 @@ WITH RECURSIVE beaten AS (
         WHERE r.ready_at IS NOT NULL AND (r.namespace, r.workflow_type) > (p.namespace, p.workflow_type)
         ORDER BY r.namespace, r.workflow_type LIMIT 1
     ) AS n
-    WHERE p.place < $9::int
+    WHERE p.place < :most_types::int
 )
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
     least(
@@ -112,7 +113,7 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS store_now,
     ) AS next_due_at,
     (SELECT min(due_at) FROM schedules WHERE due_at IS NOT NULL) AS next_schedule_at,
     EXISTS (SELECT 1 FROM runs WHERE cascade_due) AS cascade,
-    (SELECT array_agg(ARRAY[namespace, worker_id]) FROM beaten WHERE status = 2) AS draining,
+    (SELECT array_agg(ARRAY[namespace, worker_id]) FROM beaten WHERE status = {WORKER.DRAINING}) AS draining,
     EXISTS (SELECT 1 FROM bulk_operations WHERE finished_at IS NULL) AS bulk,
     (SELECT array_agg(namespace ORDER BY place) FROM pending) AS namespaces,
     (SELECT array_agg(workflow_type ORDER BY place) FROM pending) AS workflow_types,

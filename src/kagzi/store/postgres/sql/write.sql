@@ -5,22 +5,23 @@
 -- of a parent) and what a cancelled run begins is not for this path. A step with a timeout that is not over yet is due: that
 -- concerns few, and only they are in the index.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest(
-        $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bool[]
-    ) WITH ORDINALITY AS g (run_id, namespace, lease, nonce, taken, rows, begins, result, ends, n)
+    SELECT * FROM rows(:groups) WITH ORDINALITY AS g (
+        run_id uuid, namespace text, lease bigint, nonce bigint, taken int, rows int, begins int, result int,
+        ends bool, n
+    )
 ), held AS (
     UPDATE runs AS r
     SET seq = r.seq + g.taken,
         result_seq = CASE WHEN g.result > 0 THEN r.seq + g.result ELSE r.result_seq END,
         steps = r.steps + coalesce(g.begins, 0),
-        status = CASE WHEN g.ends THEN 4 ELSE 2 END,
-        finished_at = CASE WHEN g.ends THEN $1::bigint END,
+        status = CASE WHEN g.ends THEN {RUN.COMPLETED} ELSE {RUN.RUNNING} END,
+        finished_at = CASE WHEN g.ends THEN :now::bigint END,
         lost_leases = CASE WHEN g.result > 0 THEN 0 ELSE r.lost_leases END,
         pause_requested = r.pause_requested AND g.ends IS NULL,
-        lease_until = CASE WHEN g.ends THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
+        lease_until = CASE WHEN g.ends THEN NULL WHEN r.lease_until < :renew_before::bigint THEN :until::bigint ELSE r.lease_until END
     FROM g
     WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
-        AND r.status + 0 = 2 AND (r.deadline_at > $1) IS NOT FALSE AND r.steps + coalesce(g.begins, 0) <= $13::int
+        AND r.status + 0 = {RUN.RUNNING} AND (r.deadline_at > :now) IS NOT FALSE AND r.steps + coalesce(g.begins, 0) <= :most_steps::int
         AND (g.begins IS NULL OR r.cancel_requested_at IS NULL) AND (g.ends IS NULL OR NOT (r.watched OR r.has_children))
     RETURNING g.n, g.rows, r.run_id, r.seq - g.taken AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
@@ -28,38 +29,37 @@ WITH g AS MATERIALIZED (
         run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
         due_at, timeout_ms, worker_id, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
     )
-    SELECT h.run_id, b.step_id, b.name, coalesce(b.kind, 1), CASE WHEN b.result > 0 THEN 3 ELSE 2 END, h.base + b.begun,
-        CASE WHEN b.result > 0 THEN h.base + b.result ELSE 0 END, h.lease, h.nonce, $1, $1,
-        CASE WHEN b.result > 0 THEN $1 END, CASE WHEN b.result IS NULL THEN $1 + b.timeout_ms * 1000 END,
+    SELECT h.run_id, b.step_id, b.name, coalesce(b.kind, {KIND.FUNCTION}),
+        CASE WHEN b.result > 0 THEN {STEP.COMPLETED} ELSE {STEP.RUNNING} END, h.base + b.begun,
+        CASE WHEN b.result > 0 THEN h.base + b.result ELSE 0 END, h.lease, h.nonce, :now, :now,
+        CASE WHEN b.result > 0 THEN :now END, CASE WHEN b.result IS NULL THEN :now + b.timeout_ms * 1000 END,
         coalesce(b.timeout_ms, 0), h.worker_id, b.parent_step_id, b.parallel_group_id,
         b.retry::json, b.input, b.input_meta::json, b.output, b.output_meta::json
-    FROM unnest(
-        $14::int[], $15::text[], $16::text[], $17::smallint[], $18::int[], $19::int[], $20::bigint[], $21::text[],
-        $22::text[], $23::text[], $24::bytea[], $25::text[], $26::bytea[], $27::text[]
-    ) AS b (
-        n, step_id, name, kind, begun, result, timeout_ms, parent_step_id, parallel_group_id, retry, input, input_meta,
-        output, output_meta
+    FROM rows(:begun) AS b (
+        n int, step_id text, name text, kind smallint, begun int, result int, timeout_ms bigint, parent_step_id text,
+        parallel_group_id text, retry text, input bytea, input_meta text, output bytea, output_meta text
     )
     JOIN held AS h ON h.n = b.n
     ON CONFLICT (run_id, step_id) DO UPDATE
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
         nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
-        due_at = CASE WHEN excluded.status = 2 AND s.timeout_ms > 0 THEN excluded.started_at + s.timeout_ms * 1000 END,
+        due_at = CASE WHEN excluded.status = {STEP.RUNNING} AND s.timeout_ms > 0 THEN excluded.started_at + s.timeout_ms * 1000 END,
         worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta
-    WHERE s.kind = excluded.kind AND s.kind = 1 AND s.status = 2 AND s.attempt = 1 AND NOT s.once
+    WHERE s.kind = excluded.kind AND s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.attempt = 1 AND NOT s.once
         AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)
     RETURNING 1
 ), completed AS (
     UPDATE steps AS s
-    SET status = 3, seq = h.base + c.result, finished_at = $1, output = c.output, output_meta = c.output_meta::json,
+    SET status = {STEP.COMPLETED}, seq = h.base + c.result, finished_at = :now, output = c.output, output_meta = c.output_meta::json,
         lease = h.lease, nonce = h.nonce, worker_id = h.worker_id, due_at = NULL
-    FROM unnest($28::int[], $29::text[], $30::int[], $31::int[], $32::bytea[], $33::text[])
-        AS c (n, step_id, attempt, result, output, output_meta)
+    FROM rows(:completed) AS c (n int, step_id text, attempt int, result int, output bytea, output_meta text)
     JOIN held AS h ON h.n = c.n
-    WHERE s.run_id = h.run_id AND s.step_id = c.step_id AND s.kind = 1 AND s.status = 2 AND s.attempt = c.attempt
+    WHERE s.run_id = h.run_id AND s.step_id = c.step_id AND s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.attempt = c.attempt
     RETURNING 1
 )
--- Steps that do not all fit (a repeat, most often) divide by zero: nothing is kept, and each command is looked at alone.
+-- Steps that do not all fit (a repeat, most often) divide by zero: nothing is kept, and each command is looked at alone. SQL has
+-- no other way to abort a statement; a transaction around each batch, to be rolled back instead, doubles what a batch costs: 530
+-- instead of 255 us of CPU beside the database for 20 runs (python -m tests.store.postgres.measure_abort).
 SELECT array_agg(n) AS groups, array_agg(base) AS bases,
     1 / (sum(rows) = (SELECT count(*) FROM begun) + (SELECT count(*) FROM completed))::int AS fits
 FROM held;
@@ -69,9 +69,9 @@ FROM held;
 WITH held AS (
     UPDATE runs AS r
     SET seq = r.seq + 2, result_seq = r.seq + 2, steps = r.steps + 1, lost_leases = 0,
-        lease_until = CASE WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until END
-    WHERE r.run_id = $4::uuid AND r.namespace IS NOT DISTINCT FROM $5::text AND r.lease = $6::bigint AND r.nonce = $7::bigint
-        AND r.status + 0 = 2 AND (r.deadline_at > $1::bigint) IS NOT FALSE AND r.steps + 1 <= $8::int
+        lease_until = CASE WHEN r.lease_until < :renew_before::bigint THEN :until::bigint ELSE r.lease_until END
+    WHERE r.run_id = :run_id::uuid AND r.namespace IS NOT DISTINCT FROM :namespace::text AND r.lease = :lease::bigint AND r.nonce = :nonce::bigint
+        AND r.status + 0 = {RUN.RUNNING} AND (r.deadline_at > :now::bigint) IS NOT FALSE AND r.steps + 1 <= :most_steps::int
         AND r.cancel_requested_at IS NULL
     RETURNING r.run_id, r.seq - 2 AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
@@ -79,35 +79,37 @@ WITH held AS (
         run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
         timeout_ms, worker_id, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
     )
-    SELECT h.run_id, $9::text, $10::text, 1, 3, h.base + 1, h.base + 2, h.lease, h.nonce, $1, $1, $1,
-        $11::bigint, h.worker_id, $12::text, $13::text, $14::text::json, $15::bytea, $16::text::json, $17::bytea,
-        $18::text::json
+    SELECT h.run_id, :step_id::text, :name::text, {KIND.FUNCTION}, {STEP.COMPLETED}, h.base + 1, h.base + 2, h.lease, h.nonce, :now, :now, :now,
+        :timeout_ms::bigint, h.worker_id, :parent_step_id::text, :parallel_group_id::text, :retry::text::json, :input::bytea, :input_meta::text::json, :output::bytea,
+        :output_meta::text::json
     FROM held AS h
     ON CONFLICT (run_id, step_id) DO UPDATE
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
         nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at, due_at = NULL,
         worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta
-    WHERE s.kind = 1 AND s.status = 2 AND s.attempt = 1 AND NOT s.once
+    WHERE s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.attempt = 1 AND NOT s.once
         AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)
     RETURNING 1
 )
-SELECT base, 1 / (SELECT count(*) FROM begun) AS fits FROM held;  -- nothing is kept, as above
+-- As above: if the step does not fit, nothing is kept.
+SELECT base, 1 / (SELECT count(*) FROM begun) AS fits FROM held;
 
 -- name: read_for_write
 -- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.
--- Payloads only of what is told to the worker, and only as far as the page of its run ($11) and the answers of the batch ($12) go,
+-- Payloads only of what is told to the worker, and only as far as the page of its run (:page_bytes) and the answers of the batch (:answer_bytes) go,
 -- in the order in which the commands came (place); `withheld` marks the others. The first of all is never withheld.
 -- What is joined is kept: the planner takes lists of commands to be short, and would make it anew for each of them.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) WITH ORDINALITY
-        AS g (run_id, namespace, known_seq, begins, place, n)
+    SELECT * FROM rows(:groups) WITH ORDINALITY AS g (
+        run_id uuid, namespace text, known_seq bigint, begins int, place int, n
+    )
 ), named AS MATERIALIZED (
-    SELECT * FROM unnest($6::int[], $7::text[], $8::int[], $9::bool[]) AS named (n, step_id, attempt, told)
+    SELECT * FROM rows(:named) AS named (n int, step_id text, attempt int, told bool)
 ), r AS MATERIALIZED (
     SELECT g.n, g.known_seq, g.place, r.*,
         CASE
-            WHEN r.steps + g.begins <= $10::int THEN r.steps
-            ELSE (SELECT count(*)::int FROM steps AS s WHERE s.run_id = r.run_id AND s.kind < 100)
+            WHEN r.steps + g.begins <= :most_steps::int THEN r.steps
+            ELSE (SELECT count(*)::int FROM steps AS s WHERE s.run_id = r.run_id AND s.kind < {KIND.FIRST_PAYLOAD})
         END AS step_count
     FROM g JOIN runs AS r ON r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace
 ), wanted AS (
@@ -120,8 +122,8 @@ WITH g AS MATERIALIZED (
         UNION ALL
         SELECT r.n, s.step_id, true FROM r CROSS JOIN LATERAL (
             SELECT step_id FROM steps
-            WHERE steps.run_id = r.run_id AND steps.seq > r.known_seq AND steps.kind < 100 AND steps.status <> 5
-            ORDER BY steps.seq LIMIT $13::bigint
+            WHERE steps.run_id = r.run_id AND steps.seq > r.known_seq AND steps.kind < {KIND.FIRST_PAYLOAD} AND steps.status <> {STEP.ABANDONED}
+            ORDER BY steps.seq LIMIT :page_steps::bigint
         ) AS s
         WHERE r.result_seq > r.known_seq
     ) AS w USING (n)
@@ -133,8 +135,8 @@ WITH g AS MATERIALIZED (
     FROM wanted AS w JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
 ), s AS MATERIALIZED (
     SELECT sized.*, NOT told OR sum(bytes) OVER everything = bytes
-        OR (sum(bytes) OVER everything <= $12::bigint
-            AND (sum(bytes) OVER page <= $11::bigint OR sum(bytes) OVER page = bytes)) AS given
+        OR (sum(bytes) OVER everything <= :answer_bytes::bigint
+            AND (sum(bytes) OVER page <= :page_bytes::bigint OR sum(bytes) OVER page = bytes)) AS given
     FROM sized
     WINDOW everything AS (ORDER BY place, n, seq, step_id), page AS (PARTITION BY n ORDER BY seq, step_id)
 ), a AS MATERIALIZED (
@@ -158,7 +160,7 @@ SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lea
     s.step_id, s.name, s.kind, s.status, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.created_at, s.started_at,
     s.finished_at, s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id,
     s.parallel_group_id, s.child_run_id::text AS child_run_id, NOT s.given AS withheld, s.shown,
-    CASE WHEN s.shown OR s.status < 3 THEN s.error END AS error,
+    CASE WHEN s.shown OR s.status < {STEP.COMPLETED} THEN s.error END AS error,
     CASE WHEN s.shown THEN s.output END AS output, CASE WHEN s.shown THEN s.output_meta END AS output_meta,
     CASE WHEN s.shown THEN s.details END AS details, CASE WHEN s.shown THEN s.details_meta END AS details_meta,
     s.a_attempt, s.a_begun_seq, s.a_seq, s.a_lease, s.a_nonce, s.a_started_at, s.a_finished_at, s.a_retry_at
@@ -170,9 +172,9 @@ SELECT n, number, name, withheld, CASE WHEN NOT withheld THEN payload END AS pay
     CASE WHEN NOT withheld THEN payload_meta END AS payload_meta
 FROM (
     SELECT g.n, s.number, s.name, s.payload, s.payload_meta,
-        sum(octet_length(s.payload)) OVER earlier > $6::bigint
+        sum(octet_length(s.payload)) OVER earlier > :answer_bytes::bigint
             AND sum(octet_length(s.payload)) OVER earlier > octet_length(s.payload) AS withheld
-    FROM unnest($1::int[], $2::uuid[], $3::text[], $4::bigint[], $5::int[]) AS g (n, run_id, name, wanted, place)
+    FROM rows(:waits) AS g (n int, run_id uuid, name text, wanted bigint, place int)
     CROSS JOIN LATERAL (
         SELECT * FROM signals
         WHERE signals.run_id = g.run_id AND signals.name = g.name AND signals.step_id IS NULL
@@ -185,15 +187,12 @@ ORDER BY n, number;
 -- name: settle
 -- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version number.
 WITH g AS MATERIALIZED (
-    SELECT * FROM unnest(
-        $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::int[],
-        $12::int[], $13::smallint[], $14::smallint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::text[],
-        $19::text[], $20::bool[], $21::bool[], $22::bool[], $23::bool[], $24::bool[], $25::uuid[], $26::text[],
-        $27::double precision[], $28::text[]
-    ) WITH ORDINALITY AS g (
-        run_id, namespace, lease, nonce, read_seq, seq, result_seq, steps, attempt, status, wait_reason, due_at,
-        ready_at, finished_at, error, problem, progressed, has_children, cascade_due, pause_requested, diverged,
-        continued_as, status_text, progress, tried_build, n
+    SELECT * FROM rows(:runs) WITH ORDINALITY AS g (
+        run_id uuid, namespace text, lease bigint, nonce bigint, read_seq bigint, seq bigint, result_seq bigint,
+        steps int, attempt int, status smallint, wait_reason smallint, due_at bigint, ready_at bigint,
+        finished_at bigint, error text, problem text, progressed bool, has_children bool, cascade_due bool,
+        pause_requested bool, diverged bool, continued_as uuid, status_text text, progress double precision,
+        tried_build text, n
     )
 ), held AS (
     UPDATE runs AS r
@@ -212,11 +211,11 @@ WITH g AS MATERIALIZED (
         END,
         lost_leases = CASE WHEN g.progressed THEN 0 ELSE r.lost_leases END,
         lease_until = CASE
-            WHEN g.status <> 2 THEN NULL WHEN r.lease_until < $3::bigint THEN $2::bigint ELSE r.lease_until
+            WHEN g.status <> {RUN.RUNNING} THEN NULL WHEN r.lease_until < :renew_before::bigint THEN :until::bigint ELSE r.lease_until
         END
     FROM g
     WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
-        AND r.status + 0 = 2 AND r.seq = g.read_seq AND (r.deadline_at > $1::bigint) IS NOT FALSE
+        AND r.status + 0 = {RUN.RUNNING} AND r.seq = g.read_seq AND (r.deadline_at > :now::bigint) IS NOT FALSE
     RETURNING g.n, r.run_id
 ), written AS (
     INSERT INTO steps AS s (
@@ -228,15 +227,12 @@ WITH g AS MATERIALIZED (
         b.started_at, b.finished_at, b.due_at, b.retry_at, b.wake_at, b.timeout_ms, b.once, b.worker_id,
         b.parent_step_id, b.parallel_group_id, b.child_run_id, b.retry::json, b.error::json, b.input,
         b.input_meta::json, b.output, b.output_meta::json, b.details, b.details_meta::json
-    FROM unnest(
-        $29::int[], $30::text[], $31::text[], $32::smallint[], $33::smallint[], $34::int[], $35::bigint[],
-        $36::bigint[], $37::bigint[], $38::bigint[], $39::bigint[], $40::bigint[], $41::bigint[], $42::bigint[],
-        $43::bigint[], $44::bigint[], $45::bigint[], $46::bool[], $47::text[], $48::text[], $49::text[], $50::uuid[],
-        $51::text[], $52::text[], $53::bytea[], $54::text[], $55::bytea[], $56::text[], $57::bytea[], $58::text[]
-    ) AS b (
-        n, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
-        due_at, retry_at, wake_at, timeout_ms, once, worker_id, parent_step_id, parallel_group_id, child_run_id,
-        retry, error, input, input_meta, output, output_meta, details, details_meta
+    FROM rows(:steps) AS b (
+        n int, step_id text, name text, kind smallint, status smallint, attempt int, begun_seq bigint, seq bigint,
+        lease bigint, nonce bigint, created_at bigint, started_at bigint, finished_at bigint, due_at bigint,
+        retry_at bigint, wake_at bigint, timeout_ms bigint, once bool, worker_id text, parent_step_id text,
+        parallel_group_id text, child_run_id uuid, retry text, error text, input bytea, input_meta text, output bytea,
+        output_meta text, details bytea, details_meta text
     )
     JOIN held AS h ON h.n = b.n
     ON CONFLICT (run_id, step_id) DO UPDATE
@@ -253,16 +249,14 @@ WITH g AS MATERIALIZED (
     )
     SELECT h.run_id, a.step_id, a.attempt, a.begun_seq, a.seq, a.lease, a.nonce, a.started_at, a.finished_at, a.retry_at,
         a.worker_id, a.error::json
-    FROM unnest(
-        $59::int[], $60::text[], $61::int[], $62::bigint[], $63::bigint[], $64::bigint[], $65::bigint[],
-        $66::bigint[], $67::bigint[], $68::bigint[], $69::text[], $70::text[]
-    ) AS a (
-        n, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error
+    FROM rows(:attempts) AS a (
+        n int, step_id text, attempt int, begun_seq bigint, seq bigint, lease bigint, nonce bigint, started_at bigint,
+        finished_at bigint, retry_at bigint, worker_id text, error text
     )
     JOIN held AS h ON h.n = a.n
 ), bound AS (
     UPDATE signals AS s SET step_id = b.step_id
-    FROM unnest($71::int[], $72::bigint[], $73::text[]) AS b (n, number, step_id)
+    FROM rows(:signals) AS b (n int, number bigint, step_id text)
     JOIN held AS h ON h.n = b.n
     WHERE s.run_id = h.run_id AND s.number = b.number
 )
@@ -271,6 +265,6 @@ SELECT array_agg(n) AS groups FROM held;
 -- name: locked_runs
 -- Which of these rows somebody else holds locked right now: the others can go on.
 WITH free AS MATERIALIZED (
-    SELECT run_id FROM runs WHERE run_id = ANY ($1::uuid[]) ORDER BY run_id FOR UPDATE SKIP LOCKED
+    SELECT run_id FROM runs WHERE run_id = ANY (:run_ids::uuid[]) ORDER BY run_id FOR UPDATE SKIP LOCKED
 )
-SELECT run_id::text AS run_id FROM runs WHERE run_id = ANY ($1) EXCEPT SELECT run_id::text FROM free;
+SELECT run_id::text AS run_id FROM runs WHERE run_id = ANY (:run_ids) EXCEPT SELECT run_id::text FROM free;

@@ -1,7 +1,7 @@
 -- name: part_bulk_columns
 -- An operation and how far it is.
-operation_id, namespace, action, filter, reason, request_id, created_at, matched, done, failed, last_error, finished_at, stopped,
-cursor_at, cursor_id, batch
+operation_id AS id, namespace, action, filter, reason, request_id, created_at, matched, done, failed, last_error, finished_at, stopped,
+cursor_at, cursor_id AS cursor_run, batch
 
 -- name: insert_bulk
 -- A request made before keeps its operation.

@@ -36,24 +36,24 @@ DELETE FROM child_links WHERE namespace = ? AND child_run_id = ?;
 
 -- name: unblock_runs
 -- Those that were to begin after this one: a sleeper is PENDING, who is paused will be when it is resumed.
-UPDATE runs SET blocked_by = NULL, due_at = NULL, wait_reason = NULL, ready_at = iif(status = 3, :now, ready_at),
-                status = iif(status = 3, 1, status)
+UPDATE runs SET blocked_by = NULL, due_at = NULL, wait_reason = NULL, ready_at = iif(status = {RUN.SLEEPING}, :now, ready_at),
+                status = iif(status = {RUN.SLEEPING}, {RUN.PENDING}, status)
 WHERE blocked_by = :run_id AND +namespace = :namespace AND finished_at IS NULL
 RETURNING run_id, workflow_type, status;
 
 -- name: waiting_parent
 -- A step that still waits for this child, and the run it belongs to, unless that has ended.
 SELECT r.workflow_type, r.status, r.lease, r.nonce, r.worker_id FROM steps AS s CROSS JOIN runs AS r ON r.run_id = s.run_id
-WHERE s.run_id = ? AND r.namespace = ? AND s.step_id = ? AND s.kind = 4 AND s.status = 2 AND s.child_run_id = ?
+WHERE s.run_id = ? AND r.namespace = ? AND s.step_id = ? AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND s.child_run_id = ?
   AND r.finished_at IS NULL;
 
 -- name: give_child_result
 -- A copy of the child's output, or how it failed.
-UPDATE steps SET status = iif(:error IS NULL, 3, 4), seq = :seq, error = :error, finished_at = :now,
+UPDATE steps SET status = iif(:error IS NULL, {STEP.COMPLETED}, {STEP.FAILED}), seq = :seq, error = :error, finished_at = :now,
                  (output, output_meta) = (SELECT o.output, o.output_meta FROM runs AS c CROSS JOIN steps AS o ON o.run_id = c.run_id
                                           WHERE c.run_id = :child_run_id AND c.namespace = :namespace
                                             AND o.step_id = '$output' AND :error IS NULL)
-WHERE run_id = :run_id AND step_id = :step_id AND status = 2;
+WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.RUNNING};
 
 -- name: cascade_due
 -- Its children may have to be cancelled; found again by index after a crash.
@@ -72,6 +72,6 @@ WHERE cascade_due = 1 ORDER BY run_id LIMIT ?;
 -- Open children that follow their parent; if that goes on, only those whose step was abandoned or is forgotten.
 SELECT c.run_id FROM runs AS c INDEXED BY runs_by_parent
 WHERE c.namespace = :namespace AND c.parent_run_id = :run_id AND c.finished_at IS NULL AND c.cancel_requested_at IS NULL
-  AND c.on_close = 1 AND (:all OR NOT EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :run_id AND s.step_id = c.parent_step_id
-                                             AND s.child_run_id = c.run_id AND s.status <> 5))
+  AND c.on_close = {ON_CLOSE.CANCEL} AND (:all OR NOT EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :run_id AND s.step_id = c.parent_step_id
+                                             AND s.child_run_id = c.run_id AND s.status <> {STEP.ABANDONED}))
 ORDER BY c.created_at, c.run_id LIMIT :limit;

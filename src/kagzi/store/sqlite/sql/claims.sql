@@ -3,15 +3,15 @@
 -- One row of JSON, here and below: every row fetched gives up the interpreter lock, and a busy loop is slow to return it.
 SELECT json_group_array(json_array(-priority, ready_at, run_id)) FROM (
     SELECT priority, ready_at, run_id FROM runs INDEXED BY runs_pending
-    WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1
+    WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
       AND (deadline_at IS NULL OR deadline_at > :now)
     ORDER BY priority DESC, ready_at, run_id LIMIT :limit);
 
 -- name: lease_runs
 -- Raise the lease and hand over. The only writer needs no lock.
-UPDATE runs SET status = 2, lease = lease + 1, nonce = :nonce, worker_id = :worker_id, lease_until = :until, ready_at = NULL,
+UPDATE runs SET status = {RUN.RUNNING}, lease = lease + 1, nonce = :nonce, worker_id = :worker_id, lease_until = :until, ready_at = NULL,
                 started_at = coalesce(started_at, :now), version = coalesce(version, :version)
-WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 1;
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.PENDING};
 
 -- name: leased_runs
 -- What the workers need to know about the runs just leased.
@@ -39,14 +39,14 @@ FROM json_each(?) AS given;
 -- Steps of a run in the order in which they were begun; read until the page is full. The columns of part_history_columns, but without
 -- what its reader knows.
 SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at,
-    iif(known, NULL, output), iif(known, NULL, output_meta), iif(known, NULL, error),
-    retry_at, wake_at, child_run_id, iif(known, NULL, details), iif(known, NULL, details_meta)
+    iif(known, NULL, output) AS output, iif(known, NULL, output_meta) AS output_meta, iif(known, NULL, error) AS error,
+    retry_at, wake_at, child_run_id, iif(known, NULL, details) AS details, iif(known, NULL, details_meta) AS details_meta
 FROM (
     SELECT *, coalesce(seq BETWEEN 1 AND ?, 0) AS known FROM steps INDEXED BY steps_begun
-    WHERE run_id = ? AND begun_seq > ? AND kind < 100
+    WHERE run_id = ? AND begun_seq > ? AND kind < {KIND.FIRST_PAYLOAD}
 )
 ORDER BY begun_seq;
 
 -- name: held_run
 -- Whether this lease is the current one.
-SELECT 1 FROM runs WHERE run_id = ? AND namespace = ? AND lease = ? AND nonce = ? AND status = 2;
+SELECT 1 FROM runs WHERE run_id = ? AND namespace = ? AND lease = ? AND nonce = ? AND status = {RUN.RUNNING};

@@ -2,7 +2,7 @@
 -- It takes what belongs to the chain, and nothing of the history. A request to pause is met at once.
 INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, priority, ready_at, deadline_at, retry, labels,
                   parent_run_id, parent_step_id, concurrency_key, created_at, watched, on_close, schedule_id, pause_reason)
-SELECT :new_run_id, namespace, workflow_id, workflow_type, :version, iif(:paused, 7, 1), priority, iif(:paused, NULL, :now),
+SELECT :new_run_id, namespace, workflow_id, workflow_type, :version, iif(:paused, {RUN.PAUSED}, {RUN.PENDING}), priority, iif(:paused, NULL, :now),
        deadline_at, retry, labels, parent_run_id, parent_step_id, concurrency_key, :now, :watched, on_close, schedule_id,
        iif(:paused, pause_reason, NULL)
 FROM runs WHERE run_id = :run_id;
@@ -30,7 +30,7 @@ UNION ALL SELECT parent_run_id, parent_step_id FROM child_links WHERE namespace 
 
 -- name: follow_child
 -- The step waits for the successor now.
-UPDATE steps SET child_run_id = :new_run_id WHERE run_id = :parent_run_id AND step_id = :step_id AND kind = 4 AND status = 2
+UPDATE steps SET child_run_id = :new_run_id WHERE run_id = :parent_run_id AND step_id = :step_id AND kind = {KIND.CHILD} AND status = {STEP.RUNNING}
   AND child_run_id = :run_id AND EXISTS (SELECT 1 FROM runs AS p WHERE p.run_id = :parent_run_id AND p.namespace = :namespace);
 
 -- name: move_links

@@ -20,7 +20,7 @@ SELECT count(*) FROM (
 SELECT count(*) FROM (
     SELECT 1 FROM runs AS r JOIN steps AS s ON s.run_id = r.run_id
     WHERE r.namespace = :namespace AND r.run_id = :key
-      AND s.kind < 100 AND s.begun_seq > 0 AND (:step_name IS NULL OR s.name = :step_name) LIMIT :cap);
+      AND s.kind < {KIND.FIRST_PAYLOAD} AND s.begun_seq > 0 AND (:step_name IS NULL OR s.name = :step_name) LIMIT :cap);
 
 -- name: total_versions
 -- Of a type, or all.

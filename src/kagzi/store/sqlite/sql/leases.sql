@@ -4,22 +4,22 @@ UPDATE runs SET lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
              json_extract(value, '$[2]') AS lease, json_extract(value, '$[3]') AS nonce FROM json_each(:rows)) AS given
 WHERE runs.run_id = given.run_id AND runs.namespace = given.namespace AND runs.lease = given.lease AND runs.nonce = given.nonce
-  AND runs.status + 0 = 2;
+  AND runs.status + 0 = {RUN.RUNNING};
 
 -- name: overdue_steps
 -- Attempts of held runs that should have been reported by now, with their place among the JSON rows.
 SELECT given.key, s.step_id, s.attempt, s.timeout_ms FROM json_each(:rows) AS given
 CROSS JOIN steps AS s INDEXED BY steps_limited ON s.run_id = json_extract(given.value, '$[0]')
 CROSS JOIN runs AS r ON r.run_id = s.run_id
-WHERE s.status = 2 AND s.kind = 1 AND s.timeout_ms > 0 AND s.started_at + s.timeout_ms * 1000 <= :at
+WHERE s.status = {STEP.RUNNING} AND s.kind = {KIND.FUNCTION} AND s.timeout_ms > 0 AND s.started_at + s.timeout_ms * 1000 <= :at
   AND s.lease = r.lease AND s.nonce = r.nonce AND r.namespace = json_extract(given.value, '$[1]')
-  AND r.lease = json_extract(given.value, '$[2]') AND r.nonce = json_extract(given.value, '$[3]') AND r.status + 0 = 2;
+  AND r.lease = json_extract(given.value, '$[2]') AND r.nonce = json_extract(given.value, '$[3]') AND r.status + 0 = {RUN.RUNNING};
 
 -- name: leases_of
 -- Who holds these runs now, and whether they were asked to stop; one row.
 SELECT json_group_array(json_array(run_id, namespace, lease, nonce, cancel_requested_at IS NOT NULL, coalesce(cancel_reason, ''),
                                    pause_requested))
-FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = 2;
+FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = {RUN.RUNNING};
 
 -- name: cut_leases
 -- Their session closed: they end soon, unless somebody renews them.
@@ -27,23 +27,23 @@ UPDATE runs SET lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
              json_extract(value, '$[2]') AS lease, json_extract(value, '$[3]') AS nonce FROM json_each(:rows)) AS given
 WHERE runs.run_id = given.run_id AND runs.namespace = given.namespace AND runs.lease = given.lease AND runs.nonce = given.nonce
-  AND runs.status + 0 = 2 AND runs.lease_until > :until
+  AND runs.status + 0 = {RUN.RUNNING} AND runs.lease_until > :until
 RETURNING runs.run_id;
 
 -- name: release_leases
 -- Handed back, not counted. PAUSED if that was asked for.
-UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 1 END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
+UPDATE runs SET status = CASE WHEN pause_requested THEN {RUN.PAUSED} ELSE {RUN.PENDING} END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
                 pause_requested = 0, worker_id = NULL, lease_until = NULL
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
              json_extract(value, '$[2]') AS lease, json_extract(value, '$[3]') AS nonce FROM json_each(:rows)) AS given
 WHERE runs.run_id = given.run_id AND runs.namespace = given.namespace AND runs.lease = given.lease AND runs.nonce = given.nonce
-  AND runs.status + 0 = 2
+  AND runs.status + 0 = {RUN.RUNNING}
 RETURNING runs.run_id, runs.namespace, runs.workflow_type, runs.status;
 
 -- name: lose_leases
 -- A stream broke before these were known to have arrived. The first time a run is PENDING at once, and that is counted; one that
 -- has lost a holder since it last got on has the grace of a cut lease.
-UPDATE runs SET status = CASE WHEN lost_leases > 0 THEN 2 WHEN pause_requested THEN 7 ELSE 1 END,
+UPDATE runs SET status = CASE WHEN lost_leases > 0 THEN {RUN.RUNNING} WHEN pause_requested THEN {RUN.PAUSED} ELSE {RUN.PENDING} END,
                 ready_at = iif(lost_leases > 0 OR pause_requested, NULL, :now),
                 worker_id = iif(lost_leases > 0, worker_id, NULL),
                 lease_until = iif(lost_leases > 0, min(lease_until, given.until), NULL),
@@ -52,16 +52,16 @@ FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') 
              json_extract(value, '$[2]') AS lease, json_extract(value, '$[3]') AS nonce,
              json_extract(:untils, '$[' || key || ']') AS until FROM json_each(:rows)) AS given
 WHERE runs.run_id = given.run_id AND runs.namespace = given.namespace AND runs.lease = given.lease AND runs.nonce = given.nonce
-  AND runs.status + 0 = 2
+  AND runs.status + 0 = {RUN.RUNNING}
 RETURNING runs.run_id, runs.namespace, runs.workflow_type, runs.status;
 
 -- name: orphan_runs_of
 -- Everything held by a worker whose process has ended: the leases are over, and the next fire takes the runs away.
-UPDATE runs SET lease_until = :until WHERE worker_id = :worker_id AND namespace = :namespace AND status = 2 RETURNING run_id;
+UPDATE runs SET lease_until = :until WHERE worker_id = :worker_id AND namespace = :namespace AND status = {RUN.RUNNING} RETURNING run_id;
 
 -- name: release_of_worker
 -- Everything a leaving worker holds.
-UPDATE runs SET status = CASE WHEN pause_requested THEN 7 ELSE 1 END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
+UPDATE runs SET status = CASE WHEN pause_requested THEN {RUN.PAUSED} ELSE {RUN.PENDING} END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
                 pause_requested = 0, worker_id = NULL, lease_until = NULL
-WHERE worker_id = :worker_id AND namespace = :namespace AND status = 2
+WHERE worker_id = :worker_id AND namespace = :namespace AND status = {RUN.RUNNING}
 RETURNING run_id, namespace, workflow_type, status;

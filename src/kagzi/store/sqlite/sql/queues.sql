@@ -32,26 +32,26 @@ SELECT next_start_at, turn FROM workflow_types WHERE namespace = ? AND workflow_
 -- name: running_of_type
 -- Who holds permits of a type, by key. A namespace has no more running runs than its workers have slots.
 SELECT coalesce(concurrency_key, ''), count(*) FROM runs INDEXED BY runs_by_status
-WHERE namespace = ? AND status = 2 AND workflow_type = ? GROUP BY 1;
+WHERE namespace = ? AND status = {RUN.RUNNING} AND workflow_type = ? GROUP BY 1;
 
 -- name: pending_new_runs
 -- The first runs of a queue that were never claimed, of one version (NULL: not pinned).
 SELECT run_id, '', priority, ready_at, 1 FROM runs INDEXED BY runs_pending
-WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1 AND lease = 0
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING} AND lease = 0
   AND (deadline_at IS NULL OR deadline_at > :now)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: pending_any_runs
 -- The first runs of a queue, of one version (NULL: not pinned).
 SELECT run_id, '', priority, ready_at, 0 FROM runs INDEXED BY runs_pending
-WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
   AND (deadline_at IS NULL OR deadline_at > :now)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: runs_to_go_on
 -- The first of those that were claimed before: rates do not count them.
 SELECT run_id, coalesce(concurrency_key, ''), priority, ready_at, 0 FROM runs INDEXED BY runs_to_go_on
-WHERE namespace = :namespace AND workflow_type = :workflow_type AND status = 1 AND lease > 0
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND status = {RUN.PENDING} AND lease > 0
   AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
   AND (deadline_at IS NULL OR deadline_at > :now)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
@@ -59,14 +59,14 @@ ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 -- name: key_from
 -- The next key with pending runs, without reading those of the one before.
 SELECT concurrency_key FROM runs INDEXED BY runs_by_key
-WHERE namespace = ? AND workflow_type = ? AND concurrency_key IS NOT NULL AND status = 1 AND concurrency_key >= ?
+WHERE namespace = ? AND workflow_type = ? AND concurrency_key IS NOT NULL AND status = {RUN.PENDING} AND concurrency_key >= ?
 ORDER BY concurrency_key LIMIT 1;
 
 -- name: pending_of_key
 -- The first runs of a key.
 SELECT run_id, concurrency_key, priority, ready_at, lease = 0 FROM runs INDEXED BY runs_by_key
 WHERE namespace = :namespace AND workflow_type = :workflow_type AND concurrency_key = :key AND concurrency_key IS NOT NULL
-  AND status = 1 AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
+  AND status = {RUN.PENDING} AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
   AND (deadline_at IS NULL OR deadline_at > :now)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
@@ -74,7 +74,7 @@ ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 -- Runs without a key that were started before their type had limits by key, of one version: looked for at the head of the queue.
 SELECT run_id, '', priority, ready_at, first FROM (
     SELECT run_id, concurrency_key, priority, ready_at, lease = 0 AS first, deadline_at FROM runs INDEXED BY runs_pending
-    WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = 1
+    WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
     ORDER BY priority DESC, ready_at, run_id LIMIT 200)
 WHERE concurrency_key IS NULL AND (deadline_at IS NULL OR deadline_at > :now)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
@@ -100,30 +100,30 @@ DELETE FROM workflow_keys WHERE (namespace, workflow_type, concurrency_key) IN (
 
 -- name: type_waits
 -- Whether a type has a pending run.
-SELECT 1 FROM runs INDEXED BY runs_pending WHERE namespace = ? AND workflow_type = ? AND status = 1 LIMIT 1;
+SELECT 1 FROM runs INDEXED BY runs_pending WHERE namespace = ? AND workflow_type = ? AND status = {RUN.PENDING} LIMIT 1;
 
 -- name: count_in_queue
 -- How many runs of a type, or of a key of it, run or wait and are not on their way out; counted no further than needed.
 SELECT count(*) FROM (
     SELECT * FROM (
         SELECT 1 FROM runs INDEXED BY runs_by_status
-        WHERE namespace = :namespace AND status = 2 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+        WHERE namespace = :namespace AND status = {RUN.RUNNING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
           AND (:key IS NULL OR concurrency_key = :key) AND run_id IS NOT :leaving LIMIT :limit)
     UNION ALL
     SELECT * FROM (
         SELECT 1 FROM runs INDEXED BY runs_pending
-        WHERE namespace = :namespace AND status = 1 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+        WHERE namespace = :namespace AND status = {RUN.PENDING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
           AND (:key IS NULL OR concurrency_key = :key) AND run_id IS NOT :leaving LIMIT :limit));
 
 -- name: oldest_in_queue
 -- The oldest of the same: ids grow with time.
 SELECT run_id FROM (
     SELECT run_id FROM runs INDEXED BY runs_by_status
-    WHERE namespace = :namespace AND status = 2 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+    WHERE namespace = :namespace AND status = {RUN.RUNNING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
       AND (:key IS NULL OR concurrency_key = :key)
     UNION ALL
     SELECT run_id FROM runs INDEXED BY runs_pending
-    WHERE namespace = :namespace AND status = 1 AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+    WHERE namespace = :namespace AND status = {RUN.PENDING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
       AND (:key IS NULL OR concurrency_key = :key))
 ORDER BY run_id LIMIT 1;
 
@@ -135,13 +135,13 @@ SELECT workflow_type FROM workflow_versions WHERE namespace = :namespace AND (:o
 
 -- name: list_types_after
 -- A page of types by name.
-SELECT n.workflow_type, t.namespace, {type_limits} FROM ({type_names}) AS n
+SELECT n.workflow_type AS name, t.workflow_type, {type_limits} FROM ({type_names}) AS n
 LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = n.workflow_type
 WHERE :cursor IS NULL OR n.workflow_type > :cursor ORDER BY n.workflow_type LIMIT :limit;
 
 -- name: list_types_before
 -- The same towards the beginning, last first.
-SELECT n.workflow_type, t.namespace, {type_limits} FROM ({type_names}) AS n
+SELECT n.workflow_type AS name, t.workflow_type, {type_limits} FROM ({type_names}) AS n
 LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = n.workflow_type
 WHERE n.workflow_type < :cursor ORDER BY n.workflow_type DESC LIMIT :limit;
 
@@ -154,16 +154,16 @@ GROUP BY workflow_type;
 -- name: type_from
 -- The next type with pending runs.
 SELECT workflow_type FROM runs INDEXED BY runs_pending
-WHERE namespace = ? AND status = 1 AND workflow_type >= ? ORDER BY workflow_type LIMIT 1;
+WHERE namespace = ? AND status = {RUN.PENDING} AND workflow_type >= ? ORDER BY workflow_type LIMIT 1;
 
 -- name: queue_depths
 -- How many runs of a type wait for a worker, by version, counted no further than a cap.
 SELECT coalesce(version, '') AS version, count(*), min(ready_at) FROM (
     SELECT version, ready_at FROM runs INDEXED BY runs_pending
-    WHERE namespace = ? AND status = 1 AND workflow_type = ? LIMIT ?)
+    WHERE namespace = ? AND status = {RUN.PENDING} AND workflow_type = ? LIMIT ?)
 GROUP BY 1 ORDER BY 1;
 
 -- name: type_pressure
 -- How far the limits of a type are used: by all its runs, and by those of one key.
 SELECT count(*), count(*) FILTER (WHERE concurrency_key = :key), min(run_id) FILTER (WHERE concurrency_key = :key)
-FROM runs INDEXED BY runs_by_status WHERE namespace = :namespace AND status = 2 AND workflow_type = :workflow_type;
+FROM runs INDEXED BY runs_by_status WHERE namespace = :namespace AND status = {RUN.RUNNING} AND workflow_type = :workflow_type;

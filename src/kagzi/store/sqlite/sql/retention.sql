@@ -14,7 +14,7 @@ WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND +namespace = :namesp
 -- name: delete_links_to
 -- Links of steps that waited for runs they did not start.
 DELETE FROM child_links WHERE namespace = :namespace AND (child_run_id, parent_run_id) IN (
-    SELECT child_run_id, run_id FROM steps WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND kind = 4
+    SELECT child_run_id, run_id FROM steps WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND kind = {KIND.CHILD}
       AND child_run_id IS NOT NULL);
 
 -- name: delete_links_from

@@ -10,39 +10,39 @@ SELECT kind, status, begun_seq, seq FROM steps WHERE run_id = ? AND step_id = ?;
 
 -- name: step_to_blame
 -- The step that an error names, or that waited for the child which it names.
-SELECT step_id FROM steps WHERE run_id = :run_id AND kind < 100 AND (step_id = :subject_id OR child_run_id = :subject_id)
+SELECT step_id FROM steps WHERE run_id = :run_id AND kind < {KIND.FIRST_PAYLOAD} AND (step_id = :subject_id OR child_run_id = :subject_id)
 ORDER BY step_id <> :subject_id, seq DESC LIMIT 1;
 
 -- name: restart_steps
 -- They were begun and have no child: the next start under their id makes another one. A child that failed was an attempt.
-UPDATE steps SET status = 2, child_run_id = NULL, attempt = iif(status = 4, attempt + 1, attempt), seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL,
+UPDATE steps SET status = {STEP.RUNNING}, child_run_id = NULL, attempt = iif(status = {STEP.FAILED}, attempt + 1, attempt), seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL,
                  error = NULL, finished_at = NULL
 WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
 
 -- name: steps_to_undo
 -- Results beyond a place in the order, what was begun after it, and the step itself.
 SELECT step_id, kind, child_run_id, begun_seq, status FROM steps
-WHERE run_id = :run_id AND kind < 100
-  AND (step_id = :step_id OR seq > :after OR (status IN (1, 2) AND begun_seq > :after));
+WHERE run_id = :run_id AND kind < {KIND.FIRST_PAYLOAD}
+  AND (step_id = :step_id OR seq > :after OR (status IN ({STEP.PENDING}, {STEP.RUNNING}) AND begun_seq > :after));
 
 -- name: lost_children
 -- Steps that wait for a child which was cancelled with this run, or is about to be, or was deleted: they start another one.
 SELECT s.step_id, s.child_run_id FROM steps AS s INDEXED BY steps_waiting LEFT JOIN runs AS c
     ON c.run_id = s.child_run_id AND c.namespace = :namespace
-WHERE s.run_id = :run_id AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4 AND s.child_run_id IS NOT NULL
-  AND (c.run_id IS NULL OR c.status = 6 OR (c.finished_at IS NULL AND c.cancel_requested_at IS NOT NULL));
+WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND s.kind = {KIND.CHILD} AND s.child_run_id IS NOT NULL
+  AND (c.run_id IS NULL OR c.status = {RUN.CANCELLED} OR (c.finished_at IS NULL AND c.cancel_requested_at IS NOT NULL));
 
 -- name: ended_children
 -- Steps that wait for a child which ended while nobody listened.
 SELECT s.child_run_id, s.step_id FROM steps AS s INDEXED BY steps_waiting CROSS JOIN runs AS c
     ON c.run_id = s.child_run_id AND c.namespace = :namespace
-WHERE s.run_id = :run_id AND s.status = 2 AND s.kind IN (3, 4) AND s.kind = 4 AND c.status IN (4, 5, 6) AND c.continued_as IS NULL;
+WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND s.kind = {KIND.CHILD} AND c.status IN ({RUN.ENDED}) AND c.continued_as IS NULL;
 
 -- name: keep_failures
 -- What went wrong stays in the history, as earlier attempts.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
 SELECT run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, :now, worker_id FROM steps
-WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids)) AND status = 4
+WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids)) AND status = {STEP.FAILED}
 ON CONFLICT DO NOTHING;
 
 -- name: forget_steps
@@ -52,19 +52,19 @@ DELETE FROM steps WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_
 -- name: reopen_steps
 -- They were begun before what is kept, and stay begun; their results come anew. What may run only once waits for its next begin, since
 -- an open begin would count as lost.
-UPDATE steps SET status = iif(once, 1, 2), retry_at = iif(once, :now, NULL), attempt = 1, seq = 0, lease = 0, nonce = 0, output = NULL,
+UPDATE steps SET status = iif(once, {STEP.PENDING}, {STEP.RUNNING}), retry_at = iif(once, :now, NULL), attempt = 1, seq = 0, lease = 0, nonce = 0, output = NULL,
                  output_meta = NULL, error = NULL, finished_at = NULL
 WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
 
 -- name: open_waits
 -- Who waits for signals, the oldest first.
 SELECT step_id, name FROM steps INDEXED BY steps_waiting
-WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 3 ORDER BY begun_seq;
+WHERE run_id = ? AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND kind = {KIND.SIGNAL} ORDER BY begun_seq;
 
 -- name: open_children
 -- Steps that wait for a child.
 SELECT step_id, child_run_id FROM steps INDEXED BY steps_waiting
-WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 4 AND child_run_id IS NOT NULL;
+WHERE run_id = ? AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND kind = {KIND.CHILD} AND child_run_id IS NOT NULL;
 
 -- name: unbind_signals
 -- What a forgotten wait had taken comes again, in its old order.
@@ -77,18 +77,18 @@ UPDATE runs SET request_id = NULL, watched = 0 WHERE run_id IN (SELECT value FRO
 
 -- name: reopen_run
 -- The one way back from an end. A deadline that has passed does not hold for the second life.
-UPDATE runs SET status = 1, ready_at = :now, finished_at = NULL, error = NULL, problem = NULL, seq = seq + 1, nonce = 0,
+UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, finished_at = NULL, error = NULL, problem = NULL, seq = seq + 1, nonce = 0,
                 retried_lease = NULL, lost_leases = 0, pause_requested = 0, retry_request_id = :request_id,
                 cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cancel_lease = NULL, cascade_due = 0,
                 deadline_at = iif(deadline_at <= :now, NULL, deadline_at)
-WHERE run_id = :run_id AND status + 0 = 5;
+WHERE run_id = :run_id AND status + 0 = {RUN.FAILED};
 
 -- name: first_begun
 -- When a step was first begun, as far as its attempts tell.
 SELECT min(s.begun_seq, coalesce((SELECT min(a.begun_seq) FROM step_attempts AS a
                                               WHERE a.run_id = s.run_id AND a.step_id = s.step_id AND a.retry_at <> 0),
                                  s.begun_seq))
-FROM steps AS s WHERE s.run_id = ? AND s.step_id = ? AND s.kind < 100;
+FROM steps AS s WHERE s.run_id = ? AND s.step_id = ? AND s.kind < {KIND.FIRST_PAYLOAD};
 
 -- name: fork_steps
 -- What was begun before the step; with its result, if that was there by then, else it is begun and open. Children are referred to.
@@ -96,24 +96,24 @@ FROM steps AS s WHERE s.run_id = ? AND s.step_id = ? AND s.kind < 100;
 INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, retry, timeout_ms, input, input_meta, output, output_meta,
                    error, retry_at, wake_at, child_run_id, details, details_meta, parent_step_id, parallel_group_id, once, created_at,
                    started_at, finished_at, worker_id)
-SELECT :new_run_id, step_id, name, kind, iif(kept, status, iif(once, 1, 2)), iif(kept, attempt, 1), begun_seq, iif(kept, seq, 0), retry,
+SELECT :new_run_id, step_id, name, kind, iif(kept, status, iif(once, {STEP.PENDING}, {STEP.RUNNING})), iif(kept, attempt, 1), begun_seq, iif(kept, seq, 0), retry,
        timeout_ms, input, input_meta, iif(kept, output, NULL), iif(kept, output_meta, NULL), iif(kept, error, NULL),
        iif(kept OR NOT once, NULL, :now), wake_at, child_run_id, details, details_meta, parent_step_id, parallel_group_id, once,
        created_at, started_at, iif(kept, finished_at, NULL), worker_id
-FROM (SELECT *, status IN (3, 4, 5) AND seq > 0 AND seq < :before AS kept FROM steps
-      WHERE run_id = :run_id AND kind < 100 AND begun_seq < :before AND step_id <> :from_step);
+FROM (SELECT *, status IN ({STEP.COMPLETED}, {STEP.FAILED}, {STEP.ABANDONED}) AND seq > 0 AND seq < :before AS kept FROM steps
+      WHERE run_id = :run_id AND kind < {KIND.FIRST_PAYLOAD} AND begun_seq < :before AND step_id <> :from_step);
 
 -- name: fork_attempts
 -- And how the results came about. Attempts that were lost (retry_at 0) were none.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
 SELECT a.run_to, a.step_id, a.attempt, a.begun_seq, a.seq, 0, 0, a.started_at, a.finished_at, a.error, a.retry_at, a.worker_id
 FROM (SELECT :new_run_id AS run_to, step_attempts.* FROM step_attempts WHERE run_id = :run_id AND retry_at <> 0) AS a
-WHERE EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :new_run_id AND s.step_id = a.step_id AND s.status IN (3, 4, 5));
+WHERE EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :new_run_id AND s.step_id = a.step_id AND s.status IN ({STEP.COMPLETED}, {STEP.FAILED}, {STEP.ABANDONED}));
 
 -- name: replace_output
 -- A result as the fork should have had it.
-UPDATE steps SET status = 3, output = :output, output_meta = :output_meta, error = NULL
-WHERE run_id = :run_id AND step_id = :step_id AND status IN (3, 4);
+UPDATE steps SET status = {STEP.COMPLETED}, output = :output, output_meta = :output_meta, error = NULL
+WHERE run_id = :run_id AND step_id = :step_id AND status IN ({STEP.COMPLETED}, {STEP.FAILED});
 
 -- name: mark_fork
 -- Whose past it has; its own seqs follow.

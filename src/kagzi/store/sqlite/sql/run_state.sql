@@ -30,25 +30,25 @@ SELECT count(*) FROM steps WHERE run_id = ? AND begun_seq > 0;
 -- Of the waits that are named, or all: the next one that has a time; the next retry; one for a signal, or else a child, without a
 -- time. A run with ten thousand waits reads no more of them.
 SELECT {step_state} FROM steps AS s WHERE s.run_id = :run_id AND s.rowid IN (
-    (SELECT rowid FROM steps INDEXED BY steps_timed WHERE run_id = :run_id AND status = 2 AND wake_at IS NOT NULL
+    (SELECT rowid FROM steps INDEXED BY steps_timed WHERE run_id = :run_id AND status = {STEP.RUNNING} AND wake_at IS NOT NULL
        AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY wake_at, kind LIMIT 1),
-    (SELECT rowid FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1
+    (SELECT rowid FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = {STEP.PENDING}
        AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY retry_at LIMIT 1),
-    (SELECT rowid FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND wake_at IS NULL
+    (SELECT rowid FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND wake_at IS NULL
        AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY kind LIMIT 1));
 
 -- name: due_waits
 -- Those of the first sort whose time has come.
-SELECT {step_state} FROM steps AS s INDEXED BY steps_timed WHERE s.run_id = :run_id AND s.status = 2 AND s.wake_at <= :now
+SELECT {step_state} FROM steps AS s INDEXED BY steps_timed WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now
   AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names)));
 
 -- name: last_result
 -- The highest seq of a result, to know whether the worker has seen all.
-SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < 100;
+SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < {KIND.FIRST_PAYLOAD};
 
 -- name: results_after
 -- Results the worker has not seen, in their order. Not what they hold: sorting would read all of it for every page.
-SELECT step_id FROM steps WHERE run_id = ? AND kind < 100 AND status <> 5 AND seq > ? ORDER BY seq LIMIT ?;
+SELECT step_id FROM steps WHERE run_id = ? AND kind < {KIND.FIRST_PAYLOAD} AND status <> {STEP.ABANDONED} AND seq > ? ORDER BY seq LIMIT ?;
 
 -- name: insert_step
 -- A step that is new, of any kind and in any state.
@@ -83,15 +83,15 @@ UPDATE runs SET status_text = ?, progress = ? WHERE run_id = ?;
 
 -- name: park_run
 -- Slot and lease are free; the clock, a signal or a child wakes it.
-UPDATE runs SET status = 3, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL
-WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = 2;
+UPDATE runs SET status = {RUN.SLEEPING}, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL
+WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = {RUN.RUNNING};
 
 -- name: leave_run
 -- The holder lets go of it.
 UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = :wait_reason, due_at = :due_at, ready_at = :ready_at,
                 finished_at = :finished_at, error = :error, cascade_due = :cascade_due, continued_as = :continued_as,
                 worker_id = NULL, lease_until = NULL, pause_requested = 0
-WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status + 0 = 2;
+WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status + 0 = {RUN.RUNNING};
 
 -- name: note_divergence
 -- The code does not fit the history: other builds may try. The latest are remembered, each once: under `kagzi dev` every saved file

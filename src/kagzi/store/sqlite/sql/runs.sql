@@ -12,7 +12,8 @@ details, details_meta
 
 -- name: part_run_payloads
 -- Input, context and output are rows of the history.
-i.output, i.output_meta, c.output, c.output_meta, o.output, o.output_meta
+i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta, o.output AS result,
+o.output_meta AS result_meta
 
 -- name: part_payload_joins
 -- Three seeks by primary key.
@@ -33,7 +34,7 @@ CROSS JOIN runs AS r ON r.run_id = latest {payload_joins};
 
 -- name: ends_of
 -- How runs stand, in the order in which they are asked for; the output of those that completed.
-SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, given.key
+SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, given.key AS n
 FROM json_each(?) AS given CROSS JOIN runs AS r ON r.run_id = given.value
 LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output';
 
@@ -121,9 +122,9 @@ SELECT namespace, workflow_type, status, lease, nonce, worker_id, has_children F
 UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now), cancel_reason = coalesce(cancel_reason, :reason),
                 cancel_by = coalesce(cancel_by, :cancel_by), cancel_lease = coalesce(cancel_lease, lease),
                 cascade_due = max(cascade_due, has_children), pause_requested = 0, pause_reason = NULL,
-                status = CASE WHEN status IN (3, 7) THEN 1 ELSE status END,
-                nonce = CASE WHEN status IN (3, 7) THEN 0 ELSE nonce END,
-                ready_at = CASE WHEN status IN (3, 7) THEN :now ELSE ready_at END,
+                status = CASE WHEN status IN ({RUN.SLEEPING}, {RUN.PAUSED}) THEN {RUN.PENDING} ELSE status END,
+                nonce = CASE WHEN status IN ({RUN.SLEEPING}, {RUN.PAUSED}) THEN 0 ELSE nonce END,
+                ready_at = CASE WHEN status IN ({RUN.SLEEPING}, {RUN.PAUSED}) THEN :now ELSE ready_at END,
                 due_at = NULL, wait_reason = NULL, problem = NULL
 WHERE run_id = :run_id AND finished_at IS NULL;
 
@@ -131,10 +132,10 @@ WHERE run_id = :run_id AND finished_at IS NULL;
 -- What a sleeping run waits for, the nearest first.
 SELECT step_id FROM (
     SELECT step_id, wake_at AS at, begun_seq FROM steps INDEXED BY steps_timed
-    WHERE run_id = :run_id AND status = 2 AND wake_at IS NOT NULL
+    WHERE run_id = :run_id AND status = {STEP.RUNNING} AND wake_at IS NOT NULL
     UNION ALL
-    SELECT step_id, retry_at, begun_seq FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = 1
+    SELECT step_id, retry_at, begun_seq FROM steps INDEXED BY steps_retries WHERE run_id = :run_id AND status = {STEP.PENDING}
     UNION ALL
     SELECT step_id, NULL, begun_seq FROM steps INDEXED BY steps_waiting
-    WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND wake_at IS NULL)
+    WHERE run_id = :run_id AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND wake_at IS NULL)
 ORDER BY at IS NULL, at, begun_seq LIMIT 1000;

@@ -92,7 +92,7 @@ SELECT request_id, run_id FROM runs WHERE namespace = ? AND request_id IN (SELEC
 
 -- name: open_scheduled_runs
 -- Runs of a schedule that have not ended, newest first.
-SELECT run_id, blocked_by IS NOT NULL AND status + 0 = 3, cancel_requested_at IS NOT NULL
+SELECT run_id, blocked_by IS NOT NULL AND status + 0 = {RUN.SLEEPING}, cancel_requested_at IS NOT NULL
 FROM runs INDEXED BY runs_schedule_open
 WHERE namespace = ? AND schedule_id = ? AND finished_at IS NULL ORDER BY created_at DESC, run_id DESC LIMIT ?;
 

@@ -9,7 +9,7 @@ SELECT run_id, workflow_id, workflow_type, status FROM runs WHERE namespace = ? 
 -- name: last_completed_run
 -- For on_conflict = existing_or_completed.
 SELECT run_id, workflow_id, workflow_type, status FROM runs
-WHERE namespace = ? AND workflow_id = ? AND workflow_type = ? AND status + 0 = 4
+WHERE namespace = ? AND workflow_id = ? AND workflow_type = ? AND status + 0 = {RUN.COMPLETED}
 ORDER BY created_at DESC, run_id DESC LIMIT 1;
 
 -- name: run_with_id
@@ -22,7 +22,7 @@ SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_active WHERE namespace 
 
 -- name: count_running_runs
 -- At most the limit is counted.
-SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_by_status WHERE namespace = ? AND status = 2 LIMIT ?);
+SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_by_status WHERE namespace = ? AND status = {RUN.RUNNING} LIMIT ?);
 
 -- name: watch_blocker
 -- A new run waits behind this one, if that is open.

@@ -1,6 +1,6 @@
 -- name: part_events
 -- What was created, and what ended how and how long that took.
-SELECT r.namespace, r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, 0 AS status, NULL AS took
+SELECT r.namespace, r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, NULL AS status, NULL AS took
 FROM namespaces AS n CROSS JOIN runs AS r INDEXED BY runs_by_created
     ON r.namespace = n.namespace AND r.created_at >= :since AND r.created_at < :until
 WHERE :namespace IS NULL OR n.namespace = :namespace
@@ -12,7 +12,7 @@ WHERE :namespace IS NULL OR n.namespace = :namespace
 
 -- name: minutes
 -- By minute and type; the half, and 95 of a hundred, of those that ended took at most so long.
-SELECT namespace, workflow_type, minute, sum(status = 0), sum(status = 4), sum(status = 5), sum(status = 6),
+SELECT namespace, workflow_type, minute, sum(status IS NULL), sum(status IS {RUN.COMPLETED}), sum(status IS {RUN.FAILED}), sum(status IS {RUN.CANCELLED}),
        max(CASE WHEN took IS NOT NULL AND place = (count + 1) / 2 THEN took END),
        max(CASE WHEN took IS NOT NULL AND place = (count * 95 + 99) / 100 THEN took END)
 FROM (SELECT e.*, row_number() OVER (PARTITION BY namespace, workflow_type, minute, took IS NULL ORDER BY took) AS place,

@@ -9,17 +9,19 @@ SELECT finished_at FROM runs WHERE run_id = ? AND namespace = ?;
 
 -- name: list_steps
 -- In the order in which they were begun.
-SELECT {step_columns}, NULL, NULL, NULL, NULL, NULL, NULL FROM steps INDEXED BY steps_begun
-WHERE run_id = :run_id AND begun_seq > :after AND kind < 100 AND (:name IS NULL OR name = :name) ORDER BY begun_seq LIMIT :limit;
+SELECT {step_columns}, NULL AS input, NULL AS input_meta, NULL AS output, NULL AS output_meta, NULL AS details,
+       NULL AS details_meta
+FROM steps INDEXED BY steps_begun
+WHERE run_id = :run_id AND begun_seq > :after AND kind < {KIND.FIRST_PAYLOAD} AND (:name IS NULL OR name = :name) ORDER BY begun_seq LIMIT :limit;
 
 -- name: list_steps_with_payloads
 -- The same with input and output.
 SELECT {step_columns}, input, input_meta, output, output_meta, details, details_meta FROM steps INDEXED BY steps_begun
-WHERE run_id = :run_id AND begun_seq > :after AND kind < 100 AND (:name IS NULL OR name = :name) ORDER BY begun_seq LIMIT :limit;
+WHERE run_id = :run_id AND begun_seq > :after AND kind < {KIND.FIRST_PAYLOAD} AND (:name IS NULL OR name = :name) ORDER BY begun_seq LIMIT :limit;
 
 -- name: get_step
 -- One step with payloads.
-SELECT {step_columns}, input, input_meta, output, output_meta, details, details_meta FROM steps WHERE run_id = ? AND step_id = ? AND kind < 100;
+SELECT {step_columns}, input, input_meta, output, output_meta, details, details_meta FROM steps WHERE run_id = ? AND step_id = ? AND kind < {KIND.FIRST_PAYLOAD};
 
 -- name: attempts_of
 -- Earlier attempts of these steps, in the order of the steps, the latest first: read until a page is full.

@@ -12,17 +12,17 @@ WHERE finished_at IS NULL AND cancel_by <= ? ORDER BY cancel_by LIMIT ?;
 -- Runs to wake: sleeps, retries, delayed starts. One row: every row fetched is a fight for the interpreter lock.
 SELECT json_group_array(json_array(run_id, namespace, workflow_type))
 FROM (SELECT run_id, namespace, workflow_type FROM runs INDEXED BY runs_due
-      WHERE status = 3 AND due_at <= ? ORDER BY due_at LIMIT ?);
+      WHERE status = {RUN.SLEEPING} AND due_at <= ? ORDER BY due_at LIMIT ?);
 
 -- name: wake_runs
 -- PENDING, with as many seqs taken as waits will end. A wait that ends is progress: leases lost before it do not count.
-UPDATE runs SET status = 1, ready_at = :now, due_at = NULL, wait_reason = NULL, nonce = 0,
+UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, due_at = NULL, wait_reason = NULL, nonce = 0,
                 lost_leases = CASE WHEN lost_leases > 0 AND EXISTS (
                     SELECT 1 FROM steps AS s INDEXED BY steps_timed
-                    WHERE s.run_id = runs.run_id AND s.status = 2 AND s.wake_at <= :now) THEN 0 ELSE lost_leases END,
+                    WHERE s.run_id = runs.run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now) THEN 0 ELSE lost_leases END,
                 seq = seq + (SELECT count(*) FROM steps AS s INDEXED BY steps_timed
-                             WHERE s.run_id = runs.run_id AND s.status = 2 AND s.wake_at <= :now)
-WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 3;
+                             WHERE s.run_id = runs.run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now)
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {STEP.COMPLETED};
 
 -- name: part_timeout_error
 -- What a wait for a signal fails with, as JSON of an ErrorDetail: core/run/parking.py says the same.
@@ -32,13 +32,13 @@ json_object('code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subje
 
 -- name: end_due_waits
 -- Sleeps of woken runs complete, limited waits fail, in the order of their times, with the seqs that wake_runs took for them.
-UPDATE steps SET status = CASE kind WHEN 2 THEN 3 ELSE 4 END, error = CASE kind WHEN 2 THEN NULL ELSE {timeout_error} END,
+UPDATE steps SET status = CASE kind WHEN {KIND.SLEEP} THEN {STEP.COMPLETED} ELSE {STEP.FAILED} END, error = CASE kind WHEN {KIND.SLEEP} THEN NULL ELSE {timeout_error} END,
                  seq = due.seq, finished_at = :now
 FROM (SELECT s.run_id, s.step_id,
              r.seq - count(*) OVER (PARTITION BY s.run_id)
                    + row_number() OVER (PARTITION BY s.run_id ORDER BY s.wake_at, s.begun_seq) AS seq
       FROM json_each(:run_ids) AS woken
-      CROSS JOIN steps AS s INDEXED BY steps_timed ON s.run_id = woken.value AND s.status = 2 AND s.wake_at <= :now
+      CROSS JOIN steps AS s INDEXED BY steps_timed ON s.run_id = woken.value AND s.status = {STEP.RUNNING} AND s.wake_at <= :now
       CROSS JOIN runs AS r ON r.run_id = s.run_id) AS due
 WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
 
@@ -46,7 +46,7 @@ WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
 -- Holders that did not renew.
 SELECT run_id, namespace, workflow_type, workflow_id, lease, nonce, lost_leases, pause_requested
 FROM runs INDEXED BY runs_lease
-WHERE status = 2 AND lease_until <= ? ORDER BY lease_until LIMIT ?;
+WHERE status = {RUN.RUNNING} AND lease_until <= ? ORDER BY lease_until LIMIT ?;
 
 -- name: keep_lost_attempts
 -- What was begun under leases that are about to end is kept as lost, each with a number of its own. Only the last numbers of a run
@@ -55,26 +55,26 @@ INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonc
 SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), 0, 0,
        s.started_at, :now, :error, :retry_at, s.worker_id
 FROM json_each(:run_ids) AS given
-CROSS JOIN runs AS r ON r.run_id = given.value AND r.status + 0 = 2
+CROSS JOIN runs AS r ON r.run_id = given.value AND r.status + 0 = {RUN.RUNNING}
 CROSS JOIN steps AS s INDEXED BY steps_begun ON s.run_id = r.run_id AND s.begun_seq > r.seq - :numbers
-WHERE s.kind = 1 AND s.status = 2 AND s.once = 0 AND s.lease = r.lease AND s.nonce = r.nonce
+WHERE s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.once = 0 AND s.lease = r.lease AND s.nonce = r.nonce
 ON CONFLICT DO NOTHING;
 
 -- name: number_lost_attempts
 -- The numbers that these took.
 UPDATE runs SET seq = max(seq, coalesce((SELECT max(a.seq) FROM step_attempts AS a WHERE a.run_id = runs.run_id), 0))
-WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 2;
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.RUNNING};
 
 -- name: end_leases
 -- Back to PENDING, counted as lost. Nonce 0: nothing the holder repeats is taken for its own.
-UPDATE runs SET status = 1, ready_at = :now, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1
-WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = 2;
+UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.RUNNING};
 
 -- name: end_lease_paused
 -- The same for a run that was to be paused, or is quarantined (it has a problem then).
-UPDATE runs SET status = 7, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1, pause_requested = 0,
+UPDATE runs SET status = {RUN.PAUSED}, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1, pause_requested = 0,
                 problem = :problem
-WHERE run_id = :run_id AND status + 0 = 2;
+WHERE run_id = :run_id AND status + 0 = {RUN.RUNNING};
 
 -- name: look
 -- What is ahead, in one statement: the store's clock (it ticks in milliseconds; the middle of the tick), the next due time,
@@ -82,18 +82,18 @@ WHERE run_id = :run_id AND status + 0 = 2;
 -- the one that the last look ended with: a look tells so many, and none must wait for others for ever.
 WITH RECURSIVE pending (pair, n) AS (
     SELECT (SELECT json_array(namespace, workflow_type) FROM runs INDEXED BY runs_pending
-            WHERE status = 1 AND (namespace, workflow_type) > (:namespace, :workflow_type)
+            WHERE status = {RUN.PENDING} AND (namespace, workflow_type) > (:namespace, :workflow_type)
             ORDER BY namespace, workflow_type LIMIT 1), 1
     UNION ALL
     SELECT (SELECT json_array(r.namespace, r.workflow_type) FROM runs AS r INDEXED BY runs_pending
-            WHERE r.status = 1
+            WHERE r.status = {RUN.PENDING}
               AND (r.namespace, r.workflow_type) > (json_extract(pending.pair, '$[0]'), json_extract(pending.pair, '$[1]'))
             ORDER BY r.namespace, r.workflow_type LIMIT 1), n + 1
     FROM pending WHERE pending.pair IS NOT NULL AND n < :limit
 )
 SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000 + 500,
-       (SELECT min(due_at) FROM runs INDEXED BY runs_due WHERE status = 3 AND due_at IS NOT NULL),
-       (SELECT min(lease_until) FROM runs INDEXED BY runs_lease WHERE status = 2),
+       (SELECT min(due_at) FROM runs INDEXED BY runs_due WHERE status = {RUN.SLEEPING} AND due_at IS NOT NULL),
+       (SELECT min(lease_until) FROM runs INDEXED BY runs_lease WHERE status = {RUN.RUNNING}),
        (SELECT min(deadline_at) FROM runs INDEXED BY runs_deadline WHERE finished_at IS NULL AND deadline_at IS NOT NULL),
        (SELECT min(cancel_by) FROM runs INDEXED BY runs_cancel_by WHERE finished_at IS NULL AND cancel_by IS NOT NULL),
        (SELECT json_group_array(json(pair)) FROM pending WHERE pair IS NOT NULL),

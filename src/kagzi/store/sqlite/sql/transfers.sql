@@ -1,25 +1,26 @@
 -- name: export_run
 -- A run with everything that is not derived; payloads last.
-SELECT r.run_id, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.priority, r.seq, r.lease, r.attempt,
-       r.lost_leases, r.retry, coalesce(r.request_id, r.run_id) AS request_id, r.labels, r.parent_run_id, r.parent_step_id,
-       r.on_close, r.watched, r.has_children, r.cascade_due, r.concurrency_key, r.schedule_id, r.blocked_by, r.created_at,
-       r.started_at, r.finished_at, r.ready_at, r.due_at, r.paused_due_at, r.deadline_at, r.cancel_requested_at, r.cancel_by,
-       r.cancel_reason, r.pause_requested, r.pause_reason, r.status_text, r.progress, r.forked_from, r.continued_as,
+SELECT r.run_id AS id, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.priority, r.seq, r.lease, r.attempt,
+       r.lost_leases, r.retry, coalesce(r.request_id, r.run_id) AS request_id, r.labels, r.parent_run_id AS parent,
+       r.parent_step_id, r.on_close, r.watched, r.has_children, r.cascade_due, r.concurrency_key, r.schedule_id, r.blocked_by AS blocker,
+       r.created_at, r.started_at, r.finished_at, r.ready_at, r.due_at, r.paused_due_at, r.deadline_at, r.cancel_requested_at, r.cancel_by,
+       r.cancel_reason, r.pause_requested, r.pause_reason, r.status_text, r.progress, r.forked_from AS forked,
+       r.continued_as AS successor,
        r.tried_builds, r.retry_request_id, r.error, r.problem, {run_payloads}
 FROM runs AS r {payload_joins} WHERE r.run_id = ? AND r.namespace = ?;
 
 -- name: export_steps
 -- The history in order.
 SELECT step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, timeout_ms, once, started_at, finished_at,
-       retry_at, wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, error, input, input_meta, output,
+       retry_at, wake_at, child_run_id AS child, parent_step_id, parallel_group_id, worker_id, error, input, input_meta, output,
        output_meta, details, details_meta
-FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < 100 ORDER BY begun_seq LIMIT ?;
+FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < {KIND.FIRST_PAYLOAD} ORDER BY begun_seq LIMIT ?;
 
 -- name: export_attempts
 -- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order, and so are those that
 -- were lost (retry_at 0), each by its begin. Only keys are numbered and sorted.
 SELECT a.step_id, a.attempt, a.begun_seq, a.seq, a.finished_at, a.retry_at, a.error, a.started_at, a.worker_id,
-       CASE WHEN a.retry_at = 0 THEN a.begun_seq WHEN keys.place < keys.now THEN 0 ELSE a.seq END
+       CASE WHEN a.retry_at = 0 THEN a.begun_seq WHEN keys.place < keys.now THEN 0 ELSE a.seq END AS forgotten
 FROM (SELECT step_id, begun_seq, place, now FROM (
           SELECT k.step_id, k.begun_seq, k.seq, row_number() OVER (PARTITION BY k.step_id, k.retry_at = 0 ORDER BY k.seq DESC) AS place,
                  coalesce(s.attempt, 0) AS now
@@ -30,7 +31,7 @@ CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id
 
 -- name: export_signals
 -- In order.
-SELECT number, name, request_id, received_at, payload, meta, step_id FROM signals
+SELECT number, name, request_id, received_at, payload, meta AS payload_meta, step_id FROM signals
 WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?;
 
 -- name: export_links
@@ -38,7 +39,7 @@ WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?;
 SELECT s.step_id, s.child_run_id FROM steps AS s
 JOIN child_links AS l ON l.namespace = :namespace AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
     AND l.parent_step_id = s.step_id
-WHERE s.run_id = :run_id AND s.step_id > :step_id AND s.kind = 4 AND s.status + 0 = 2 AND s.child_run_id IS NOT NULL
+WHERE s.run_id = :run_id AND s.step_id > :step_id AND s.kind = {KIND.CHILD} AND s.status + 0 = {STEP.RUNNING} AND s.child_run_id IS NOT NULL
 ORDER BY s.step_id LIMIT :limit;
 
 -- name: any_run
@@ -127,7 +128,7 @@ INSERT INTO run_labels (namespace, key, value, created_at, run_id) VALUES (?, ?,
 -- name: watch_children
 -- Runs that steps of this one wait for tell it of their end.
 UPDATE runs SET watched = 1 WHERE +namespace = :namespace AND finished_at IS NULL AND run_id IN (
-    SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = 2 AND kind IN (3, 4) AND kind = 4)
+    SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND kind = {KIND.CHILD})
 RETURNING run_id;
 
 -- name: abandon_imports

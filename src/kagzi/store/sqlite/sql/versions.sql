@@ -37,7 +37,7 @@ ORDER BY first_seen_at, workflow_type, version LIMIT :limit;
 -- Among the oldest open runs of the namespace: what an old version still has to finish is there.
 SELECT workflow_type, version, count(*) FROM (
     SELECT workflow_type, version FROM runs INDEXED BY runs_by_status
-    WHERE namespace = ? AND status IN (1, 2, 3, 7) ORDER BY created_at, run_id LIMIT ?)
+    WHERE namespace = ? AND status IN ({RUN.OPEN}) ORDER BY created_at, run_id LIMIT ?)
 GROUP BY workflow_type, version;
 
 -- name: workers_of_versions

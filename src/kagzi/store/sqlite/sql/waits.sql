@@ -36,21 +36,21 @@ VALUES (:run_id, :number, :name, :payload, :meta, :request_id, :now, :step_id);
 -- name: waiting_step
 -- The oldest step of a run that waits for a signal of that name.
 SELECT step_id FROM steps INDEXED BY steps_waiting
-WHERE run_id = ? AND status = 2 AND kind IN (3, 4) AND kind = 3 AND name = ? ORDER BY begun_seq LIMIT 1;
+WHERE run_id = ? AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND kind = {KIND.SIGNAL} AND name = ? ORDER BY begun_seq LIMIT 1;
 
 -- name: give_signal
 -- The payload is the step's result.
-UPDATE steps SET status = 3, seq = :seq, output = :output, output_meta = :output_meta, finished_at = :now
-WHERE run_id = :run_id AND step_id = :step_id AND status = 2;
+UPDATE steps SET status = {STEP.COMPLETED}, seq = :seq, output = :output, output_meta = :output_meta, finished_at = :now
+WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.RUNNING};
 
 -- name: stir_run
 -- A result came from outside: its seq; and a sleeper is PENDING. Nonce 0: a repeat of its last lease is not taken for its own.
 UPDATE runs SET seq = seq + 1, lost_leases = 0,
-                status = CASE WHEN status = 3 THEN 1 ELSE status END,
-                nonce = CASE WHEN status = 3 THEN 0 ELSE nonce END,
-                ready_at = CASE WHEN status = 3 THEN :now ELSE ready_at END,
-                due_at = CASE WHEN status = 3 THEN NULL ELSE due_at END,
-                wait_reason = CASE WHEN status = 3 THEN NULL ELSE wait_reason END
+                status = CASE WHEN status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE status END,
+                nonce = CASE WHEN status = {RUN.SLEEPING} THEN 0 ELSE nonce END,
+                ready_at = CASE WHEN status = {RUN.SLEEPING} THEN :now ELSE ready_at END,
+                due_at = CASE WHEN status = {RUN.SLEEPING} THEN NULL ELSE due_at END,
+                wait_reason = CASE WHEN status = {RUN.SLEEPING} THEN NULL ELSE wait_reason END
 WHERE run_id = :run_id AND finished_at IS NULL
 RETURNING seq;
 
@@ -78,9 +78,9 @@ UPDATE signals SET number = :end, step_id = :dropped WHERE run_id = :run_id AND 
 -- A value that did not fit stays in the history as an earlier attempt of its wait: begun when it came, failed now.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
 SELECT run_id, step_id, attempt, seq, :seq, 0, 0, finished_at, :now, :error, :now, worker_id FROM steps
-WHERE run_id = :run_id AND step_id = :step_id AND status = 3;
+WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.COMPLETED};
 
 -- name: reopen_wait
 -- It waits as before its value came. No lease: nobody's repeat is answered from it.
-UPDATE steps SET status = 2, attempt = attempt + 1, seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL, finished_at = NULL
-WHERE run_id = :run_id AND step_id = :step_id AND status = 3;
+UPDATE steps SET status = {STEP.RUNNING}, attempt = attempt + 1, seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL, finished_at = NULL
+WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.COMPLETED};

@@ -13,14 +13,14 @@ SELECT {mark_columns} FROM runs WHERE run_id IN (SELECT value FROM json_each(?))
 
 -- name: numbers_after
 -- One number, one event: begins (1) and results (2) of steps beyond a number, and those (3, 4) of failed attempts.
-SELECT begun_seq AS number, 1 AS source, step_id, 0 AS begun FROM steps INDEXED BY steps_begun
-WHERE run_id = :run_id AND begun_seq > :after AND kind < 100 AND seq <> begun_seq
+SELECT begun_seq AS number, {SOURCE.BEGUN} AS source, step_id, 0 AS begun FROM steps INDEXED BY steps_begun
+WHERE run_id = :run_id AND begun_seq > :after AND kind < {KIND.FIRST_PAYLOAD} AND seq <> begun_seq
 UNION ALL
-SELECT seq, 2, step_id, 0 FROM steps WHERE run_id = :run_id AND seq > :after AND kind < 100 AND status IN (3, 4)
+SELECT seq, {SOURCE.RESULT}, step_id, 0 FROM steps WHERE run_id = :run_id AND seq > :after AND kind < {KIND.FIRST_PAYLOAD} AND status IN ({STEP.COMPLETED}, {STEP.FAILED})
 UNION ALL
-SELECT begun_seq, 3, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id AND begun_seq > :after
+SELECT begun_seq, {SOURCE.ATTEMPT_BEGUN}, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id AND begun_seq > :after
 UNION ALL
-SELECT seq, 4, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id AND seq > :after
+SELECT seq, {SOURCE.ATTEMPT_FAILED}, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id AND seq > :after
 ORDER BY number, source DESC LIMIT :limit;
 
 -- name: event_of_step

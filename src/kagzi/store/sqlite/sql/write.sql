@@ -22,31 +22,31 @@ ON CONFLICT DO NOTHING;
 
 -- name: complete_steps
 -- Results of steps begun in an earlier wave of the same lease. The fence was checked; the step proves itself here.
-UPDATE steps SET status = 3, seq = given.column6, output = given.column7, output_meta = given.column8, finished_at = given.column9
+UPDATE steps SET status = {STEP.COMPLETED}, seq = given.column6, output = given.column7, output_meta = given.column8, finished_at = given.column9
 FROM (VALUES {values:9}) AS given
 WHERE steps.run_id = given.column1 AND steps.step_id = given.column2 AND steps.attempt = given.column3
-  AND steps.lease = given.column4 AND steps.nonce = given.column5 AND steps.status = 2 AND steps.kind = 1;
+  AND steps.lease = given.column4 AND steps.nonce = given.column5 AND steps.status = {STEP.RUNNING} AND steps.kind = {KIND.FUNCTION};
 
 -- name: complete_runs
 -- Ends of a wave: JSON rows of (run_id, lease, nonce, seq).
-UPDATE runs SET status = 4, seq = given.seq, finished_at = :now, worker_id = NULL, lease_until = NULL, pause_requested = 0
+UPDATE runs SET status = {RUN.COMPLETED}, seq = given.seq, finished_at = :now, worker_id = NULL, lease_until = NULL, pause_requested = 0
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
-WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status = 2;
+WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status = {RUN.RUNNING};
 
 -- name: advance_runs
 -- The wave's runs move on: JSON rows of (run_id, lease, nonce, seq). Touches no indexed column.
 UPDATE runs SET seq = given.seq
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
-WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = 2;
+WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = {RUN.RUNNING};
 
 -- name: advance_and_renew_runs
 -- The same for runs whose lease is half gone.
 UPDATE runs SET seq = given.seq, lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
-WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = 2;
+WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = {RUN.RUNNING};
 
 -- name: forget_lost_leases
 -- A result came: the run gets on, and leases lost before it do not count.
@@ -56,4 +56,4 @@ UPDATE runs SET lost_leases = 0 WHERE run_id IN (SELECT value FROM json_each(?))
 -- What the writer keeps in memory about held runs, for those it does not know (after a restart).
 SELECT run_id, namespace, lease, nonce, seq, deadline_at, lease_until, worker_id, watched OR has_children,
        cancel_requested_at IS NOT NULL, lost_leases, pause_requested
-FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = 2;
+FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = {RUN.RUNNING};

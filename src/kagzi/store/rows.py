@@ -1,18 +1,26 @@
-"""Rows become records. The one place that knows the names of columns and how JSON columns are written."""
+"""Maps rows to the records of core, by the names of the columns; and values to columns and back.
 
-from collections.abc import Mapping
+Both stores name their columns alike, so a row is anything that is asked by name: a record of asyncpg, or a dictionary that
+SQLite's rows are made into. JSON is text in both.
+"""
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from operator import itemgetter
+from typing import Any, Protocol
 
 import msgspec
 
-from ...core.error_details import ErrorDetail, decode_detail, encode_detail
-from ...core.records import (
+from ..core.bulk import Batch, BulkOperation
+from ..core.cursor import Cursor
+from ..core.error_details import ErrorDetail, decode_detail, encode_detail
+from ..core.queues import TypeLimits
+from ..core.records import (
     NO_LABELS,
-    ClaimedRun,
-    HistoryPage,
     HistoryStep,
-    Lease,
     NamespaceRecord,
     Payload,
+    RunFilter,
     RunKey,
     RunRecord,
     Served,
@@ -20,8 +28,9 @@ from ...core.records import (
     StepRecord,
     WorkerRecord,
 )
-from ...core.retry import RetryPolicy
-from ...core.states import (
+from ..core.retry import RetryPolicy
+from ..core.schedules import Fire, ScheduleRecord
+from ..core.states import (
     RUN_STATUS_OF_CODE,
     STEP_KIND_OF_CODE,
     STEP_STATUS_OF_CODE,
@@ -29,19 +38,28 @@ from ...core.states import (
     RunStatus,
     WorkerStatus,
 )
-from .connections import Row
+from ..core.times import Timestamp
+from ..core.workers import WorkerEvent, WorkerEventKind
+from .schedule_book import read_spec
+
+
+class Row(Protocol):
+    def __getitem__(self, column: str, /) -> Any: ...
+
 
 _encode = msgspec.json.Encoder().encode
-_policy_decoder = msgspec.json.Decoder(RetryPolicy)
-_strings_decoder = msgspec.json.Decoder(dict[str, str])
-_seconds_decoder = msgspec.json.Decoder(dict[str, int])
-_served_decoder = msgspec.json.Decoder(tuple[Served, ...])
-
-WORKER_STATUS_OF_CODE = dict(enumerate(WorkerStatus, start=1))
-CODE_OF_WORKER_STATUS = {status: code for code, status in WORKER_STATUS_OF_CODE.items()}
+_decode_policy = msgspec.json.Decoder(RetryPolicy).decode
+_decode_strings = msgspec.json.Decoder(dict[str, str]).decode
+_decode_seconds = msgspec.json.Decoder(dict[str, int]).decode
+_decode_filter = msgspec.json.Decoder(RunFilter).decode
+_decode_batch = msgspec.json.Decoder(Batch).decode
 
 _policies: dict[RetryPolicy, str] = {}
 _POLICIES_KEPT = 1_000
+
+
+def write_json(value: object) -> str:
+    return _encode(value).decode()
 
 
 def write_policy(policy: RetryPolicy | None) -> str | None:
@@ -57,7 +75,7 @@ def write_policy(policy: RetryPolicy | None) -> str | None:
 
 
 def read_policy(text: str | None) -> RetryPolicy | None:
-    return None if text is None else _policy_decoder.decode(text)
+    return None if text is None else _decode_policy(text)
 
 
 def write_error(error: ErrorDetail | None) -> str | None:
@@ -69,74 +87,64 @@ def read_error(text: str | None) -> ErrorDetail | None:
 
 
 def write_strings(strings: Mapping[str, str] | None) -> str | None:
-    """Labels and payload metadata."""
-    return None if strings is None else _encode(strings).decode()
-
-
-def write_retention(seconds: Mapping[str, int]) -> str | None:
-    return _encode(seconds).decode() if seconds else None
-
-
-def write_served(served: tuple[Served, ...]) -> str:
-    return _encode(served).decode()
+    """Labels and payload metadata; none are NULL."""
+    return _encode(strings).decode() if strings else None
 
 
 def read_labels(text: str | None) -> Mapping[str, str]:
-    return NO_LABELS if text is None else _strings_decoder.decode(text)
+    return _decode_strings(text) if text else NO_LABELS
 
 
 def read_payload(data: bytes | None, metadata: str | None) -> Payload | None:
-    if data is None:
-        return None
-    return Payload(data, None if metadata is None else _strings_decoder.decode(metadata))
+    return None if data is None else require_payload(data, metadata)
 
 
 def require_payload(data: bytes, metadata: str | None) -> Payload:
     """Of a column that is never NULL."""
-    return Payload(data, None if metadata is None else _strings_decoder.decode(metadata))
+    return Payload(data, _decode_strings(metadata) if metadata else None)
 
 
-def read_history_step(row: Row) -> HistoryStep:
+def _history_step(  # noqa: PLR0917  the names of its columns
+    step_id: str,
+    kind: int,
+    status: int,
+    begun_seq: int,
+    attempt: int,
+    seq: int,
+    finished_at: Timestamp | None,
+    output: bytes | None,
+    output_meta: str | None,
+    error: str | None,
+    retry_at: Timestamp | None,
+    wake_at: Timestamp | None,
+    child_run_id: str | None,
+    details: bytes | None,
+    details_meta: str | None,
+) -> HistoryStep:
     return HistoryStep(
-        step_id=row["step_id"],
-        kind=STEP_KIND_OF_CODE[row["kind"]],
-        status=STEP_STATUS_OF_CODE[row["status"]],
-        begun_seq=row["begun_seq"],
-        attempt=row["attempt"],
-        seq=row["seq"],
-        at=row["finished_at"] or 0,
-        output=read_payload(row["output"], row["output_meta"]),
-        error=read_error(row["error"]),
-        retry_at=row["retry_at"],
-        wake_at=row["wake_at"],
-        child_run_id=row["child_run_id"],
-        details=read_payload(row["details"], row["details_meta"]),
+        step_id=step_id,
+        kind=STEP_KIND_OF_CODE[kind],
+        status=STEP_STATUS_OF_CODE[status],
+        begun_seq=begun_seq,
+        attempt=attempt,
+        seq=seq,
+        at=finished_at or 0,
+        output=None if output is None else require_payload(output, output_meta),
+        error=None if error is None else decode_detail(error),
+        retry_at=retry_at,
+        wake_at=wake_at,
+        child_run_id=child_run_id,
+        details=None if details is None else require_payload(details, details_meta),
     )
 
 
-def read_claimed_run(
-    row: Row, *, now: int, last_seq: int, input: Payload | None, context: Payload | None, history: HistoryPage
-) -> ClaimedRun:
-    return ClaimedRun(
-        run=RunKey(row["namespace"], row["run_id"]),
-        lease=Lease(row["lease"], row["nonce"]),
-        worker_id=row["worker_id"],
-        workflow_id=row["workflow_id"],
-        workflow_type=row["workflow_type"],
-        version=row["version"],
-        attempt=row["attempt"],
-        input=input,
-        context=context,
-        labels=read_labels(row["labels"]),
-        created_at=row["created_at"],
-        claimed_at=now,
-        deadline_at=row["deadline_at"],
-        last_seq=last_seq,
-        history=history,
-        cancel_requested=row["cancel_requested_at"] is not None,
-        cancel_reason=row["cancel_reason"] or "",
-        parent_run_id=row["parent_run_id"],
-    )
+_HISTORY = tuple(signature(_history_step).parameters)
+
+
+def history_reader(place: Callable[[str], Any] = str) -> Callable[[Any], HistoryStep]:
+    """Reads steps as replay sees them. Every claim does, so the places of the columns are looked up once and not in each row."""
+    values = itemgetter(*map(place, _HISTORY))
+    return lambda row: _history_step(*values(row))
 
 
 def read_run(
@@ -178,7 +186,7 @@ def read_run(
         progress=row["progress"],
         forked_from=row["forked_from"],
         continued_as=row["continued_as"],
-        pause_requested=row["pause_requested"],
+        pause_requested=bool(row["pause_requested"]),
         pause_reason=row["pause_reason"] or "",
         schedule_id=row["schedule_id"],
         concurrency_key=row["concurrency_key"] or "",
@@ -190,9 +198,9 @@ def read_run(
     )
 
 
-def read_step(row: Row, namespace: str, attempts: tuple[StepAttempt, ...]) -> StepRecord:
+def read_step(row: Row, run: RunKey, attempts: tuple[StepAttempt, ...]) -> StepRecord:
     return StepRecord(
-        run=RunKey(namespace, row["run_id"]),
+        run=run,
         step_id=row["step_id"],
         name=row["name"],
         kind=STEP_KIND_OF_CODE[row["kind"]],
@@ -229,18 +237,18 @@ def read_attempt(row: Row) -> StepAttempt:
     )
 
 
-def read_worker(row: Row) -> WorkerRecord:
+def read_worker(row: Row, served: tuple[Served, ...], status: WorkerStatus) -> WorkerRecord:
     return WorkerRecord(
         worker_id=row["worker_id"],
         namespace=row["namespace"],
-        served=_served_decoder.decode(row["served"]),
+        served=served,
         max_concurrent=row["max_concurrent"],
         hostname=row["hostname"],
         pid=row["pid"],
         sdk_version=row["sdk_version"],
         build_id=row["build_id"],
         labels=read_labels(row["labels"]),
-        status=WORKER_STATUS_OF_CODE[row["status"]],
+        status=status,
         active_count=row["active_count"],
         total_completed=row["total_completed"],
         total_failed=row["total_failed"],
@@ -252,7 +260,7 @@ def read_worker(row: Row) -> WorkerRecord:
 def read_namespace(row: Row) -> NamespaceRecord:
     return NamespaceRecord(
         namespace=row["namespace"],
-        enabled=row["enabled"],
+        enabled=bool(row["enabled"]),
         created_at=row["created_at"],
         open_runs_limit=row["open_runs_limit"],
         running_runs_limit=row["running_runs_limit"],
@@ -260,9 +268,79 @@ def read_namespace(row: Row) -> NamespaceRecord:
         stored_bytes_limit=row["stored_bytes_limit"],
         sessions_limit=row["sessions_limit"],
         schedules_limit=row["schedules_limit"],
-        retention_seconds={} if row["retention"] is None else _seconds_decoder.decode(row["retention"]),
+        retention_seconds=_decode_seconds(row["retention"]) if row["retention"] else {},
         deleting=row["deleting_at"] is not None,
         next_start_at=row["next_start_at"],
         stored_bytes=row["stored_bytes"],
         stored_bytes_at=row["stored_bytes_at"],
+    )
+
+
+def read_worker_event(row: Row) -> WorkerEvent:
+    return WorkerEvent(
+        worker_id=row["worker_id"],
+        kind=WorkerEventKind(row["kind"]),
+        at=row["at"],
+        detail=row["detail"],
+        number=row["number"],
+    )
+
+
+def read_bulk(row: Row) -> BulkOperation:
+    return BulkOperation(
+        operation_id=row["id"],
+        namespace=row["namespace"],
+        action=row["action"],
+        where=_decode_filter(row["filter"]),
+        reason=row["reason"],
+        request_id=row["request_id"],
+        created_at=row["created_at"],
+        matched=row["matched"],
+        done=row["done"],
+        failed=row["failed"],
+        last_error=row["last_error"],
+        finished_at=row["finished_at"],
+        stopped=bool(row["stopped"]),
+        cursor=None if row["cursor_at"] is None else Cursor(row["cursor_at"], row["cursor_run"]),
+        batch=None if row["batch"] is None else _decode_batch(row["batch"]),
+    )
+
+
+def read_schedule(row: Row) -> ScheduleRecord:
+    return ScheduleRecord(
+        namespace=row["namespace"],
+        schedule_id=row["schedule_id"],
+        spec=read_spec(row["spec"]),
+        enabled=bool(row["enabled"]),
+        paused_reason=row["paused_reason"] or "",
+        next_at=row["next_at"],
+        due_at=row["due_at"],
+        last_fired_at=row["last_fired_at"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        revision=row["revision"],
+        request_id=row["request_id"] or "",
+    )
+
+
+def read_fire(row: Row) -> Fire:
+    return Fire(
+        nominal_at=row["nominal_at"],
+        at=row["at"],
+        cause=row["cause"],
+        run_id=row["run_id"],
+        reason=row["reason"] or "",
+        skipped_until=row["skipped_until"],
+        count=row["count"],
+    )
+
+
+def read_limits(row: Row) -> TypeLimits:
+    return TypeLimits(
+        paused=bool(row["paused"]),
+        max_running=row["max_running"],
+        max_running_per_key=row["max_running_per_key"],
+        starts_per_second=row["starts_per_second"],
+        starts_per_second_per_key=row["starts_per_second_per_key"],
+        when_full=row["when_full"],
     )

@@ -1,0 +1,93 @@
+"""Named parameters of statements: numbered when a statement is loaded, put in order when it is called.
+
+`:name` is one value. `rows(:name) AS alias (column type, ...)` is a table: a sequence of mappings by column, sent as one array per
+column and made rows again by `unnest`, which is the fastest way in. Before AS may stand WITH ORDINALITY; its column has no type.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import cast
+
+Table = Sequence[Mapping[str, object]]
+
+_PARAMETER = re.compile(
+    r"--[^\n]*|'[^']*'"  # comments and strings stay as they are
+    r"|\brows\(:(?P<table>[a-z_]+)\)(?P<ordinality> WITH ORDINALITY)? AS (?P<alias>[a-z]+) \((?P<columns>[^)]*)\)"
+    r"|(?<!:):(?P<value>[a-z_]+)"
+)
+
+
+class Parameters:
+    """What a statement is given, in the order of the numbers in its text."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, _Columns | None] = {}  # in order; None: one value
+        self._numbers: dict[str, int] = {}
+        self._count = 0
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """Every parameter by name; those that are tables with their columns."""
+        return {name: () if columns is None else columns.names for name, columns in self._tables.items()}
+
+    def in_order(self, given: Mapping[str, object]) -> list[object]:
+        """Raises TypeError unless exactly the parameters of the statement are given."""
+        tables = self._tables
+        arguments: list[object] = []
+        try:
+            for name, columns in tables.items():
+                if columns is None:
+                    arguments.append(given[name])
+                else:
+                    arguments += columns.arrays(cast("Table", given[name]))
+        except KeyError as missing:
+            raise TypeError(f"{missing} is missing, expected {sorted(tables)}") from None
+        if len(given) != len(tables):
+            raise TypeError(f"given {sorted(given)}, expected {sorted(tables)}")
+        return arguments
+
+    def number(self, found: re.Match[str]) -> str:
+        """The text that PostgreSQL gets for a parameter."""
+        if (name := found["value"]) is not None:
+            return f"${self._place(name, None)}"
+        if (name := found["table"]) is None:
+            return found[0]
+        pairs = [column.strip().partition(" ") for column in found["columns"].split(",")]
+        typed = {column: kind for column, _, kind in pairs if kind}
+        first = self._place(name, _Columns(tuple(typed)))
+        arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(typed.values(), start=first))
+        names = ", ".join(column for column, _, _ in pairs)
+        return f"unnest({arrays}){found['ordinality'] or ''} AS {found['alias']} ({names})"
+
+    def _place(self, name: str, columns: "_Columns | None") -> int:
+        if name not in self._tables:
+            self._tables[name] = columns
+            self._numbers[name] = self._count + 1
+            self._count += 1 if columns is None else len(columns.names)
+        elif columns is not None or self._tables[name] is not None:
+            raise ValueError(f"the table {name} is read twice")
+        return self._numbers[name]
+
+
+class _Columns:
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self._values: Callable[[Mapping[str, object]], tuple[object, ...]] = itemgetter(*names)
+
+    def arrays(self, rows: Table) -> Sequence[object]:
+        """`unnest` fills up short arrays with NULL, so an array of nothing but None is sent as an empty one: the driver looks at
+        every element."""
+        if not rows:
+            return ((),) * len(self.names)
+        if len(rows[0]) != len(self.names):
+            raise TypeError(f"rows of {sorted(rows[0])}, expected {sorted(self.names)}")
+        count = len(rows)
+        arrays = zip(*map(self._values, rows), strict=True)
+        return [() if array[0] is None and array.count(None) == count else array for array in arrays]
+
+
+def number_parameters(text: str) -> tuple[str, Parameters]:
+    """The text with numbers in the order in which the names first come."""
+    parameters = Parameters()
+    return _PARAMETER.sub(parameters.number, text), parameters

@@ -1,0 +1,50 @@
+"""Statements call statuses, kinds and reasons by name; the loader knows the names and refuses others."""
+
+import re
+from importlib import resources
+
+import pytest
+
+from kagzi.core.states import CODE_OF_RUN_STATUS, KindCode, RunCode, RunStatus, StepCode
+from kagzi.store.sql_files import CODES, load_statements
+
+STORES = ("kagzi.store.postgres", "kagzi.store.sqlite")
+_COLUMN = r"\b(?:status|kind|wait_reason|on_close|source)\b"
+_BARE = re.compile(
+    rf"{_COLUMN}(?: \+ 0)? (?:=|<>|<|>|<=|>=|IS) \d"  # compared or assigned
+    rf"|{_COLUMN}(?: \+ 0)? (?:NOT )?IN \(\d"
+    rf"|{_COLUMN} = CASE\b[^,]*\b(?:THEN|ELSE) \d"
+    rf"|{_COLUMN} = iif\([^)]*, \d"
+    rf"|\bCASE \w*\.?{_COLUMN} WHEN \d"
+    r"|\d(?:::\w+)? AS (?:status|kind|wait_reason|on_close|source)\b"
+)
+
+
+@pytest.mark.parametrize("package", STORES)
+def test_no_statement_compares_a_status_or_a_kind_with_a_bare_number(package: str) -> None:
+    bare = [
+        f"{file.name}:{number}: {line.strip()}"
+        for file in resources.files(package).joinpath("sql").iterdir()
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
+        if _BARE.search(line)
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("package", STORES)
+def test_statements_hold_the_numbers_of_core(package: str) -> None:
+    assert not [name for name, text in load_statements(package).items() if re.search(r"\{[A-Z]", text)]
+    assert CODES["RUN.SLEEPING"] == str(int(RunCode.SLEEPING))
+    assert CODES["STEP.ABANDONED"] == str(int(StepCode.ABANDONED))
+    assert CODES["KIND.FIRST_PAYLOAD"] == str(int(KindCode.INPUT))
+
+
+def test_open_and_ended_are_all_statuses_of_runs() -> None:
+    both = [int(code) for name in ("RUN.OPEN", "RUN.ENDED") for code in CODES[name].split(", ")]
+    assert sorted(both) == sorted(CODE_OF_RUN_STATUS[status] for status in RunStatus)
+
+
+def test_an_unknown_name_is_an_error_at_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(CODES, "RUN.PAUSED")
+    with pytest.raises(ValueError, match=r"no code is called RUN\.PAUSED"):
+        load_statements("kagzi.store.postgres")
