@@ -113,7 +113,7 @@ def child_error(run_id: str, status: int, error: ErrorDetail | None) -> ErrorDet
     return ErrorDetail(
         code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,
         kind=cause.kind,
-        type="kagzi.core.errors.ChildError",
+        type="kagzi.ChildError",
         message=f"run {run_id} {how}: {cause.text}" if cause.text else f"run {run_id} {how}",
         subject="run",
         subject_id=run_id,
