@@ -7,21 +7,8 @@ from pathlib import Path
 CONFORMANCE = Path(__file__).resolve().parents[2] / "store" / "conformance"
 
 
-# Alternatives that are left, by file. The numbers may only fall.
-KNOWN = {
-    "test_children.py": 2,
-    "test_fencing.py": 1,
-    "test_interleavings.py": 1,
-    "test_reopening.py": 1,
-    "test_retention.py": 1,
-    "test_run_ends.py": 5,
-    "test_signals.py": 1,
-    "test_starts.py": 1,
-    "test_status.py": 1,
-    "test_steps.py": 5,
-    "test_timers.py": 1,
-    "test_versions.py": 1,
-}
+# Races between processes: either comes first, and both are right. The numbers may only fall.
+KNOWN = {"test_interleavings.py": 1, "test_retention.py": 1}
 
 
 def test_no_conformance_test_accepts_alternatives() -> None:

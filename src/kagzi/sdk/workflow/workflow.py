@@ -31,7 +31,7 @@ class Workflow(Generic[I_contra, O_co]):
         retry: The default for its steps.
         timeout: How long a run may take from its creation on.
 
-    `input_is_optional` is True if the input has a default. Raises InvalidArgument for a function or options that cannot
+    `input_is_optional`: the input has a default. Raises InvalidArgument for a function or options that cannot
     work.
     """
 
