@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from .core.version import __version__
 
 if TYPE_CHECKING:
-    from .core.commands import OnConflict
     from .core.duration import Duration, parse_duration
     from .core.error_details import ErrorCode, ErrorDetail, ErrorKind
     from .core.errors import (
@@ -35,7 +34,8 @@ if TYPE_CHECKING:
         Unavailable,
         Unimplemented,
     )
-    from .core.retry_after import RetryAfter
+    from .core.retry.retry_after import RetryAfter
+    from .core.run.commands import OnConflict
     from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
     from .sdk.client.client import Kagzi
     from .sdk.client.operations.bulk import BulkOperation, BulkProgress
@@ -138,7 +138,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "core.commands": ("OnConflict",),
+    "core.run.commands": ("OnConflict",),
     "core.duration": ("Duration", "parse_duration"),
     "core.error_details": ("ErrorCode", "ErrorDetail", "ErrorKind"),
     "core.errors": (
@@ -161,7 +161,7 @@ _HOMES = {
         "Unavailable",
         "Unimplemented",
     ),
-    "core.retry_after": ("RetryAfter",),
+    "core.retry.retry_after": ("RetryAfter",),
     "core.states": ("RunStatus", "StepKind", "StepStatus", "WaitReason", "WorkerStatus"),
     "sdk.client.operations.bulk": ("BulkOperation", "BulkProgress"),
     "sdk.workflow.children": ("ChildHandle",),

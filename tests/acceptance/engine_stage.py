@@ -7,11 +7,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from kagzi.core.commands import BeginStep, Command, CompleteStep, FailStep, SignalGiven, StartRequest, WaitSignal
 from kagzi.core.errors import KagziError
-from kagzi.core.outcomes import Outcome, Refused, StepFailed
 from kagzi.core.records import Payload, RunEnd, StepRecord
-from kagzi.core.retry import SERVER_DEFAULT
+from kagzi.core.retry.policy import SERVER_DEFAULT
+from kagzi.core.run.commands import BeginStep, Command, CompleteStep, FailStep, SignalGiven, StartRequest, WaitSignal
+from kagzi.core.run.outcomes import Outcome, Refused, StepFailed
 from kagzi.core.seams import Clock
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.engine import Engine, Notice

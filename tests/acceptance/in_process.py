@@ -8,9 +8,9 @@ is before is durable, what is after is not sent.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from kagzi.core.commands import Command
-from kagzi.core.outcomes import Outcome, Refused
 from kagzi.core.records import ClaimedRun, RunKey, WorkerRecord
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Outcome, Refused
 from kagzi.core.seams import Clock
 from kagzi.engine import Engine, Notice
 from kagzi.engine.matching.session import Session

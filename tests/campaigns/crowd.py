@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import asyncpg
 
-from kagzi.core.commands import (
+from kagzi.core.error_details import ErrorDetail, encode_detail
+from kagzi.core.records import Held, Payload, RunKey
+from kagzi.core.run.commands import (
     BeginSleep,
     BeginStep,
     CompleteRun,
@@ -21,9 +23,7 @@ from kagzi.core.commands import (
     Park,
     StartRun,
 )
-from kagzi.core.error_details import ErrorDetail, encode_detail
-from kagzi.core.outcomes import Outcome, Refused
-from kagzi.core.records import Held, Payload, RunKey
+from kagzi.core.run.outcomes import Outcome, Refused
 from kagzi.store.protocol import LeaseTerms, Store, Want
 from kagzi.system import SystemIds
 

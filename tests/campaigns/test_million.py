@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kagzi.core.cursor import Cursor
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
 from kagzi.store.protocol import LeaseTerms, Store

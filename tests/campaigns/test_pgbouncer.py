@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from kagzi.core.outcomes import Begun, Recorded
+from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.system import SystemDice
 from tests.store.postgres.test_pooler import LEFT_BEHIND, watch

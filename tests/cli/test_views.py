@@ -3,7 +3,7 @@
 from kagzi.cli.runs.views import step_view
 from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.records import RunKey, StepRecord
-from kagzi.core.retry import RetryPolicy
+from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.states import StepKind, StepStatus
 from kagzi.sdk.client.step_records import step_record
 

@@ -12,7 +12,7 @@ from kagzi.cli.option_names import in_options
 from kagzi.cli.options import Kebab
 from kagzi.cli.runs.tail import event_day, event_line
 from kagzi.cli.times import age_text, local_text, span_text, took_text
-from kagzi.core.plurals import counted
+from kagzi.core.text.plurals import counted
 
 NOON = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kagzi.core.cron import Cron, Interval, Times
-from kagzi.core.cron_search import Search
 from kagzi.core.errors import InvalidArgument
+from kagzi.core.schedules.cron import Cron, Interval, Times
+from kagzi.core.schedules.cron_search import Search
 from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
 
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Havana", "UTC"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.core.cursor import Cursor, decode_cursor, encode_cursor
 from kagzi.core.errors import InvalidArgument
+from kagzi.core.pages.cursor import Cursor, decode_cursor, encode_cursor
 from tests.support.clock import BEGINNING
 
 cursors = st.builds(

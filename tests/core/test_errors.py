@@ -25,7 +25,7 @@ from kagzi.core.errors import (
     not_found,
     qualified_name,
 )
-from kagzi.core.retry_after import RetryAfter
+from kagzi.core.retry.retry_after import RetryAfter
 
 
 class ShopError(Exception):

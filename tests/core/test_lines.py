@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.core.lines import LineBuffer
+from kagzi.core.text.lines import LineBuffer
 from kagzi.engine.services.transfers import _lines_of
 from kagzi.sdk.client.operations.transfers import lines_of
 

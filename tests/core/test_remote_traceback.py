@@ -16,8 +16,8 @@ from kagzi.core.errors import (
     RunError,
     StepError,
 )
-from kagzi.core.remote_traceback import NOTE_CHARS, remote_traceback
-from kagzi.core.retry_after import RetryAfter
+from kagzi.core.retry.retry_after import RetryAfter
+from kagzi.core.text.remote_traceback import NOTE_CHARS, remote_traceback
 
 FRAME = '  File "shop.py", line 7, in price\n    return prices[item]\n'
 RECORDED = ErrorDetail(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kagzi.core import limits
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.retry import (
+from kagzi.core.retry.policy import (
     NO_RETRY,
     SERVER_DEFAULT,
     UNLIMITED,

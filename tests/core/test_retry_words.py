@@ -3,8 +3,8 @@
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.retry import SERVER_DEFAULT, RetryPolicy
-from kagzi.core.retry_words import why_not_retried
+from kagzi.core.retry.policy import SERVER_DEFAULT, RetryPolicy
+from kagzi.core.retry.reasons import why_not_retried
 
 FINAL = RetryPolicy(non_retryable_errors=("shop.Declined",))
 

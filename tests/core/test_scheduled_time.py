@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core.records import Payload
-from kagzi.core.scheduled_time import METADATA_KEY, split_scheduled_time, with_scheduled_time
+from kagzi.core.schedules.scheduled_time import METADATA_KEY, split_scheduled_time, with_scheduled_time
 
 names = st.text(min_size=1, max_size=8).filter(lambda name: name != METADATA_KEY)
 contexts = st.none() | st.builds(

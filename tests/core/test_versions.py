@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core.errors import NotFound, PreconditionFailed
-from kagzi.core.versions import (
+from kagzi.core.workflow_types.versions import (
     VersionChange,
     VersionMark,
     best_first,

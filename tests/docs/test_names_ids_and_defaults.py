@@ -11,7 +11,7 @@ from kagzi import Kagzi, Retry, Worker, parse_duration, step, workflow
 from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.records import DEFAULT_NAMESPACE
-from kagzi.core.retry import SERVER_DEFAULT
+from kagzi.core.retry.policy import SERVER_DEFAULT
 from kagzi.engine.checks import requests as checks
 from kagzi.engine.checks.schedules import check_id
 from kagzi.sdk.transport.connection import CONNECT_S, REFUSED_S

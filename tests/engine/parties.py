@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from kagzi.core.commands import Command, CompleteRun, StartRequest
 from kagzi.core.errors import Unavailable
-from kagzi.core.outcomes import Outcome
 from kagzi.core.records import ClaimedRun, Held, Payload, Served, WorkerRecord
+from kagzi.core.run.commands import Command, CompleteRun, StartRequest
+from kagzi.core.run.outcomes import Outcome
 from kagzi.core.times import Timestamp
 from kagzi.engine import Engine, Notice
 from kagzi.store.protocol import LOOK_AGAIN, Store, Wake

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kagzi.core.commands import CancelRun, ContinueAsNew, DecideRace, Park, StartChild, StartRun
 from kagzi.core.error_details import ErrorDetail, ErrorKind
-from kagzi.core.outcomes import ChildStarted, NotParked, Parked, Recorded, RunClosed
 from kagzi.core.records import ClaimedRun, Payload, RunEnd, RunFilter, RunKey
+from kagzi.core.run.commands import CancelRun, ContinueAsNew, DecideRace, Park, StartChild, StartRun
+from kagzi.core.run.outcomes import ChildStarted, NotParked, Parked, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk, Session
 from tests.engine.conftest import MakeEngine

@@ -5,12 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
-from kagzi.core import outcomes
-from kagzi.core.commands import BeginStep, CompleteStep, FailRun, PauseDiverged, ReleaseRun, SetStatus
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.errors import DeadlinePassed, InvalidArgument, NotFound, PreconditionFailed
-from kagzi.core.outcomes import Recorded, RunClosed, Started
 from kagzi.core.records import ClaimedRun, Payload, RunEnd, RunFilter, WorkerRecord
+from kagzi.core.run import outcomes
+from kagzi.core.run.commands import BeginStep, CompleteStep, FailRun, PauseDiverged, ReleaseRun, SetStatus
+from kagzi.core.run.outcomes import Recorded, RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import BeginStep, Command, ContinueAsNew, StartChild, StartRun
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import Begun, ChildStarted, Outcome, Refused, RunClosed
 from kagzi.core.records import ClaimedRun, Payload, RunKey
+from kagzi.core.run.commands import BeginStep, Command, ContinueAsNew, StartChild, StartRun
+from kagzi.core.run.outcomes import Begun, ChildStarted, Outcome, Refused, RunClosed
 from kagzi.engine import Engine, Session
 from tests.engine.parties import TIMEOUT_S, Gate, RecordingOutlet, TroubledStore, complete, held, start, worker
 

@@ -5,7 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kagzi.core.commands import (
+from kagzi.core.error_details import ErrorDetail, ErrorKind
+from kagzi.core.records import ClaimedRun, RunKey
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import (
     BeginSleep,
     BeginStep,
     FailRun,
@@ -16,9 +19,6 @@ from kagzi.core.commands import (
     StartRun,
     WaitSignal,
 )
-from kagzi.core.error_details import ErrorDetail, ErrorKind
-from kagzi.core.records import ClaimedRun, RunKey
-from kagzi.core.retry import RetryPolicy
 from kagzi.engine import Engine, Explanation, Session
 from kagzi.store.protocol import LeaseTerms
 from kagzi.system import SystemIds

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from kagzi.core.commands import FailStep
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import Outcome, RetryScheduled, StepFailed
 from kagzi.core.records import Held, Lease, RunEnd, RunKey
+from kagzi.core.run.commands import FailStep
+from kagzi.core.run.outcomes import Outcome, RetryScheduled, StepFailed
 from kagzi.core.states import RunStatus
 from kagzi.engine.background.failure_log import NAMED, log_fired, log_overdue
 from kagzi.store.protocol import ExpiredLease, Fired

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.commands import BeginSleep, CancelRun, Park, ReleaseRun
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.errors import InvalidArgument, NotFound
-from kagzi.core.queues import TypeLimits
 from kagzi.core.records import ClaimedRun, NamespaceRecord
+from kagzi.core.run.commands import BeginSleep, CancelRun, Park, ReleaseRun
 from kagzi.core.states import RunStatus
+from kagzi.core.workflow_types.queues import TypeLimits
 from kagzi.engine import Engine, PageAsk
 from kagzi.store.protocol import TypeKey
 from tests.engine.conftest import MakeEngine

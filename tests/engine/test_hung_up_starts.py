@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.commands import SignalGiven
 from kagzi.core.errors import ResourceExhausted
 from kagzi.core.records import Payload
+from kagzi.core.run.commands import SignalGiven
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import RecordingOutlet, TroubledStore, complete, start, worker

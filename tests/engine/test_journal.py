@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import Command, CompleteStep, PauseDiverged
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.limits import Settings
-from kagzi.core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, Recorded, Refused, RunClosed
 from kagzi.core.records import Lease, Payload, RunKey
+from kagzi.core.run.commands import Command, CompleteStep, PauseDiverged
+from kagzi.core.run.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, Recorded, Refused, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine.commit.journal import Journal
 from kagzi.engine.commit.outages import Outages

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core import limits
-from kagzi.core.commands import CompleteStep
 from kagzi.core.records import Lease, Payload, RunKey
+from kagzi.core.run.commands import CompleteStep
 from kagzi.engine.commit.write_queues import Entry, Lane, weight_bytes
 
 RUNS = ("a", "b", "c")

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from kagzi.core.commands import BeginSleep, Park
 from kagzi.core.error_details import ErrorKind
-from kagzi.core.outcomes import Parked
 from kagzi.core.records import RunEnd
+from kagzi.core.run.commands import BeginSleep, Park
+from kagzi.core.run.outcomes import Parked
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_MS
 from kagzi.engine import Engine

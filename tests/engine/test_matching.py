@@ -6,8 +6,8 @@ import pytest
 
 from kagzi.core.errors import AlreadyExists
 from kagzi.core.limits import LOOK_TYPES
-from kagzi.core.outcomes import Existing, Started
 from kagzi.core.records import Lease, RunKey
+from kagzi.core.run.outcomes import Existing, Started
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.store.protocol import TypeKey

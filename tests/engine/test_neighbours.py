@@ -9,7 +9,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.records import Held, Lease, RunEnd, RunKey
-from kagzi.core.schedules import ScheduleSpec
+from kagzi.core.schedules.schedule import ScheduleSpec
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S
 from kagzi.engine import Engine

@@ -8,8 +8,8 @@ import pytest
 
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import Contended, StatementFailed, StoreBroken, Unavailable
-from kagzi.core.outcomes import Refused, RunClosed, Started
 from kagzi.core.records import ClaimedRun
+from kagzi.core.run.outcomes import Refused, RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.background import housekeeping

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kagzi.core.commands import BeginStep, CompleteStep
 from kagzi.core.error_details import ErrorCode, ErrorKind
-from kagzi.core.outcomes import Begun, Refused
 from kagzi.core.records import Payload
-from kagzi.core.retry import RetryPolicy
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import BeginStep, CompleteStep
+from kagzi.core.run.outcomes import Begun, Refused
 from kagzi.core.states import StepStatus
 from kagzi.engine import Engine
 from tests.engine.conftest import MakeEngine

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import BeginSleep, FailRun
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.errors import InvalidArgument, KagziError, NotFound, PreconditionFailed
-from kagzi.core.outcomes import Existing, Started
 from kagzi.core.records import Lease, NamespaceRecord, Payload, RunFilter, RunKey, Served
-from kagzi.core.retry import RetryPolicy
-from kagzi.core.scheduled_time import METADATA_KEY
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import BeginSleep, FailRun
+from kagzi.core.run.outcomes import Existing, Started
+from kagzi.core.schedules.scheduled_time import METADATA_KEY
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk
 from kagzi.engine.checks.bounds import bounded_error

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.errors import InternalError, Unavailable
-from kagzi.core.schedules import Fire, ScheduleRecord, ScheduleSpec
+from kagzi.core.schedules.schedule import Fire, ScheduleRecord, ScheduleSpec
 from kagzi.core.times import US_PER_S, Timestamp
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk

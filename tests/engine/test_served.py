@@ -3,8 +3,8 @@ the log if they go on waiting."""
 
 import pytest
 
-from kagzi.core.commands import StartChild, StartRun
 from kagzi.core.records import RunKey
+from kagzi.core.run.commands import StartChild, StartRun
 from kagzi.engine import Engine, Named
 from tests.engine.conftest import MakeEngine
 from tests.engine.parties import Exchange, RecordingOutlet, TroubledStore, held, start, until, worker

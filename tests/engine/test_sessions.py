@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun, SetStatus
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
-from kagzi.core.outcomes import Begun, LeaseLost, Parked, Recorded, Refused, RunClosed, RunNotFound
 from kagzi.core.records import ClaimedRun, Held, Lease, Payload, RunKey
+from kagzi.core.run.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun, SetStatus
+from kagzi.core.run.outcomes import Begun, LeaseLost, Parked, Recorded, Refused, RunClosed, RunNotFound
 from kagzi.core.states import RunStatus, WorkerStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine

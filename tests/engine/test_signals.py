@@ -2,11 +2,11 @@
 
 import pytest
 
-from kagzi.core.commands import BeginStep, Park, SignalGiven, WaitSignal
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed
-from kagzi.core.outcomes import Begun, Existing, NotParked, Parked, Refused, SignalBound, Started, TimerSet
 from kagzi.core.records import ClaimedRun, Payload
+from kagzi.core.run.commands import BeginStep, Park, SignalGiven, WaitSignal
+from kagzi.core.run.outcomes import Begun, Existing, NotParked, Parked, Refused, SignalBound, Started, TimerSet
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi.core.errors import Unavailable
-from kagzi.core.outcomes import RunClosed, Started
+from kagzi.core.run.outcomes import RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine import engine as engine_module

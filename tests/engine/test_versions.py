@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from kagzi.core.commands import ContinueAsNew, SignalGiven, StartChild, StartRun
 from kagzi.core.errors import NotFound, PreconditionFailed
-from kagzi.core.outcomes import Refused
 from kagzi.core.records import Payload, RunKey
+from kagzi.core.run.commands import ContinueAsNew, SignalGiven, StartChild, StartRun
+from kagzi.core.run.outcomes import Refused
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk

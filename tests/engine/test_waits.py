@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import FailRun
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.errors import InvalidArgument, NotFound, ResourceExhausted
 from kagzi.core.records import Payload, RunEnd
+from kagzi.core.run.commands import FailRun
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from tests.engine.conftest import MakeEngine

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from kagzi.core import limits, refusals
+from kagzi.core import limits
 from kagzi.core.budgets import NamespaceBudget
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import RequestError
-from kagzi.core.outcomes import Refused
 from kagzi.core.records import Payload
+from kagzi.core.run import refusals
+from kagzi.core.run.outcomes import Refused
 from kagzi.core.states import KindCode
 from kagzi.engine.checks import requests, schedules
 from kagzi.store.fullness import type_full

@@ -11,7 +11,7 @@ import pytest
 
 from kagzi.core.records import Payload
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
-from kagzi.core.transfers import (
+from kagzi.core.transfers.images import (
     End,
     LinkImage,
     RunImage,

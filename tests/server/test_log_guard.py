@@ -10,7 +10,7 @@ import pytest
 
 import kagzi
 from kagzi.core import limits
-from kagzi.core.printable import escape
+from kagzi.core.text.printable import escape
 from kagzi.server.log_guard import GUARDED, guard_logs
 from kagzi.v1 import worker_pb2
 from tests.server.stubs import TIMEOUT_S, Stubs

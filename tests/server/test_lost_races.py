@@ -6,10 +6,10 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from kagzi.core.commands import BeginSleep, DecideRace, WaitSignal
 from kagzi.core.errors import PreconditionFailed
 from kagzi.core.records import Lease, RunKey
-from kagzi.core.refusals import lost_race
+from kagzi.core.run.commands import BeginSleep, DecideRace, WaitSignal
+from kagzi.core.run.refusals import lost_race
 from kagzi.server.app import Server
 from kagzi.v1 import worker_pb2
 from kagzi.wire.status import from_rpc_error

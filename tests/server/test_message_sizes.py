@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from kagzi.core import limits
 from kagzi.core.error_details import ErrorDetail
-from kagzi.core.outcomes import (
+from kagzi.core.pages.sizes import error_bytes, history_step_bytes, outcome_bytes, results_page, task_bytes
+from kagzi.core.records import ClaimedRun, Held, HistoryPage, HistoryStep, Lease, Payload, RunKey
+from kagzi.core.run.outcomes import (
     Begun,
     ChildStarted,
     Known,
@@ -26,8 +28,6 @@ from kagzi.core.outcomes import (
     StepFailed,
     TimerSet,
 )
-from kagzi.core.records import ClaimedRun, Held, HistoryPage, HistoryStep, Lease, Payload, RunKey
-from kagzi.core.sizes import error_bytes, history_step_bytes, outcome_bytes, results_page, task_bytes
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.engine import Notice
 from kagzi.engine.checks.bounds import bounded_error

@@ -9,8 +9,8 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument, PreconditionFailed
-from kagzi.core.outcomes import LeaseLost, NotParked, Recorded
 from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
+from kagzi.core.run.outcomes import LeaseLost, NotParked, Recorded
 from kagzi.core.states import StepKind, StepStatus
 from kagzi.server.app import Server
 from kagzi.server.grpc.session import Outlet

@@ -15,11 +15,11 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from kagzi.core.commands import Command
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.limits import DURATION_MAX_US, PAYLOAD_BYTES
-from kagzi.core.outcomes import Refused
 from kagzi.core.records import Lease, RunKey
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Refused
 from kagzi.engine.checks.operations import Operations
 from kagzi.server.app import Server
 from kagzi.server.grpc.registration import SERVICES, path_of

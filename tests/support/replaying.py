@@ -16,8 +16,8 @@ import msgspec
 
 from kagzi import Run, Workflow
 from kagzi.core.error_details import ErrorDetail
-from kagzi.core.outcomes import RunClosed
 from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunRecord, StepRecord
+from kagzi.core.run.outcomes import RunClosed
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.execution.ports import Answer, OnAnswer
 from kagzi.sdk.worker.executor import Executor

@@ -1,7 +1,7 @@
 """Reads what only workers read, and they from the message itself: here as records, to compare with what was written."""
 
 from kagzi.core.records import NO_LABELS, ClaimedRun, HistoryPage, HistoryStep, RunKey
-from kagzi.core.scheduled_time import with_scheduled_time
+from kagzi.core.schedules.scheduled_time import with_scheduled_time
 from kagzi.core.states import StepKind, StepStatus
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.common import read_error, read_lease, read_namespace, read_payload

@@ -2,9 +2,7 @@
 
 from hypothesis import strategies as st
 
-from kagzi.core.commands import StartRequest
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.names import canonical_type
 from kagzi.core.records import (
     ClaimedRun,
     HistoryPage,
@@ -20,9 +18,11 @@ from kagzi.core.records import (
     StepRecord,
     WorkerRecord,
 )
-from kagzi.core.retry import RetryPolicy
-from kagzi.core.scheduled_time import with_scheduled_time
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import StartRequest
+from kagzi.core.schedules.scheduled_time import with_scheduled_time
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
+from kagzi.core.workflow_types.names import canonical_type
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)

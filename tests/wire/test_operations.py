@@ -6,7 +6,10 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from kagzi.core.commands import (
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.records import HistoryStep, Lease, Payload, RunKey
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import (
     BeatStep,
     BeginSleep,
     BeginStep,
@@ -27,8 +30,7 @@ from kagzi.core.commands import (
     StartRun,
     WaitSignal,
 )
-from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import (
+from kagzi.core.run.outcomes import (
     Begun,
     Busy,
     ChildStarted,
@@ -47,8 +49,6 @@ from kagzi.core.outcomes import (
     StepFailed,
     TimerSet,
 )
-from kagzi.core.records import HistoryStep, Lease, Payload, RunKey
-from kagzi.core.retry import RetryPolicy
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.v1 import common_pb2, workflow_pb2
 from kagzi.v1 import worker_pb2 as pb

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.errors import InvalidArgument
-from kagzi.core.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
+from kagzi.core.workflow_types.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
 from kagzi.v1 import admin_pb2
 from kagzi.wire.queues import read_limits, read_standing, read_type, write_standing, write_type
 

@@ -7,11 +7,11 @@ import pytest
 from google.protobuf.message import Message
 from hypothesis import given, settings
 
-from kagzi.core.commands import StartRequest
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.records import ClaimedRun, Lease, Payload, RunEnd, RunFilter, RunRecord, StepRecord, WorkerRecord
-from kagzi.core.retry import SERVER_DEFAULT, RetryPolicy
+from kagzi.core.retry.policy import SERVER_DEFAULT, RetryPolicy
+from kagzi.core.run.commands import StartRequest
 from kagzi.v1 import common_pb2, worker_pb2, workflow_pb2
 from kagzi.wire.common import (
     read_duration_ms,

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from kagzi.core.versions import VersionRecord
 from kagzi.core.workers import Trouble, WorkerEvent, WorkerEventKind
+from kagzi.core.workflow_types.versions import VersionRecord
 from kagzi.v1 import admin_pb2, worker_pb2
 from kagzi.wire.versions import read_version, write_version
 from kagzi.wire.workers import read_troubles, read_worker_event, write_troubles, write_worker_event

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ..core.printable import escape, with_margin
+from ..core.text.printable import escape, with_margin
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .cursor import Cursor
+from .pages.cursor import Cursor
 from .records import RunFilter
 from .states import RunStatus
 from .times import Timestamp

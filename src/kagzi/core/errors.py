@@ -36,7 +36,7 @@ import msgspec
 
 from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
 from .public import PACKAGE, exported
-from .remote_traceback import remote_traceback
+from .text.remote_traceback import remote_traceback
 
 REASON = "reason"
 """In the metadata of a refusal that tells a worker of a cancellation: why the run is to be cancelled."""

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from .error_details import ErrorDetail, ErrorKind
-from .retry import RetryPolicy
+from .retry.policy import RetryPolicy
 from .states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from .times import Timestamp
 

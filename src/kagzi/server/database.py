@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ..core.database_urls import check_database_url
 from ..core.errors import InvalidArgument
+from ..core.text.database_urls import check_database_url
 
 MEMORY = ":memory:"
 _SQLITE = "sqlite:///"

@@ -8,7 +8,7 @@ import logging
 import traceback
 from typing import Any
 
-from ..core.printable import escape, with_margin
+from ..core.text.printable import escape, with_margin
 
 GUARDED = (
     "kagzi.engine",

@@ -1,14 +1,14 @@
 """Types that are full, in words and values that both stores use alike."""
 
-from ..core.commands import StartRun
 from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..core.errors import limit_reached
 from ..core.limits import FULL_RETRY_AFTER_MS
-from ..core.outcomes import Ousted, Refused
-from ..core.plurals import counted
-from ..core.queues import TypeLimits
 from ..core.records import RunKey
+from ..core.run.commands import StartRun
+from ..core.run.outcomes import Ousted, Refused
+from ..core.text.plurals import counted
 from ..core.times import Timestamp
+from ..core.workflow_types.queues import TypeLimits
 from .protocol import Cancelled
 
 

@@ -10,7 +10,7 @@ from ..core.states import (
     WAIT_REASON_OF_CODE,
     StepStatus,
 )
-from ..core.transfers import AttemptImage, Data, RunImage, SignalImage, StepImage, write_data
+from ..core.transfers.images import AttemptImage, Data, RunImage, SignalImage, StepImage, write_data
 from .rows import Row, read_error, read_labels, read_payload, read_policy
 
 

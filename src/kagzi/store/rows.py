@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.bulk import Batch, BulkOperation
-from ..core.cursor import Cursor
 from ..core.error_details import ErrorDetail, decode_detail, encode_detail
-from ..core.queues import TypeLimits
+from ..core.pages.cursor import Cursor
 from ..core.records import (
     NO_LABELS,
     HistoryStep,
@@ -28,8 +27,8 @@ from ..core.records import (
     StepRecord,
     WorkerRecord,
 )
-from ..core.retry import RetryPolicy
-from ..core.schedules import Fire, ScheduleRecord
+from ..core.retry.policy import RetryPolicy
+from ..core.schedules.schedule import Fire, ScheduleRecord
 from ..core.states import (
     RUN_STATUS_OF_CODE,
     STEP_KIND_OF_CODE,
@@ -40,6 +39,7 @@ from ..core.states import (
 )
 from ..core.times import Timestamp
 from ..core.workers import WorkerEvent, WorkerEventKind
+from ..core.workflow_types.queues import TypeLimits
 from .schedule_book import read_spec
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..core.commands import StartRun
 from ..core.errors import InternalError
-from ..core.outcomes import Existing, Outcome, Refused, Started
 from ..core.records import RunKey
-from ..core.schedules import Fire, Go, OpenRun, ScheduleSpec, overlapped, refusal_reason
+from ..core.run.commands import StartRun
+from ..core.run.outcomes import Existing, Outcome, Refused, Started
+from ..core.schedules.schedule import Fire, Go, OpenRun, ScheduleSpec, overlapped, refusal_reason
 from ..core.times import Timestamp
 from .protocol import Cancelled, FiredSchedule, Firing, LeaseTerms, Occasion
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ..core.outcomes import (
+from ..core.records import HistoryStep
+from ..core.run.outcomes import (
     Begun,
     Busy,
     ChildStarted,
@@ -25,7 +26,6 @@ from ..core.outcomes import (
     StepFailed,
     TimerSet,
 )
-from ..core.records import HistoryStep
 from ..core.states import StepKind, StepStatus
 from ..core.times import Timestamp
 from ..v1 import worker_pb2 as pb

@@ -10,10 +10,10 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
 
 from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ..core.names import canonical_type
 from ..core.records import DEFAULT_NAMESPACE, Held, Lease, Payload, RunKey
-from ..core.retry import SERVER_DEFAULT, RetryPolicy
+from ..core.retry.policy import SERVER_DEFAULT, RetryPolicy
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
+from ..core.workflow_types.names import canonical_type
 from ..v1 import common_pb2 as pb
 from ..v1 import worker_pb2
 from .enums import ERROR_CODE_FROM_WIRE, ERROR_CODE_TO_WIRE, ERROR_KIND_FROM_WIRE, ERROR_KIND_TO_WIRE

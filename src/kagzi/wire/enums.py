@@ -2,8 +2,8 @@
 
 from typing import cast
 
-from ..core.commands import OnConflict
 from ..core.error_details import ErrorCode, ErrorKind
+from ..core.run.commands import OnConflict
 from ..core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from ..v1 import common_pb2, worker_pb2, workflow_pb2
 

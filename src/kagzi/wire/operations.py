@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Literal
 
-from ..core.commands import (
+from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..core.errors import InvalidArgument
+from ..core.records import Lease, RunKey
+from ..core.run.commands import (
     BeatStep,
     BeginSleep,
     BeginStep,
@@ -25,10 +28,7 @@ from ..core.commands import (
     StepCommand,
     WaitSignal,
 )
-from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ..core.errors import InvalidArgument
-from ..core.outcomes import Refused
-from ..core.records import Lease, RunKey
+from ..core.run.outcomes import Refused
 from ..core.times import Timestamp
 from ..v1 import worker_pb2 as pb
 from .answers import refusal, write_answer, write_answers

@@ -1,7 +1,7 @@
 """Workflow types and their queues."""
 
 from ..core.errors import InvalidArgument
-from ..core.queues import QueueDepth, QueueStanding, TypeLimits, WhenFull, WorkflowTypeRecord
+from ..core.workflow_types.queues import QueueDepth, QueueStanding, TypeLimits, WhenFull, WorkflowTypeRecord
 from ..v1 import admin_pb2 as pb
 from .common import read_time_if, write_time_if
 

@@ -4,11 +4,11 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from ..core.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, deadline, start_time
 from ..core.errors import InvalidArgument
-from ..core.outcomes import Existing, Started
 from ..core.records import NO_LABELS, RunEnd, RunFilter, RunKey, RunRecord
-from ..core.scheduled_time import split_scheduled_time, with_scheduled_time
+from ..core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, deadline, start_time
+from ..core.run.outcomes import Existing, Started
+from ..core.schedules.scheduled_time import split_scheduled_time, with_scheduled_time
 from ..core.states import RunStatus
 from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from ..core.errors import InvalidArgument
 from ..core.limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_WINDOW_US
 from ..core.records import NO_LABELS, Payload
-from ..core.schedules import OVERLAPS, Cause, Fire, Overlap, ScheduleRecord, ScheduleSpec
+from ..core.schedules.schedule import OVERLAPS, Cause, Fire, Overlap, ScheduleRecord, ScheduleSpec
 from ..core.times import Timestamp
 from ..v1 import common_pb2
 from ..v1 import workflow_schedule_pb2 as pb

@@ -1,7 +1,7 @@
 """A claimed run and its history: what a worker needs to go on."""
 
 from ..core.records import ClaimedRun, HistoryPage, HistoryStep
-from ..core.scheduled_time import split_scheduled_time
+from ..core.schedules.scheduled_time import split_scheduled_time
 from ..v1 import worker_pb2 as pb
 from .common import (
     write_error_if,

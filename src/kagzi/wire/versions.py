@@ -1,6 +1,6 @@
 """Versions of workflow types."""
 
-from ..core.versions import VersionRecord
+from ..core.workflow_types.versions import VersionRecord
 from ..v1 import admin_pb2 as pb
 from .common import read_time, write_time
 

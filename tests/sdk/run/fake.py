@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail
-from kagzi.core.outcomes import Begun, Outcome, Recorded, Refused
 from kagzi.core.records import ClaimedRun, HistoryPage, Lease, Payload, RunKey
+from kagzi.core.run.outcomes import Begun, Outcome, Recorded, Refused
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.execution.ports import Answer, Execution, OnAnswer
 from kagzi.sdk.worker.executor import Executor

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kagzi.core.commands import (
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.records import HistoryStep, Lease, Payload, RunKey
+from kagzi.core.retry.policy import SERVER_DEFAULT, RetryAt, RetryPolicy, after_failure
+from kagzi.core.run.commands import (
     BeatStep,
     BeginSleep,
     BeginStep,
@@ -27,8 +30,7 @@ from kagzi.core.commands import (
     StartChild,
     WaitSignal,
 )
-from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import (
+from kagzi.core.run.outcomes import (
     Begun,
     ChildStarted,
     NotParked,
@@ -42,8 +44,6 @@ from kagzi.core.outcomes import (
     StepFailed,
     TimerSet,
 )
-from kagzi.core.records import HistoryStep, Lease, Payload, RunKey
-from kagzi.core.retry import SERVER_DEFAULT, RetryAt, RetryPolicy, after_failure
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.operations import read_operation

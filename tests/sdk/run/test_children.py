@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from kagzi.core.commands import StartChild
 from kagzi.core.error_details import ErrorKind
 from kagzi.core.errors import AlreadyExists, ChildError
+from kagzi.core.run.commands import StartChild
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow

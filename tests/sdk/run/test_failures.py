@@ -15,7 +15,7 @@ import pytest
 import kagzi
 from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.errors import InternalError, NonRetryable, NotFound, StepError
-from kagzi.core.retry_after import RetryAfter
+from kagzi.core.retry.retry_after import RetryAfter
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.error_kinds import kind_of

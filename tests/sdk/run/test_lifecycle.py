@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.commands import CompleteRun, CompleteStep
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
+from kagzi.core.run.commands import CompleteRun, CompleteStep
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.worker.registry import Registry
 from kagzi.sdk.workflow.context import Context

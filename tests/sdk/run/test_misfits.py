@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.misfits import misfit_of
 from kagzi.core.records import Payload
+from kagzi.core.run.misfits import misfit_of
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kagzi.core.errors import InvalidArgument, NonRetryable
-from kagzi.core.retry import RetryPolicy
+from kagzi.core.retry.policy import RetryPolicy
 from kagzi.sdk.workflow.retry import Retry, retry_of_extra_tries
 
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from kagzi.core.commands import Command, ReleaseRun, StartRun
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import InternalError, KagziError
+from kagzi.core.run.commands import Command, ReleaseRun, StartRun
 from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kagzi.core.errors import NonRetryable, PreconditionFailed, StepError
-from kagzi.core.retry_after import RetryAfter
+from kagzi.core.retry.retry_after import RetryAfter
 from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.current import current_step

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 
-from kagzi.core.outcomes import Recorded, RunClosed
+from kagzi.core.run.outcomes import Recorded, RunClosed
 from kagzi.store.sqlite import SqliteStore
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds, LoadedDice

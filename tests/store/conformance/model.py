@@ -6,11 +6,11 @@ For each command the model answers what happens: the shape of the outcome, and t
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kagzi.core import commands as c
-from kagzi.core import outcomes as o
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.records import Lease, RunKey
-from kagzi.core.retry import SERVER_DEFAULT, RetryAt, RetryPolicy, after_failure
+from kagzi.core.retry.policy import SERVER_DEFAULT, RetryAt, RetryPolicy, after_failure
+from kagzi.core.run import commands as c
+from kagzi.core.run import outcomes as o
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from tests.support.seams import LoadedDice
 

@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kagzi.core import outcomes as o
-from kagzi.core.commands import SignalReplacement
-from kagzi.core.misfits import Misfit, problem_of
 from kagzi.core.records import Held, RunKey, RunRecord, StepRecord
+from kagzi.core.run import outcomes as o
+from kagzi.core.run.commands import SignalReplacement
+from kagzi.core.run.misfits import Misfit, problem_of
 from kagzi.core.states import StepStatus
 from kagzi.store.protocol import Fired
 from tests.support.clock import FakeClock

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kagzi.core.commands import Command
 from kagzi.core.records import Held
+from kagzi.core.run.commands import Command
 
 from .test_alike import Player, outcome_of, two_players
 from .verbs import (

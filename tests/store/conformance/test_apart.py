@@ -7,10 +7,10 @@ store must hold by itself.
 import msgspec
 import pytest
 
-from kagzi.core.outcomes import Parked, RunClosed
 from kagzi.core.records import Held, RunKey
+from kagzi.core.run.outcomes import Parked, RunClosed
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
-from kagzi.core.transfers import LinkImage, RunImage, StepImage, write_data
+from kagzi.core.transfers.images import LinkImage, RunImage, StepImage, write_data
 from kagzi.store.protocol.transfers import Imported
 
 from .verbs import Cellar, complete_run, fail_run, go_on_as, park, payload, the

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from kagzi.core.commands import Command
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import (
+from kagzi.core.records import Held, Lease, RunFilter, RunKey
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import (
     Begun,
     LeaseLost,
     NotParked,
@@ -17,8 +18,7 @@ from kagzi.core.outcomes import (
     RunNotFound,
     Started,
 )
-from kagzi.core.records import Held, Lease, RunFilter, RunKey
-from kagzi.core.refusals import never_begun, unstorable
+from kagzi.core.run.refusals import never_begun, unstorable
 from kagzi.core.states import RunStatus
 
 from .verbs import (

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.outcomes import Existing, RunClosed, Started, Stirred
 from kagzi.core.records import Held, RunKey
+from kagzi.core.run.outcomes import Existing, RunClosed, Started, Stirred
 from kagzi.core.states import RunStatus
 
 from .invariants import check_run

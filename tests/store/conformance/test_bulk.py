@@ -6,7 +6,7 @@ from typing import get_args
 import msgspec
 
 from kagzi.core.bulk import Batch, BulkAction, BulkOperation, BulkProgress
-from kagzi.core.cursor import Cursor
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S

@@ -6,9 +6,19 @@ import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import REASON
-from kagzi.core.outcomes import Begun, ChildStarted, Known, LeaseLost, Parked, Recorded, RunClosed, StepFailed, TimerSet
 from kagzi.core.records import RunEnd, RunKey
-from kagzi.core.retry import NO_RETRY
+from kagzi.core.retry.policy import NO_RETRY
+from kagzi.core.run.outcomes import (
+    Begun,
+    ChildStarted,
+    Known,
+    LeaseLost,
+    Parked,
+    Recorded,
+    RunClosed,
+    StepFailed,
+    TimerSet,
+)
 from kagzi.core.states import RunStatus, StepStatus
 
 from .verbs import (

@@ -3,8 +3,8 @@
 import pytest
 
 from kagzi.core.error_details import ErrorKind
-from kagzi.core.outcomes import RunClosed
 from kagzi.core.records import Held, RunKey
+from kagzi.core.run.outcomes import RunClosed
 from kagzi.core.states import RunStatus
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds

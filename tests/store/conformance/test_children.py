@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import (
+from kagzi.core.records import Held, RunKey, StepRecord
+from kagzi.core.run.outcomes import (
     ChildStarted,
     Existing,
     LeaseLost,
@@ -18,7 +19,6 @@ from kagzi.core.outcomes import (
     StepFailed,
     Stirred,
 )
-from kagzi.core.records import Held, RunKey, StepRecord
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 from tests.support.patience import LOADED_MACHINE_S
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.outcomes import Begun, Parked, RunClosed, StepFailed
 from kagzi.core.records import NamespaceRecord, Payload, RunKey
-from kagzi.core.retry import NO_RETRY
+from kagzi.core.retry.policy import NO_RETRY
+from kagzi.core.run.outcomes import Begun, Parked, RunClosed, StepFailed
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 
 from .verbs import (

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from kagzi.core.outcomes import Begun, Busy, Recorded
 from kagzi.core.records import Held
+from kagzi.core.run.outcomes import Begun, Busy, Recorded
 from tests.support.clock import FakeClock
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.seams import CountingIds

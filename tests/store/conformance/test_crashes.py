@@ -9,10 +9,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from kagzi.core.commands import Command
 from kagzi.core.errors import Unavailable
-from kagzi.core.outcomes import Begun, Existing, Known, Outcome, Recorded, RunClosed, Started
 from kagzi.core.records import Held, Lease, NamespaceRecord, Payload, RunKey
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Begun, Existing, Known, Outcome, Recorded, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
 from tests.support.clock import FakeClock
 from tests.support.patience import LOADED_MACHINE_S

@@ -1,8 +1,8 @@
 """What happened to a run is told in order, each thing once, from any number on."""
 
 from kagzi.core.events import EventKind, RunEvent
-from kagzi.core.outcomes import NotParked, RetryScheduled, Started, TimerSet
 from kagzi.core.records import Payload, RunKey
+from kagzi.core.run.outcomes import NotParked, RetryScheduled, Started, TimerSet
 from kagzi.core.states import RunStatus
 
 from .verbs import (

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from kagzi.core.commands import Command
-from kagzi.core.outcomes import Begun, ChildStarted, Recorded, RunClosed
 from kagzi.core.records import Held, Payload, RunKey
-from kagzi.core.refusals import foreign_request, never_begun, not_current, unstorable
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Begun, ChildStarted, Recorded, RunClosed
+from kagzi.core.run.refusals import foreign_request, never_begun, not_current, unstorable
 from kagzi.core.states import RunStatus, StepCode
 from kagzi.store.protocol import Store
 

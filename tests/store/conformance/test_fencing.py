@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kagzi.core.commands import Command
-from kagzi.core.outcomes import Begun, LeaseLost, Recorded, RunClosed, RunNotFound
 from kagzi.core.records import Held, Lease, RunKey
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Begun, LeaseLost, Recorded, RunClosed, RunNotFound
 from kagzi.core.states import RunStatus, StepStatus
 
 from .verbs import (

@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kagzi.core.cursor import Cursor, Direction
+from kagzi.core.pages.cursor import Cursor, Direction
 from kagzi.core.records import Held, RunFilter, RunKey, RunRecord
 from kagzi.core.states import RunStatus
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import ChildStarted, Existing, Refused, Started
-from kagzi.core.queues import TypeLimits
+from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started
 from kagzi.core.states import RunStatus
+from kagzi.core.workflow_types.queues import TypeLimits
 
 from .verbs import Cellar, complete_run, held, the
 

@@ -3,8 +3,8 @@ that does not fit pauses the run until other code comes."""
 
 from kagzi.core import limits
 from kagzi.core.error_details import ErrorCode, ErrorKind
-from kagzi.core.outcomes import LeaseLost, Parked, RunClosed, SignalBound, TimerSet
 from kagzi.core.records import RunEnd, RunKey
+from kagzi.core.run.outcomes import LeaseLost, Parked, RunClosed, SignalBound, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 
 from .invariants import check_invariants

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.outcomes import ChildStarted, NotParked, Parked, Refused, RunClosed
 from kagzi.core.records import Held, RunKey
+from kagzi.core.run.outcomes import ChildStarted, NotParked, Parked, Refused, RunClosed
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.core.times import Timestamp
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kagzi.core.outcomes import Begun, LeaseLost, Recorded
 from kagzi.core.records import Held
+from kagzi.core.run.outcomes import Begun, LeaseLost, Recorded
 from kagzi.core.states import RunStatus
 from kagzi.store.protocol import LeaseTerms
 

@@ -2,8 +2,8 @@
 
 from kagzi.core.events import EventKind
 from kagzi.core.limits import LOST_ATTEMPT_NUMBERS
-from kagzi.core.outcomes import Begun, LeaseLost, Recorded, RetryScheduled
 from kagzi.core.records import RunKey, StepRecord
+from kagzi.core.run.outcomes import Begun, LeaseLost, Recorded, RetryScheduled
 
 from .verbs import LEASE_US, Cellar, begin, complete, fail, hand_back, the
 

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kagzi.core import commands as c
-from kagzi.core.outcomes import Existing, Started
 from kagzi.core.records import ClaimedRun, Held, Lease, RunKey
-from kagzi.core.retry import NO_RETRY
+from kagzi.core.retry.policy import NO_RETRY
+from kagzi.core.run import commands as c
+from kagzi.core.run.outcomes import Existing, Started
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import LeaseTerms, Store
 from tests.support.clock import FakeClock

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kagzi.core.cursor import Cursor
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import ChildStarted, Existing, Refused, Started
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import NamespaceRecord, RunKey, Served, WorkerRecord
+from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S
 from kagzi.store.protocol.namespaces import Deletion

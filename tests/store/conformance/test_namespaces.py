@@ -2,8 +2,8 @@
 
 import pytest
 
-from kagzi.core.outcomes import RunNotFound
 from kagzi.core.records import Held, NamespaceRecord, RunFilter, RunKey
+from kagzi.core.run.outcomes import RunNotFound
 from kagzi.core.states import WorkerStatus
 
 from .verbs import Cellar, begin, complete_run, payload

@@ -2,13 +2,13 @@
 
 import pytest
 
-from kagzi.core import refusals
-from kagzi.core.commands import Command
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.limits import SIGNALS_BUFFERED, STATUS_TEXT_BYTES
-from kagzi.core.outcomes import Begun, ChildStarted, Existing, Known, Recorded, Refused, Started, StepFailed
 from kagzi.core.records import Held, Lease
+from kagzi.core.run import refusals
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Recorded, Refused, Started, StepFailed
 from kagzi.core.seams import Clock, Ids
 from kagzi.core.states import KindCode, RunStatus, StepKind, StepStatus
 from kagzi.engine.checks.operations import Operations

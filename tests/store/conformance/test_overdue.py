@@ -1,8 +1,8 @@
 """Steps that run for longer than they may are found when their holder's lease is renewed; and what the code has given up wakes nobody."""
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import NotParked, Parked, Recorded, RetryScheduled, StepFailed, TimerSet
 from kagzi.core.records import Held
+from kagzi.core.run.outcomes import NotParked, Parked, Recorded, RetryScheduled, StepFailed, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Overdue
 

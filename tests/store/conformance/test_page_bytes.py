@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.cursor import Cursor
 from kagzi.core.error_details import ErrorDetail
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import Payload, RunEnd, RunFilter, RunKey, RunRecord
-from kagzi.core.retry import RetryPolicy
+from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.states import RunStatus
 from tests.support.patience import LOADED_MACHINE_S
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kagzi.core.cursor import Cursor, Direction
+from kagzi.core.pages.cursor import Cursor, Direction
 from kagzi.core.records import RunFilter, RunKey, RunRecord
 from kagzi.core.states import RunStatus
 

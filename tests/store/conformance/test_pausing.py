@@ -3,8 +3,8 @@
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorKind
-from kagzi.core.outcomes import Begun, Known, LeaseLost, Parked, Recorded, RunClosed, TimerSet
 from kagzi.core.records import RunKey
+from kagzi.core.run.outcomes import Begun, Known, LeaseLost, Parked, Recorded, RunClosed, TimerSet
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
 
 from .invariants import check_invariants

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.outcomes import RunClosed, Started
-from kagzi.core.queues import TypeLimits
 from kagzi.core.records import Held, NamespaceRecord, RunKey
+from kagzi.core.run.outcomes import RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_MS, US_PER_S
+from kagzi.core.workflow_types.queues import TypeLimits
 from kagzi.store.protocol import TypeKey
 
 from .verbs import Cellar, complete_run, go_on_as, held, park, sleep, the

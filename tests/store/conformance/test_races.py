@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import Known, LeaseLost, Parked, Recorded, TimerSet
+from kagzi.core.run.outcomes import Known, LeaseLost, Parked, Recorded, TimerSet
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 
 from .invariants import check_invariants

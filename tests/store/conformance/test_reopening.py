@@ -3,9 +3,9 @@
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail
-from kagzi.core.outcomes import Begun, ChildStarted, Existing, Known, Parked, RunClosed, Started
 from kagzi.core.records import Held, RunKey, StepAttempt
-from kagzi.core.retry import NO_RETRY
+from kagzi.core.retry.policy import NO_RETRY
+from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Parked, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Changed
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kagzi.core.commands import SignalReplacement
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.events import EventKind
-from kagzi.core.misfits import Misfit, problem_of
-from kagzi.core.outcomes import NotParked, Parked, SignalBound, TimerSet
 from kagzi.core.records import Held, RunKey
+from kagzi.core.run.commands import SignalReplacement
+from kagzi.core.run.misfits import Misfit, problem_of
+from kagzi.core.run.outcomes import NotParked, Parked, SignalBound, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Signalled, SignalReplaced
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
 from kagzi.core.records import Held
-from kagzi.core.retry import NO_RETRY, UNLIMITED, RetryPolicy
+from kagzi.core.retry.policy import NO_RETRY, UNLIMITED, RetryPolicy
+from kagzi.core.run.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
 from tests.support.clock import FakeClock
 from tests.support.seams import CountingIds, LoadedDice

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import Begun, Recorded, RunClosed
+from kagzi.core.run.outcomes import Begun, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 
 from .verbs import Cellar, acknowledge_cancel, begin, complete, complete_run, fail_run, hand_back, refused, the

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from kagzi.core.commands import Command
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import Busy, DeadlinePassed, Known, LeaseLost, Recorded, RunClosed
 from kagzi.core.records import Held, RunEnd, RunKey
-from kagzi.core.retry import RetryPolicy
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Busy, DeadlinePassed, Known, LeaseLost, Recorded, RunClosed
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
 
 from .verbs import (

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kagzi.core.commands import StartRequest
-from kagzi.core.cursor import Cursor
 from kagzi.core.errors import (
     AlreadyExists,
     Contended,
@@ -21,9 +19,11 @@ from kagzi.core.errors import (
     Unavailable,
 )
 from kagzi.core.limits import Settings
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import NamespaceRecord, Payload, RunFilter, RunRecord, Served, WorkerRecord
-from kagzi.core.scheduled_time import split_scheduled_time
-from kagzi.core.schedules import Fire, ScheduleRecord, ScheduleSpec
+from kagzi.core.run.commands import StartRequest
+from kagzi.core.schedules.schedule import Fire, ScheduleRecord, ScheduleSpec
+from kagzi.core.schedules.scheduled_time import split_scheduled_time
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
 from kagzi.engine import Engine

@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
-from kagzi.core.commands import SignalReplacement
 from kagzi.core.error_details import ErrorCode, ErrorKind
-from kagzi.core.outcomes import (
+from kagzi.core.records import Held, Payload, RunKey
+from kagzi.core.run.commands import SignalReplacement
+from kagzi.core.run.outcomes import (
     Existing,
     Known,
     LeaseLost,
@@ -20,7 +21,6 @@ from kagzi.core.outcomes import (
     Stirred,
     TimerSet,
 )
-from kagzi.core.records import Held, Payload, RunKey
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 from kagzi.store.protocol import Signalled
 from tests.support.clock import FakeClock

@@ -3,10 +3,10 @@
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.commands import Command
-from kagzi.core.outcomes import Deferred, Known, NotParked, Outcome, Parked, Recorded, SignalBound, TimerSet
+from kagzi.core.pages.sizes import outcome_bytes, task_bytes
 from kagzi.core.records import Held, HistoryStep
-from kagzi.core.sizes import outcome_bytes, task_bytes
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Deferred, Known, NotParked, Outcome, Parked, Recorded, SignalBound, TimerSet
 
 from .verbs import Cellar, ask, begin, complete, park, payload, sleep, the, wait_signal
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from kagzi.core.commands import Command, OnConflict
 from kagzi.core.error_details import ErrorCode, ErrorKind
-from kagzi.core.outcomes import Busy, Existing, LeaseLost, Outcome, Recorded, RunClosed, Started
 from kagzi.core.records import Held, Lease, NamespaceRecord, Payload, RunKey
-from kagzi.core.retry import RetryPolicy
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import Command, OnConflict
+from kagzi.core.run.outcomes import Busy, Existing, LeaseLost, Outcome, Recorded, RunClosed, Started
 from kagzi.core.states import RunStatus, WaitReason
 
 from .verbs import DAY_US, LEASE_US, Cellar, begin, complete, complete_run, fail_run, payload, refused, the

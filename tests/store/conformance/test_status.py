@@ -4,8 +4,8 @@ import pytest
 
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.limits import STATUS_TEXT_BYTES
-from kagzi.core.outcomes import Known, LeaseLost, Recorded, Refused
-from kagzi.core.refusals import status_too_long
+from kagzi.core.run.outcomes import Known, LeaseLost, Recorded, Refused
+from kagzi.core.run.refusals import status_too_long
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.store.protocol import LeaseTerms
 

@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import Begun, Known, Recorded, RetryScheduled, StepFailed, TimerSet
 from kagzi.core.records import Payload, RunKey
-from kagzi.core.retry import NO_RETRY
+from kagzi.core.retry.policy import NO_RETRY
+from kagzi.core.run.outcomes import Begun, Known, Recorded, RetryScheduled, StepFailed, TimerSet
 from kagzi.core.states import StepKind, StepStatus
 
 from .verbs import (

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.outcomes import Begun, NotParked, Parked, Recorded, TimerSet
+from kagzi.core.run.outcomes import Begun, NotParked, Parked, Recorded, TimerSet
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 
 from .verbs import STEADY, Cellar, begin, by_id, complete, fail, finish, hand_back, held, ms, park, refused, sleep, the

@@ -9,8 +9,8 @@ import pytest
 from kagzi.core.errors import AlreadyExists, InvalidArgument, NotFound, Unavailable
 from kagzi.core.ids import is_of, made_of, uuid7
 from kagzi.core.limits import Settings
-from kagzi.core.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.records import Payload, RunFilter, RunKey, RunRecord, StepRecord
+from kagzi.core.run.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine.services.namespaces import Namespaces
 from kagzi.engine.services.transfers import Transfers

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kagzi.core.cursor import Cursor
 from kagzi.core.errors import NotFound, PreconditionFailed
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.states import WorkerStatus
-from kagzi.core.versions import VersionRecord
+from kagzi.core.workflow_types.versions import VersionRecord
 
 from .verbs import Cellar, complete_run
 

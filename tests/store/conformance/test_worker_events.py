@@ -3,7 +3,7 @@
 import pytest
 
 from kagzi.core import limits
-from kagzi.core.cursor import Cursor
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import Served, WorkerRecord
 from kagzi.core.states import WorkerStatus
 from kagzi.core.workers import Registration, Trouble, WorkerEvent

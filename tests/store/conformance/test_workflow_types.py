@@ -1,8 +1,8 @@
 """What is known of workflow types: what operators said, who waits, and how far limits are used."""
 
-from kagzi.core.cursor import Cursor
-from kagzi.core.queues import TypeLimits
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.times import US_PER_S
+from kagzi.core.workflow_types.queues import TypeLimits
 from kagzi.store.protocol import Store
 
 from .verbs import Cellar

@@ -3,7 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from kagzi.core.commands import (
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.records import (
+    ClaimedRun,
+    Held,
+    HistoryStep,
+    Lease,
+    Payload,
+    RunFilter,
+    RunKey,
+    RunRecord,
+    Served,
+    StepRecord,
+    WorkerRecord,
+)
+from kagzi.core.retry.policy import RetryPolicy
+from kagzi.core.run.commands import (
     Assignment,
     BeatStep,
     BeginSleep,
@@ -27,8 +42,7 @@ from kagzi.core.commands import (
     StartRun,
     WaitSignal,
 )
-from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.outcomes import (
+from kagzi.core.run.outcomes import (
     Begun,
     Busy,
     ChildStarted,
@@ -40,20 +54,6 @@ from kagzi.core.outcomes import (
     Started,
     TimerSet,
 )
-from kagzi.core.records import (
-    ClaimedRun,
-    Held,
-    HistoryStep,
-    Lease,
-    Payload,
-    RunFilter,
-    RunKey,
-    RunRecord,
-    Served,
-    StepRecord,
-    WorkerRecord,
-)
-from kagzi.core.retry import RetryPolicy
 from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
 from kagzi.store.protocol import (
     Cancelled,

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from kagzi.core import commands as c
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.limits import STATUS_TEXT_BYTES
 from kagzi.core.records import Payload
-from kagzi.core.retry import NO_RETRY
+from kagzi.core.retry.policy import NO_RETRY
+from kagzi.core.run import commands as c
 from kagzi.core.times import US_PER_S
 from tests.store.conformance.verbs import AT_ONCE, BOOM, MISFIT, STEADY, STOPPED
 

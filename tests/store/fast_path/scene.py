@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kagzi.core import commands as c
-from kagzi.core import outcomes as o
 from kagzi.core.records import Held, Lease, Payload, RunKey, Served
+from kagzi.core.run import commands as c
+from kagzi.core.run import outcomes as o
 from kagzi.core.states import RunStatus
 from kagzi.store.protocol import Claimed, Fork, LeaseTerms, Store, Want
 from tests.store.conformance.verbs import CLEANUP_US, LEASE_US

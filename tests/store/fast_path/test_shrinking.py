@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kagzi.core.commands import CompleteStep
+from kagzi.core.run.commands import CompleteStep
 
 from .scenarios import scenario
 from .setups import SqliteTwins

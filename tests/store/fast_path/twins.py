@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from kagzi.core import commands as c
-from kagzi.core import outcomes as o
+from kagzi.core.run import commands as c
+from kagzi.core.run import outcomes as o
 from kagzi.store.protocol import Claimed, Store
 
 from .scenarios import Batch, Operation, Scenario, Verb

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from kagzi.core.errors import InvalidArgument, Unavailable
-from kagzi.core.outcomes import Begun, Recorded
 from kagzi.core.records import RunFilter
+from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connections import HOT_SETTINGS, Counters, Session, Target
 from kagzi.system import SystemDice

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from kagzi.core.errors import InvalidArgument, StatementFailed, StoreBroken, Unavailable
-from kagzi.core.outcomes import Begun, Busy, Failed, Outcome, Recorded, Started
 from kagzi.core.records import Held, RunFilter, Served
+from kagzi.core.run.outcomes import Begun, Busy, Failed, Outcome, Recorded, Started
 from kagzi.store.postgres import PostgresStore, links
 from kagzi.store.postgres.connections import QUERY_SETTINGS
 from kagzi.store.postgres.failures import CONTENTION, Failure, failure_of, failure_of_state, fault

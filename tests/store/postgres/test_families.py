@@ -4,9 +4,9 @@ import asyncio
 
 import asyncpg
 
-from kagzi.core.commands import Command, CompleteRun, StartChild, WaitSignal
-from kagzi.core.outcomes import Busy, ChildStarted, Outcome, Parked, RunClosed, Started
 from kagzi.core.records import Held, Lease
+from kagzi.core.run.commands import Command, CompleteRun, StartChild, WaitSignal
+from kagzi.core.run.outcomes import Busy, ChildStarted, Outcome, Parked, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Signalled

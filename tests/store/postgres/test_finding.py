@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from kagzi.core.cursor import Cursor
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
 from kagzi.store.postgres.connections import QUERY_SETTINGS, STATEMENTS, Session

@@ -2,8 +2,8 @@
 
 import asyncpg
 
-from kagzi.core.commands import Command, CompleteRun
-from kagzi.core.outcomes import Begun, Recorded, RunClosed
+from kagzi.core.run.commands import Command, CompleteRun
+from kagzi.core.run.outcomes import Begun, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.store.postgres import PostgresStore
 

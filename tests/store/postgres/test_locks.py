@@ -4,8 +4,8 @@ import asyncio
 
 import asyncpg
 
-from kagzi.core.outcomes import Begun, Busy, Recorded
 from kagzi.core.records import Held
+from kagzi.core.run.outcomes import Begun, Busy, Recorded
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Want
 from tests.support.patience import LOADED_MACHINE_S

@@ -4,7 +4,7 @@ import asyncpg
 import pytest
 
 from kagzi.core.errors import InvalidArgument, PreconditionFailed, SchemaMismatch
-from kagzi.core.outcomes import Begun, Recorded
+from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.partition import TABLES, PostgresPartitioner
 from kagzi.system import SystemDice

@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from kagzi.core.outcomes import Begun, Recorded
 from kagzi.core.records import RunFilter
+from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connections import HOT_SETTINGS, Session, Target
 from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.commands import Command, CompleteRun
 from kagzi.core.errors import Unavailable
 from kagzi.core.records import Held, RunFilter
+from kagzi.core.run.commands import Command, CompleteRun
 from kagzi.core.states import RunStatus
 from kagzi.store.postgres import PostgresMigrator, PostgresStore, barrier, connections
 from kagzi.system import SystemDice

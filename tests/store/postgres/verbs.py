@@ -1,8 +1,17 @@
 """What a worker says, as short as it can be said."""
 
-from kagzi.core.commands import Assignment, BeginStep, Command, CompleteStep, Park, SignalGiven, StartChild, StartRun
-from kagzi.core.outcomes import ChildStarted, Outcome, Started
 from kagzi.core.records import Held, Lease, Payload, RunKey
+from kagzi.core.run.commands import (
+    Assignment,
+    BeginStep,
+    Command,
+    CompleteStep,
+    Park,
+    SignalGiven,
+    StartChild,
+    StartRun,
+)
+from kagzi.core.run.outcomes import ChildStarted, Outcome, Started
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import LeaseTerms
 from kagzi.system import SystemIds

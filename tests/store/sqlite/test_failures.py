@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from kagzi.core.errors import Contended, KagziError, StatementFailed, Unavailable
-from kagzi.core.outcomes import Begun, Failed, Recorded, Started
+from kagzi.core.run.outcomes import Begun, Failed, Recorded, Started
 from kagzi.store.sqlite import SqliteStore
 from kagzi.store.sqlite.failures import Failure, driver_error, failure_of, failure_of_code
 from tests.store.conformance.verbs import Cellar, begin, complete

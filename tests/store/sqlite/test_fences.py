@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from kagzi.core.commands import Command
-from kagzi.core.outcomes import Outcome
 from kagzi.core.records import Held, Lease
+from kagzi.core.run.commands import Command
+from kagzi.core.run.outcomes import Outcome
 from kagzi.store.protocol import LeaseTerms
 from kagzi.store.sqlite import SqliteStore, write
 from tests.store.conformance.verbs import (

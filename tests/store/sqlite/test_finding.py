@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kagzi.core.cursor import Cursor
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
 from kagzi.store.sql_files import load_migrations

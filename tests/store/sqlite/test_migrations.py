@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kagzi.core.outcomes import Begun, RunClosed
 from kagzi.core.records import RunKey
+from kagzi.core.run.outcomes import Begun, RunClosed
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.sql_files import load_migrations
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore

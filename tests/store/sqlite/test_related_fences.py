@@ -9,9 +9,9 @@ from itertools import count
 
 import pytest
 
-from kagzi.core.commands import Command, StartChild, StartRun
-from kagzi.core.outcomes import Begun, NotParked, Parked, Refused, RunClosed
 from kagzi.core.records import Held, Lease, RunKey
+from kagzi.core.run.commands import Command, StartChild, StartRun
+from kagzi.core.run.outcomes import Begun, NotParked, Parked, Refused, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.store.sqlite import SqliteStore
 from tests.store.conformance.invariants import check_invariants

@@ -1,8 +1,8 @@
 """An explicit retry and the families of runs: what was lost with the first life is started again, what is known is kept."""
 
 from kagzi.core.error_details import ErrorDetail
-from kagzi.core.outcomes import ChildStarted, RunClosed, TimerSet
 from kagzi.core.records import Held, RunKey
+from kagzi.core.run.outcomes import ChildStarted, RunClosed, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Changed
 from tests.store.conformance.invariants import check_invariants

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kagzi.core.commands import StartRun
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import Unavailable
-from kagzi.core.outcomes import Recorded, Started
 from kagzi.core.records import Payload, RunKey
+from kagzi.core.run.commands import StartRun
+from kagzi.core.run.outcomes import Recorded, Started
 from kagzi.store.sqlite import SqliteStore
 from kagzi.store.sqlite.wave import Writer
 from tests.store.conformance.verbs import Cellar, begin, complete, refused, the

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...core.plurals import counted
+from ...core.text.plurals import counted
 from ..console import put, put_fields, put_json, put_list, say
 from ..exits import Exit
 from ..groups import Listing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...core.plurals import counted
+from ...core.text.plurals import counted
 from ..console import put_fields, put_json, put_list, say
 from ..exits import Exit
 from ..groups import Listing

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...core.plurals import counted
+from ...core.text.plurals import counted
 from ..console import hint, put_fields, put_json, put_list, say
 from ..exits import Exit, Stop
 from ..groups import Listing

@@ -17,7 +17,7 @@ from ..options import Kebab, Server, duration, json_option, key_value, same_serv
 from .inputs import read_input, text_option
 
 if TYPE_CHECKING:
-    from ...core.commands import OnConflict
+    from ...core.run.commands import OnConflict
     from ...sdk.client.client import Kagzi
     from ...sdk.client.run import Run
     from ...sdk.client.run_records import RunInfo

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ...core.plurals import counted
+from ...core.text.plurals import counted
 from ..console import put, put_json, say, warn
 from ..exits import Exit
 from ..options import Server, json_option, server_options
@@ -61,7 +61,7 @@ def export(*, runs: Sequence[str], everything: bool, output: BinaryIO, server: S
 
 async def _export(client: Kagzi, names: Sequence[str], matching: Matching, output: BinaryIO) -> tuple[int, int]:
     """How many runs, and how many of them were running."""
-    from ...core.transfers import RUNNING_NOTE
+    from ...core.transfers.images import RUNNING_NOTE
 
     count = running = 0
     async for run in _chosen(client, names, matching):

@@ -1,13 +1,13 @@
 """Children: runs that are steps of another run."""
 
-from ..commands import StartChild
 from ..error_details import ErrorCode, ErrorDetail
-from ..outcomes import ChildStarted, Known, Outcome, StepFailed
-from ..refusals import child_conflict, foreign_request, other_kind
 from ..seams import Dice
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ..times import Timestamp
+from .commands import StartChild
 from .fence import refusal_of
+from .outcomes import ChildStarted, Known, Outcome, StepFailed
+from .refusals import child_conflict, foreign_request, other_kind
 from .state import Relative, Relatives, RunState, StepState
 from .steps import end_step, may_not_begin, new_result, new_step
 

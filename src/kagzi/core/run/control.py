@@ -2,10 +2,10 @@
 
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..limits import SIGNALS_BUFFERED
-from ..outcomes import Refused
-from ..refusals import not_failed, takes_no_signals, too_many_signals, workflow_id_active_again
 from ..states import RUN_STATUS_OF_CODE, RunCode
 from ..times import Timestamp, to_datetime
+from .outcomes import Refused
+from .refusals import not_failed, takes_no_signals, too_many_signals, workflow_id_active_again
 from .status import require_transition
 
 NOTIFIED = (RunCode.PENDING, RunCode.RUNNING, RunCode.SLEEPING)

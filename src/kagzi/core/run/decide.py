@@ -6,7 +6,12 @@ Both stores use it for whatever their fast paths do not cover: load the state, d
 from collections.abc import Callable
 from typing import Any
 
-from ..commands import (
+from ..limits import BATCH_ANSWER_BYTES
+from ..pages.sizes import outcome_bytes
+from ..seams import Dice
+from ..times import Timestamp
+from . import children, endings, markers, parking, signals, sleeps, steps
+from .commands import (
     BeatStep,
     BeginSleep,
     BeginStep,
@@ -27,12 +32,7 @@ from ..commands import (
     StartChild,
     WaitSignal,
 )
-from ..limits import BATCH_ANSWER_BYTES
-from ..outcomes import Deferred, Outcome, RunNotFound
-from ..seams import Dice
-from ..sizes import outcome_bytes
-from ..times import Timestamp
-from . import children, endings, markers, parking, signals, sleeps, steps
+from .outcomes import Deferred, Outcome, RunNotFound
 from .state import RETURNS_STEP, RunState
 
 

@@ -1,14 +1,14 @@
 """How a worker's hold of a run ends, other than by parking: complete, fail, cancel, release, continue as new, pause."""
 
-from ..commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, PauseDiverged, ReleaseRun, WorkerCommand
 from ..error_details import ErrorDetail
-from ..outcomes import Outcome, RunClosed
-from ..refusals import being_cancelled, cancelled_with, not_cancelled
-from ..retry import RetryAt, after_failure
+from ..retry.policy import RetryAt, after_failure
 from ..seams import Dice
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
 from ..times import Timestamp
+from .commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, PauseDiverged, ReleaseRun, WorkerCommand
 from .fence import refusal_of
+from .outcomes import Outcome, RunClosed
+from .refusals import being_cancelled, cancelled_with, not_cancelled
 from .state import OUTPUT_STEP, RunState, StepState
 
 

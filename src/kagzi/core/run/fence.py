@@ -1,9 +1,9 @@
 """Who may write to a run."""
 
-from ..commands import WorkerCommand
-from ..outcomes import DeadlinePassed, LeaseLost
 from ..states import RunCode
 from ..times import Timestamp
+from .commands import WorkerCommand
+from .outcomes import DeadlinePassed, LeaseLost
 from .state import RunState
 
 

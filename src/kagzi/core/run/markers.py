@@ -2,15 +2,15 @@
 
 import msgspec
 
-from ..commands import BeatStep, DecideRace, RecordPatch, SetStatus
 from ..limits import STATUS_TEXT_BYTES
-from ..outcomes import Known, Outcome, Recorded, Refused
 from ..records import Payload
-from ..refusals import other_kind, status_too_long
 from ..seams import Dice
 from ..states import KindCode, StepCode
 from ..times import Timestamp
+from .commands import BeatStep, DecideRace, RecordPatch, SetStatus
 from .fence import refusal_of
+from .outcomes import Known, Outcome, Recorded, Refused
+from .refusals import other_kind, status_too_long
 from .state import RunState, StepState
 from .steps import current_attempt, may_not_begin, new_result
 

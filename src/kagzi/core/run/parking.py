@@ -2,15 +2,15 @@
 
 from itertools import takewhile
 
-from ..commands import Park
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
-from ..outcomes import Deferred, NotParked, Outcome, Parked
-from ..refusals import nothing_to_wait_for
+from ..pages.sizes import results_page
 from ..seams import Dice
-from ..sizes import results_page
 from ..states import KindCode, RunCode, StepCode, WaitCode
 from ..times import Timestamp, to_datetime
+from .commands import Park
 from .fence import refusal_of
+from .outcomes import Deferred, NotParked, Outcome, Parked
+from .refusals import nothing_to_wait_for
 from .state import NEVER, RunState, StepState
 
 _REASONS = {

@@ -1,12 +1,12 @@
 """Waits for signals: the oldest signal of the name that no step has taken ends the wait."""
 
-from ..commands import WaitSignal
-from ..outcomes import Deferred, Known, Outcome, SignalBound, TimerSet
-from ..refusals import other_kind
 from ..seams import Dice
 from ..states import KindCode
 from ..times import Timestamp
+from .commands import WaitSignal
 from .fence import refusal_of
+from .outcomes import Deferred, Known, Outcome, SignalBound, TimerSet
+from .refusals import other_kind
 from .state import RunState
 from .steps import may_not_begin, new_result, new_step
 

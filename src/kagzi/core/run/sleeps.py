@@ -1,12 +1,12 @@
 """Sleeps: the wake time is fixed when a sleep is first recorded."""
 
-from ..commands import BeginSleep, FinishSleep, WorkerCommand
-from ..outcomes import Known, Outcome, Recorded, TimerSet
-from ..refusals import lost_race, never_begun, other_kind
 from ..seams import Dice
 from ..states import KindCode, StepCode
 from ..times import Timestamp
+from .commands import BeginSleep, FinishSleep, WorkerCommand
 from .fence import refusal_of
+from .outcomes import Known, Outcome, Recorded, TimerSet
+from .refusals import lost_race, never_begun, other_kind
 from .state import RunState, StepState
 from .steps import end_step, may_not_begin, new_result, new_step
 

@@ -4,14 +4,14 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ..commands import BeginStep, ContinueAsNew, DecideRace, FailStep, StartChild, StartRun, WaitSignal
 from ..error_details import ErrorDetail
-from ..outcomes import Refused
 from ..records import HistoryStep, Lease, Payload, RunKey
-from ..refusals import namespace_full
-from ..retry import RetryPolicy
+from ..retry.policy import RetryPolicy
 from ..states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ..times import US_PER_MS, Timestamp
+from .commands import BeginStep, ContinueAsNew, DecideRace, FailStep, StartChild, StartRun, WaitSignal
+from .outcomes import Refused
+from .refusals import namespace_full
 from .status import require_transition
 
 OUTPUT_STEP: Final = "$output"

@@ -2,7 +2,12 @@
 
 from typing import TypeAlias
 
-from ..commands import (
+from ..limits import STEPS_PER_RUN
+from ..retry.policy import SERVER_DEFAULT, Exhausted, after_failure
+from ..seams import Dice
+from ..states import KindCode, StepCode
+from ..times import Timestamp
+from .commands import (
     BeginSleep,
     BeginStep,
     CompleteStep,
@@ -13,9 +18,9 @@ from ..commands import (
     WaitSignal,
     WorkerCommand,
 )
-from ..limits import STEPS_PER_RUN
-from ..outcomes import Begun, Known, Outcome, Recorded, Refused, RetryScheduled, StepFailed
-from ..refusals import (
+from .fence import refusal_of
+from .outcomes import Begun, Known, Outcome, Recorded, Refused, RetryScheduled, StepFailed
+from .refusals import (
     being_cancelled,
     first_attempt_is_one,
     is_reserved,
@@ -26,11 +31,6 @@ from ..refusals import (
     reserved_step,
     too_many_steps,
 )
-from ..retry import SERVER_DEFAULT, Exhausted, after_failure
-from ..seams import Dice
-from ..states import KindCode, StepCode
-from ..times import Timestamp
-from .fence import refusal_of
 from .state import AttemptState, RunState, StepState
 
 Beginning: TypeAlias = BeginStep | BeginSleep | WaitSignal | StartChild | DecideRace | RecordPatch

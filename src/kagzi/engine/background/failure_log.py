@@ -6,9 +6,9 @@ What user code raises is logged by the worker that executes it. Of many at once 
 import logging
 from collections.abc import Sequence
 
-from ...core.commands import FailStep
-from ...core.outcomes import Outcome, RetryScheduled
 from ...core.records import RunEnd
+from ...core.run.commands import FailStep
+from ...core.run.outcomes import Outcome, RetryScheduled
 from ...core.states import RunStatus
 from ...store.protocol import ExpiredLease, Fired
 

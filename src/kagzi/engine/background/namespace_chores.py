@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from ...core import limits
-from ...core.cursor import Cursor
+from ...core.pages.cursor import Cursor
 from ...core.times import US_PER_MS, Timestamp
 from ...store.protocol import Store
 from ..services.namespaces import FORGETTABLE

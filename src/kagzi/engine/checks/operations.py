@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...core import limits
-from ...core.commands import (
+from ...core.errors import InvalidArgument
+from ...core.records import Payload, RunKey
+from ...core.run.commands import (
     BeatStep,
     BeginSleep,
     BeginStep,
@@ -28,9 +30,7 @@ from ...core.commands import (
     StartRun,
     WaitSignal,
 )
-from ...core.errors import InvalidArgument
-from ...core.records import Payload, RunKey
-from ...core.refusals import is_reserved, reserved_step
+from ...core.run.refusals import is_reserved, reserved_step
 from ...core.seams import Clock, Ids
 from . import requests as checks
 from .bounds import bounded_error

@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-from ...core import outcomes
-from ...core.commands import Command
 from ...core.error_details import ErrorCode, ErrorDetail
 from ...core.errors import (
     AlreadyExists,
@@ -22,8 +20,10 @@ from ...core.errors import (
     Unimplemented,
     not_found,
 )
-from ...core.outcomes import Outcome
 from ...core.records import RunKey
+from ...core.run import outcomes
+from ...core.run.commands import Command
+from ...core.run.outcomes import Outcome
 
 _REQUEST_ERRORS: dict[ErrorCode, type[RequestError]] = {
     ErrorCode.NOT_FOUND: NotFound,

@@ -5,12 +5,12 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from ...core import limits
-from ...core.commands import SignalGiven, SignalReplacement, StartRequest, StartRun
 from ...core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ...core.ids import is_uuid
 from ...core.records import Payload, RunFilter, RunKey, WorkerRecord
-from ...core.retry import UNLIMITED, RetryPolicy
-from ...core.scheduled_time import METADATA_KEY
+from ...core.retry.policy import UNLIMITED, RetryPolicy
+from ...core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun
+from ...core.schedules.scheduled_time import METADATA_KEY
 from ...core.time_checks import check_duration, check_time
 from ...core.times import Timestamp
 

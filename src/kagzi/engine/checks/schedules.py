@@ -1,10 +1,10 @@
 """What a schedule may say. Every refusal names the field, the limit and the remedy."""
 
 from ...core import limits
-from ...core.commands import StartRequest
 from ...core.errors import InvalidArgument
-from ...core.nominal_times import nominal_times
-from ...core.schedules import OVERLAPS, ScheduleSpec
+from ...core.run.commands import StartRequest
+from ...core.schedules.nominal_times import nominal_times
+from ...core.schedules.schedule import OVERLAPS, ScheduleSpec
 from . import requests as checks
 
 

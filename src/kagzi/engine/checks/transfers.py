@@ -9,7 +9,7 @@ from ...core.errors import InvalidArgument
 from ...core.ids import is_uuid
 from ...core.records import Payload
 from ...core.states import RunStatus, StepKind, StepStatus, WaitReason
-from ...core.transfers import (
+from ...core.transfers.images import (
     AttemptImage,
     Data,
     End,

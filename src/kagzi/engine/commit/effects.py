@@ -6,8 +6,9 @@ Called once per commit. The plain outcomes of steps (recorded, begun) have no ef
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.commands import Command, CompleteRun, DecideRace, StartChild, StartRun
-from ...core.outcomes import (
+from ...core.records import RunEnd, RunKey
+from ...core.run.commands import Command, CompleteRun, DecideRace, StartChild, StartRun
+from ...core.run.outcomes import (
     ChildStarted,
     DeadlinePassed,
     Existing,
@@ -19,7 +20,6 @@ from ...core.outcomes import (
     RunNotFound,
     Started,
 )
-from ...core.records import RunEnd, RunKey
 from ...core.seams import Clock
 from ...core.states import RunStatus
 from ...store.protocol import TypeKey

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from ...core import limits
-from ...core.commands import Command
 from ...core.errors import (
     KagziError,
     ResourceExhausted,
@@ -22,7 +21,8 @@ from ...core.errors import (
     limit_reached,
 )
 from ...core.outages import database_down, database_words
-from ...core.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, RunClosed
+from ...core.run.commands import Command
+from ...core.run.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, RunClosed
 from ...core.seams import Clock
 from ...store.protocol import LeaseTerms, Store
 from ..checks.refusals import refused

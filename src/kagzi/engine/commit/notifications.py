@@ -7,8 +7,8 @@ Everything here is quick and happens after it is durable. Whoever is missed find
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from ...core.outcomes import Ousted, Stirred
 from ...core.records import Held, RunKey
+from ...core.run.outcomes import Ousted, Stirred
 from ...core.times import Timestamp
 from ...store.protocol import Cancelled, Changed, Poke, TypeKey
 from ..matching.lease_registry import Holders

@@ -6,9 +6,9 @@ rounds of that it is paused, with a problem under whose number the log says what
 
 import logging
 
-from ...core.commands import Command, PauseDiverged, StartRun
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import INCIDENT, InternalError, incident_error
+from ...core.run.commands import Command, PauseDiverged, StartRun
 from ...core.seams import Ids
 
 logger = logging.getLogger("kagzi.engine")

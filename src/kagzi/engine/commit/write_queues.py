@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 from ...core import limits
 from ...core.budgets import ByteBudget
-from ...core.commands import (
+from ...core.pages.sizes import error_bytes
+from ...core.run.commands import (
     BeatStep,
     BeginStep,
     CancelRun,
@@ -23,8 +24,7 @@ from ...core.commands import (
     StartChild,
     StartRun,
 )
-from ...core.outcomes import Outcome
-from ...core.sizes import error_bytes
+from ...core.run.outcomes import Outcome
 
 Sink: TypeAlias = Callable[[list[tuple[int, Outcome]]], None]
 Entry: TypeAlias = tuple[Command, int, Sink, int]  # command, bytes, who is told, token

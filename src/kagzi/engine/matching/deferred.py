@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeAlias
 
-from ...core.commands import Command
 from ...core.errors import InvalidArgument, KagziError, PreconditionFailed, ServerUnavailable
 from ...core.limits import BATCH_BYTES, BATCH_OPERATIONS
-from ...core.outcomes import Outcome
+from ...core.run.commands import Command
+from ...core.run.outcomes import Outcome
 from ..checks.refusals import refused
 from ..commit.write_queues import weight_bytes
 

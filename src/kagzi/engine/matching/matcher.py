@@ -11,14 +11,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from ...core import limits
-from ...core.commands import Assignment, StartRun
 from ...core.errors import Unavailable
-from ...core.outcomes import Existing, Started
+from ...core.pages.sizes import task_bytes
 from ...core.records import ClaimedRun, Held
+from ...core.run.commands import Assignment, StartRun
+from ...core.run.outcomes import Existing, Started
 from ...core.seams import Clock, Ids
-from ...core.sizes import task_bytes
 from ...core.states import RunStatus
-from ...core.versions import compare_versions
+from ...core.workflow_types.versions import compare_versions
 from ...store.protocol import Store, TypeKey, Want
 from ..commit.outages import Outages, backoff_s
 from ..timing.store_clock import StoreClock

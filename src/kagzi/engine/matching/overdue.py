@@ -8,11 +8,11 @@ that the holder says: if its own report came first, this one is refused; if it c
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ...core.commands import FailStep
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import KagziError
-from ...core.outcomes import Outcome, RetryScheduled, StepFailed
 from ...core.records import Held
+from ...core.run.commands import FailStep
+from ...core.run.outcomes import Outcome, RetryScheduled, StepFailed
 from ...core.times import US_PER_MS, US_PER_S
 from ...store.protocol import Overdue
 from ..background.failure_log import log_overdue

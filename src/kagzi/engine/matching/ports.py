@@ -5,8 +5,8 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ...core.outcomes import Outcome
 from ...core.records import ClaimedRun, Held, RunKey
+from ...core.run.outcomes import Outcome
 
 NoticeKind: TypeAlias = Literal["lease_lost", "cancel_requested", "pause_requested", "result", "warning"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from ...core.commands import StartRun
 from ...core.records import ClaimedRun, Held, Lease
+from ...core.run.commands import StartRun
 from ...core.times import Timestamp
 from ...store.protocol import TypeKey
 from .slots import Taker

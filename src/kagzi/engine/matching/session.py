@@ -5,13 +5,14 @@ import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
-from ...core import limits, outcomes
-from ...core.commands import Command
+from ...core import limits
 from ...core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from ...core.ids import is_uuid
 from ...core.limits import Settings
-from ...core.outcomes import Outcome
 from ...core.records import ClaimedRun, Held, WorkerRecord
+from ...core.run import outcomes
+from ...core.run.commands import Command
+from ...core.run.outcomes import Outcome
 from ...core.states import WorkerStatus
 from ...core.workers import Trouble
 from ...store.protocol import Renewal

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.bulk import Batch, BulkAction, BulkOperation, BulkProgress, meant
-from ...core.counting import Counted
-from ...core.cursor import Cursor
 from ...core.errors import (
     InternalError,
     InvalidArgument,
@@ -25,6 +23,8 @@ from ...core.errors import (
 )
 from ...core.ids import is_uuid
 from ...core.limits import BULK_RUNS
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor
 from ...core.records import RunFilter
 from ...core.seams import Clock, Ids
 from ...core.times import US_PER_S, Timestamp

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...core.commands import SignalGiven, SignalReplacement
 from ...core.limits import METADATA_ENTRIES, Settings
-from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
+from ...core.run.commands import SignalGiven, SignalReplacement
+from ...core.run.outcomes import Existing, Refused, Started
 from ...core.seams import Clock, Ids
 from ...core.states import RunStatus
 from ...core.times import US_PER_MS

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from ...core import limits
-from ...core.counting import Counted
-from ...core.cursor import Cursor
 from ...core.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed, Unavailable
 from ...core.limits import Settings
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor
 from ...core.records import DEFAULT_NAMESPACE, NamespaceRecord
 from ...core.seams import Clock
 from ...core.states import ENDED, RunStatus

@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ...core import limits
-from ...core.counting import Counted
-from ...core.cursor import Cursor, decode_cursor, encode_cursor
 from ...core.errors import InvalidArgument
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor, decode_cursor, encode_cursor
 from ...core.records import Rows
 from ...store.protocol import Store
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from ...core.commands import Command, ContinueAsNew, StartChild
 from ...core.errors import PreconditionFailed
 from ...core.records import RunKey
+from ...core.run.commands import Command, ContinueAsNew, StartChild
 from ...store.protocol import Store, TypeKey
 from ..matching.lease_registry import Holders
 from .versions import Versions

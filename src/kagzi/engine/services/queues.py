@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ...core import limits
-from ...core.counting import Counted
-from ...core.cursor import Cursor
 from ...core.errors import InvalidArgument, not_found
-from ...core.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows, WorkerRecord
 from ...core.seams import Clock
 from ...core.states import WorkerStatus
-from ...core.versions import best_first, default_version
+from ...core.workflow_types.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
+from ...core.workflow_types.versions import best_first, default_version
 from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
 from ..matching.liveness import Presence

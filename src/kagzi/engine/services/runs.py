@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core import limits
-from ...core.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
-from ...core.cursor import Cursor
 from ...core.errors import InternalError, InvalidArgument, KagziError, PreconditionFailed
 from ...core.limits import Settings
-from ...core.outcomes import Existing, Outcome, Started
+from ...core.pages.cursor import Cursor
 from ...core.records import RunEnd, RunFilter, RunKey, RunRecord
+from ...core.run.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
+from ...core.run.outcomes import Existing, Outcome, Started
 from ...core.seams import Clock, Ids
 from ...core.states import RunStatus
 from ...core.times import Timestamp

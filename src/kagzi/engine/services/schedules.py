@@ -6,9 +6,6 @@ from itertools import islice, takewhile
 import msgspec
 
 from ...core import limits
-from ...core.counting import Counted
-from ...core.cron import Times
-from ...core.cursor import Cursor
 from ...core.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -19,9 +16,12 @@ from ...core.errors import (
     not_found,
 )
 from ...core.limits import Settings
-from ...core.nominal_times import nominal_times
-from ...core.outcomes import Refused
-from ...core.schedules import Fire, ScheduleRecord, ScheduleSpec
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor
+from ...core.run.outcomes import Refused
+from ...core.schedules.cron import Times
+from ...core.schedules.nominal_times import nominal_times
+from ...core.schedules.schedule import Fire, ScheduleRecord, ScheduleSpec
 from ...core.seams import Clock, Ids
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import Store

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from ...core.errors import KagziError, PreconditionFailed
 from ...core.limits import LOOK_TYPES
-from ...core.names import similar_name, unserved
 from ...core.seams import Clock
 from ...core.states import WorkerStatus
+from ...core.workflow_types.names import similar_name, unserved
 from ...store.protocol import Store, TypeKey
 from ..matching.lease_registry import Holding
 from ..matching.liveness import Presence

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from ...core.counting import Counted
-from ...core.cursor import Cursor
 from ...core.errors import not_found
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor
 from ...core.records import StepRecord
 from ...store.protocol import Store
 from ..checks import requests as checks

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 
 from ...core import limits
-from ...core.commands import ClosingCommand, StepCommand
 from ...core.errors import InvalidArgument, PreconditionFailed, ServerUnavailable, not_found
-from ...core.outcomes import Outcome
+from ...core.pages.sizes import task_bytes
 from ...core.records import ClaimedRun, Held, HistoryPage, Lease, RunKey, WorkerRecord
-from ...core.sizes import task_bytes
+from ...core.run.commands import ClosingCommand, StepCommand
+from ...core.run.outcomes import Outcome
 from ...core.states import WorkerStatus
 from ...store.protocol import Store
 from ..checks import requests as checks

@@ -17,16 +17,14 @@ from ...core.errors import (
 )
 from ...core.ids import is_of, made_of
 from ...core.limits import Settings
-from ...core.lines import LineBuffer
-from ...core.names import canonical_type
-from ...core.outcomes import Refused
-from ...core.plurals import counted
 from ...core.records import RunFilter, RunKey
-from ...core.renaming import Rename, renamed, runs_named
+from ...core.run.outcomes import Refused
 from ...core.seams import Clock, Ids
 from ...core.states import OPEN, RunStatus
+from ...core.text.lines import LineBuffer
+from ...core.text.plurals import counted
 from ...core.times import US_PER_S, Timestamp
-from ...core.transfers import (
+from ...core.transfers.images import (
     AttemptImage,
     Digest,
     End,
@@ -41,6 +39,8 @@ from ...core.transfers import (
     write_part_line,
     write_run_line,
 )
+from ...core.transfers.renaming import Rename, renamed, runs_named
+from ...core.workflow_types.names import canonical_type
 from ...store.protocol import Store
 from ..checks import requests as checks
 from ..checks.refusals import error_of

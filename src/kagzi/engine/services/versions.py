@@ -7,14 +7,14 @@ from typing import NamedTuple
 import msgspec
 
 from ...core import limits
-from ...core.counting import Counted
-from ...core.cursor import Cursor
 from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable, not_found
 from ...core.outages import database_down, database_words
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows, Served
 from ...core.seams import Clock
 from ...core.times import Timestamp
-from ...core.versions import (
+from ...core.workflow_types.versions import (
     VersionChange,
     VersionMark,
     VersionRecord,

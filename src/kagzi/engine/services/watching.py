@@ -12,12 +12,12 @@ from contextlib import aclosing
 import msgspec
 
 from ...core.budgets import NamespaceBudget
-from ...core.commands import Command
 from ...core.errors import InvalidArgument, Unavailable
 from ...core.events import EventKind, RunEvent, RunMark, RunNews, end_kind
 from ...core.ids import is_uuid
 from ...core.limits import WATCHES, WATCHES_SHARE
 from ...core.records import RunEnd, RunKey
+from ...core.run.commands import Command
 from ...store.protocol import Store
 from ..checks import requests as checks
 from ..commit.outages import backoff_s

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ...core import limits
-from ...core.counting import Counted
-from ...core.cursor import Cursor
 from ...core.errors import InvalidArgument, not_found
 from ...core.ids import is_uuid
-from ...core.outcomes import Refused
+from ...core.pages.counting import Counted
+from ...core.pages.cursor import Cursor
 from ...core.records import Held, WorkerRecord
+from ...core.run.outcomes import Refused
 from ...core.seams import Clock, Ids
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp

@@ -9,11 +9,11 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from ...core.cron import Times
 from ...core.duration import format_duration
 from ...core.errors import InternalError
-from ...core.nominal_times import nominal_times
-from ...core.schedules import Cause, Fire, ScheduleRecord, due_time
+from ...core.schedules.cron import Times
+from ...core.schedules.nominal_times import nominal_times
+from ...core.schedules.schedule import Cause, Fire, ScheduleRecord, due_time
 from ...core.times import Timestamp
 
 MOST_RUNS = 200  # of a schedule at a time; what is left has its turn right after

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Coroutine, 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
-from ...core.commands import OnConflict
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.public import exported
+from ...core.run.commands import OnConflict
 from ...v1 import workflow_pb2 as pb
 from ...v1.common_pb2 import PageRequest
 from ...wire.runs import read_run, write_filter

@@ -7,7 +7,7 @@ from datetime import datetime
 from ...core.error_details import ErrorDetail
 from ...core.public import exported
 from ...core.records import Payload, RunRecord
-from ...core.scheduled_time import split_scheduled_time
+from ...core.schedules.scheduled_time import split_scheduled_time
 from ...core.states import RunStatus, WaitReason
 from ...core.times import to_datetime
 

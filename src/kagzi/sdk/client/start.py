@@ -8,13 +8,13 @@ from typing import Any, Generic, Self, TypedDict, TypeVar, cast, get_args
 import msgspec
 
 from ...core import limits
-from ...core.commands import OnConflict, StartRequest
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, ResourceExhausted, limit_reached
-from ...core.names import canonical_type
 from ...core.public import exported
 from ...core.records import NO_LABELS, Payload
+from ...core.run.commands import OnConflict, StartRequest
 from ...core.times import Timestamp, from_datetime, us_from_timedelta
+from ...core.workflow_types.names import canonical_type
 from ..workflow.codec import ANY, write_payload
 from ..workflow.retry import Retry
 from ..workflow.workflow import Workflow

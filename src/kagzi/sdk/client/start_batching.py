@@ -7,8 +7,8 @@ import asyncio
 from typing import Any, NamedTuple
 
 from ...core import limits
-from ...core.commands import StartRequest
 from ...core.errors import InternalError, KagziError, PreconditionFailed, Unavailable
+from ...core.run.commands import StartRequest
 from ...v1 import common_pb2
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import read_error

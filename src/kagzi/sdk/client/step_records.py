@@ -7,8 +7,8 @@ from ...core import records
 from ...core.error_details import ErrorDetail
 from ...core.errors import StepError
 from ...core.public import exported
-from ...core.retry import SERVER_DEFAULT
-from ...core.retry_words import why_not_retried
+from ...core.retry.policy import SERVER_DEFAULT
+from ...core.retry.reasons import why_not_retried
 from ...core.states import StepKind, StepStatus
 from ...core.times import to_datetime
 from .run_records import moment, payload_data, payload_encoding

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core import limits
 from ...core.errors import InvalidArgument
-from ...core.refusals import status_too_long
+from ...core.run.refusals import status_too_long
 from ..workflow.codec import ANY, PayloadHook, write_payload
 from .claim import Claim
 from .ledger import Ledger

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import ChildError, RequestError, StepError
-from ...core.printable import brief, with_margin
-from ...core.retry import SERVER_DEFAULT
-from ...core.retry_words import why_not_retried
+from ...core.retry.policy import SERVER_DEFAULT
+from ...core.retry.reasons import why_not_retried
+from ...core.text.printable import brief, with_margin
 from ...core.times import US_PER_S
 from ...v1 import worker_pb2 as pb
 from ..workflow.failures import leaves_of

@@ -4,8 +4,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from ...core.errors import InvalidArgument
-from ...core.names import canonical_type
 from ...core.records import Served
+from ...core.workflow_types.names import canonical_type
 from ..workflow.lint import warn_about
 from ..workflow.workflow import Workflow, as_workflow
 

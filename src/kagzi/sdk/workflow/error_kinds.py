@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ...core.error_details import ErrorKind
 from ...core.errors import InternalError, KagziError
-from ...core.retry_words import PROGRAMMING_ERRORS
+from ...core.retry.reasons import PROGRAMMING_ERRORS
 
 _OF_DATA = (
     json.JSONDecodeError,

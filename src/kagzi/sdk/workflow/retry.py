@@ -1,4 +1,4 @@
-"""How often a step is tried, as users write it. The server decides with it; see `kagzi.core.retry`."""
+"""How often a step is tried, as users write it. The server decides with it; see `kagzi.core.retry.policy`."""
 
 import math
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Self
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, qualified_name
 from ...core.public import exported
-from ...core.retry import UNLIMITED, RetryPolicy, is_final
+from ...core.retry.policy import UNLIMITED, RetryPolicy, is_final
 from ...core.times import US_PER_MS, us_from_timedelta
 from .failures import describe
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from ...core.errors import InvalidArgument
 from ...core.limits import NAME_BYTES
-from ...core.refusals import is_reserved
+from ...core.run.refusals import is_reserved
 from .codec import Codec, codec_for
 
 _RESERVED = re.compile(r"[/#\[\]\x00-\x1f\x7f]")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.limits import NAME_BYTES
-from ...core.names import canonical_type
 from ...core.public import exported
 from ...core.records import Payload
+from ...core.workflow_types.names import canonical_type
 from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
 from .retry import Retry, check_retry
 from .signatures import check_name, default_name, is_async, type_hints

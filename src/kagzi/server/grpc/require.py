@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from ...core.errors import InternalError
-from ...core.outcomes import Outcome
+from ...core.run.outcomes import Outcome
 
 Expected = TypeVar("Expected")
 

@@ -7,13 +7,13 @@ from functools import partial
 import grpc
 
 from ...core import limits
-from ...core.commands import Command
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.limits import Settings
-from ...core.outcomes import Outcome, Refused
+from ...core.pages.sizes import outcome_bytes, task_bytes
 from ...core.records import ClaimedRun, RunKey
+from ...core.run.commands import Command
+from ...core.run.outcomes import Outcome, Refused
 from ...core.seams import Clock
-from ...core.sizes import outcome_bytes, task_bytes
 from ...core.times import Timestamp
 from ...engine import Notice, Session, Sessions
 from ...v1 import worker_pb2 as pb

@@ -5,10 +5,10 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
-from ...core.commands import ClosingCommand, Command, StepCommand
-from ...core.outcomes import Failed, Outcome
 from ...core.records import RunKey
+from ...core.run.commands import ClosingCommand, Command, StepCommand
 from ...core.run.decide import decide
+from ...core.run.outcomes import Failed, Outcome
 from ...core.run.state import RunState
 from ...core.seams import Dice
 from ...core.times import Timestamp

@@ -1,9 +1,9 @@
 """Which command a failed statement fails for, told by looking at the commands."""
 
-from ...core.commands import Command, ContinueAsNew, StartChild, StartRun
 from ...core.ids import is_uuid
-from ...core.outcomes import Outcome, RunNotFound
-from ...core.refusals import unstorable
+from ...core.run.commands import Command, ContinueAsNew, StartChild, StartRun
+from ...core.run.outcomes import Outcome, RunNotFound
+from ...core.run.refusals import unstorable
 from ...core.text_validation import unstorable_field
 from .refusals import invalid_argument
 

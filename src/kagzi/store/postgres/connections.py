@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
-from ...core.database_urls import check_database_url
 from ...core.errors import Contended, KagziError, StoreBroken, Unavailable
+from ...core.text.database_urls import check_database_url
 from .barrier import Barrier, Connection
 from .failures import LOSSES, Failure, describe, failure_of, fault
 from .statements import PARAMETERS, STATEMENTS

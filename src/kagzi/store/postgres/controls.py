@@ -8,7 +8,6 @@ import msgspec
 from ...core.errors import Unavailable
 from ...core.ids import is_uuid
 from ...core.records import Held, Lease, RunKey, Served
-from ...core.refusals import cascade_reason
 from ...core.run.control import (
     after_cancel,
     after_pause,
@@ -17,6 +16,7 @@ from ...core.run.control import (
     cancelled_error,
     terminated_error,
 )
+from ...core.run.refusals import cascade_reason
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import Cancelled, Cascaded, Changed, TypeKey

@@ -1,7 +1,7 @@
 """How long lists are."""
 
-from ...core.counting import Counted
 from ...core.ids import is_uuid
+from ...core.pages.counting import Counted
 from ...core.states import CODE_OF_WORKER_STATUS
 from .links import Links
 

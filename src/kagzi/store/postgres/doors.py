@@ -7,12 +7,12 @@ locked yet are noted, and the transaction begins again with them.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.commands import StartRun
 from ...core.limits import CLEANUP_MS
-from ...core.outcomes import Ousted, Refused
-from ...core.queues import TypeLimits
 from ...core.records import RunKey
+from ...core.run.commands import StartRun
+from ...core.run.outcomes import Ousted, Refused
 from ...core.times import US_PER_MS, Timestamp
+from ...core.workflow_types.queues import TypeLimits
 from ..fullness import begins_at_once, ousted, queues_of, type_full, why_ousted
 from ..protocol import TypeKey
 from ..rows import read_limits

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...core.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
-from ...core.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
+from ...core.run.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
+from ...core.run.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
 from ...core.run.state import Relative, Relatives, RunState
 from ...core.states import CODE_OF_ON_CLOSE, RunCode
 from ..rows import write_strings

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from ...core.error_details import ErrorDetail
-from ...core.outcomes import Stirred
 from ...core.records import Lease, RunKey
 from ...core.run.children import child_error
 from ...core.run.control import NOTIFIED
+from ...core.run.outcomes import Stirred
 from ...core.states import RunCode
 from ...core.times import Timestamp
 from ..rows import write_error

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from ...core.cursor import Cursor
+from ...core.pages.cursor import Cursor
 from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
 from ..protocol.namespaces import Deletion, Measured, NamespaceChores

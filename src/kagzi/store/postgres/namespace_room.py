@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from ...core import limits
-from ...core.outcomes import Refused
-from ...core.queues import Rate
 from ...core.records import WorkerRecord
-from ...core.refusals import namespace_full, namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
+from ...core.run.outcomes import Refused
+from ...core.run.refusals import namespace_full, namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
 from ...core.times import US_PER_MS, Timestamp
+from ...core.workflow_types.queues import Rate
 from .connections import Row, Session
 
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Collection
 
-from ...core.cursor import Cursor
 from ...core.errors import Unavailable
+from ...core.pages.cursor import Cursor
 from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
 from ..protocol.namespaces import Deletion, Measured, NamespaceChores

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence, Set
 
-from ...core.queues import Candidate, Room, choose
 from ...core.times import Timestamp
+from ...core.workflow_types.queues import Candidate, Room, choose
 from ..protocol import TypeKey, Want
 from ..rows import read_limits
 from .connections import Row, Rows, Session

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ...core.cursor import Cursor
-from ...core.queues import Pressure, QueueDepth, TypeLimits, WorkflowTypeRecord, begins_at
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
+from ...core.workflow_types.queues import Pressure, QueueDepth, TypeLimits, WorkflowTypeRecord, begins_at
 from ..rows import read_limits
 from .links import Links
 from .pages import read_page

@@ -1,8 +1,8 @@
-"""Refusals that only PostgreSQL has to make; those that both stores make are in core/refusals.py."""
+"""Refusals that only PostgreSQL has to make; those that both stores make are in core/run/refusals.py."""
 
 from ...core.error_details import ErrorCode
-from ...core.outcomes import Refused
-from ...core.refusals import refused
+from ...core.run.outcomes import Refused
+from ...core.run.refusals import refused
 
 
 def invalid_argument(message: str, *, field: str) -> Refused:

@@ -1,13 +1,13 @@
 """Replaces or drops a signal whose value no code has received."""
 
-from ...core import misfits, refusals
-from ...core.commands import SignalReplacement
 from ...core.error_details import ErrorDetail
 from ...core.errors import Unavailable
 from ...core.ids import is_uuid
-from ...core.misfits import Misfit
-from ...core.outcomes import Refused
 from ...core.records import RunKey
+from ...core.run import misfits, refusals
+from ...core.run.commands import SignalReplacement
+from ...core.run.misfits import Misfit
+from ...core.run.outcomes import Refused
 from ...core.run.state import NEVER
 from ...core.states import RUN_STATUS_OF_CODE, RunStatus
 from ...core.times import Timestamp

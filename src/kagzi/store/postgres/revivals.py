@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from ...core.commands import StartRun
 from ...core.error_details import ErrorDetail
-from ...core.outcomes import Existing, Outcome, Refused, Started
 from ...core.records import Payload, RunKey
-from ...core.refusals import no_result_before, no_step
+from ...core.run.commands import StartRun
 from ...core.run.control import refuse_retry
+from ...core.run.outcomes import Existing, Outcome, Refused, Started
+from ...core.run.refusals import no_result_before, no_step
 from ...core.run.state import NEVER
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...core.times import Timestamp

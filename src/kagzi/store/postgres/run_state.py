@@ -3,7 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ...core.commands import (
+from ...core.limits import BATCH_ANSWER_BYTES, MESSAGE_SOFT_BYTES, STEPS_PER_RUN
+from ...core.pages.sizes import STEP_BYTES
+from ...core.records import Lease, Payload, RunKey
+from ...core.run.commands import (
     BeatStep,
     BeginSleep,
     BeginStep,
@@ -18,10 +21,7 @@ from ...core.commands import (
     StartChild,
     WaitSignal,
 )
-from ...core.limits import BATCH_ANSWER_BYTES, MESSAGE_SOFT_BYTES, STEPS_PER_RUN
-from ...core.records import Lease, Payload, RunKey
 from ...core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
-from ...core.sizes import STEP_BYTES
 from ..rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
 from .batch import WorkerGroup, Writing
 from .connections import Row, Rows, Session

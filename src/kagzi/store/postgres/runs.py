@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...core.cursor import Cursor
 from ...core.ids import is_uuid
+from ...core.pages.cursor import Cursor
 from ...core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
 from ..rows import read_error, read_payload, read_run

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ...core.cursor import Cursor
-from ...core.outcomes import Refused
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
-from ...core.schedules import Fire, ScheduleRecord
+from ...core.run.outcomes import Refused
+from ...core.schedules.schedule import Fire, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules, FiredSchedule, Firing
 from . import schedule_fires, schedules

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from ...core.commands import StartRun
 from ...core.errors import InternalError, Unavailable
-from ...core.outcomes import Busy, Outcome
 from ...core.records import RunKey
-from ...core.schedules import Fire, OpenRun
+from ...core.run.commands import StartRun
+from ...core.run.outcomes import Busy, Outcome
+from ...core.schedules.schedule import Fire, OpenRun
 from ...core.times import Timestamp
 from ..protocol import FiredSchedule, Firing
 from ..rows import read_fire

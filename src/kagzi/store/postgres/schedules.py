@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from ...core.cursor import Cursor
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ...core.outcomes import Refused
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
-from ...core.refusals import namespace_disabled, too_many_schedules
-from ...core.schedules import Fire, ScheduleRecord
+from ...core.run.outcomes import Refused
+from ...core.run.refusals import namespace_disabled, too_many_schedules
+from ...core.schedules.schedule import Fire, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules
 from ..rows import read_fire, read_schedule

@@ -7,8 +7,8 @@ other runs, too, is left to families.py.
 
 from collections.abc import Sequence
 
-from ...core.commands import CancelRun, Command, CompleteRun, ContinueAsNew, FailRun, StartChild
-from ...core.outcomes import Busy
+from ...core.run.commands import CancelRun, Command, CompleteRun, ContinueAsNew, FailRun, StartChild
+from ...core.run.outcomes import Busy
 from ...core.run.state import RunState
 from .batch import WorkerGroup, Writing
 from .families import settle_families

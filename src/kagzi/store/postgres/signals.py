@@ -1,12 +1,12 @@
 """Signals: bound to the step that waits longest, or kept in order until somebody waits."""
 
-from ...core.commands import SignalGiven
 from ...core.errors import Unavailable
 from ...core.ids import is_uuid
 from ...core.limits import SIGNALS_BUFFERED
-from ...core.outcomes import Refused
 from ...core.records import RunKey
+from ...core.run.commands import SignalGiven
 from ...core.run.control import NOTIFIED, refuse_signal
+from ...core.run.outcomes import Refused
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from ..rows import write_strings

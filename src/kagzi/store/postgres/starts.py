@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
-from ...core.commands import SignalGiven, StartRun
-from ...core.outcomes import Busy, Existing, Outcome, Refused, Started
 from ...core.records import RunKey
-from ...core.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
+from ...core.run.commands import SignalGiven, StartRun
 from ...core.run.control import replaced_error
+from ...core.run.outcomes import Busy, Existing, Outcome, Refused, Started
+from ...core.run.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
 from ...core.times import Timestamp
 from ..protocol import Signalled

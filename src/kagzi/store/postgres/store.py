@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...core.commands import Command, SignalGiven, SignalReplacement
-from ...core.cursor import Cursor
 from ...core.errors import SchemaMismatch
-from ...core.outcomes import Existing, Outcome, Refused, Started
+from ...core.pages.cursor import Cursor
 from ...core.records import (
     Held,
     HistoryPage,
@@ -18,6 +16,8 @@ from ...core.records import (
     Served,
     StepRecord,
 )
+from ...core.run.commands import Command, SignalGiven, SignalReplacement
+from ...core.run.outcomes import Existing, Outcome, Refused, Started
 from ...core.seams import Dice
 from ...core.states import RunStatus
 from ...core.times import Timestamp

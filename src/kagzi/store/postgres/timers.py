@@ -7,8 +7,8 @@ from ...core.error_details import ErrorDetail
 from ...core.events import LOST_RETRY_AT
 from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
-from ...core.refusals import lost_attempt
 from ...core.run.control import after_lost_lease, cancelled_error, deadline_error
+from ...core.run.refusals import lost_attempt
 from ...core.run.status import require_transition
 from ...core.states import RUN_STATUS_OF_CODE, RunCode
 from ...core.times import Timestamp

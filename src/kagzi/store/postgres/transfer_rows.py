@@ -10,7 +10,7 @@ from ...core.states import (
     StepStatus,
 )
 from ...core.times import Timestamp
-from ...core.transfers import (
+from ...core.transfers.images import (
     AttemptImage,
     Data,
     RunImage,

@@ -8,11 +8,11 @@ import msgspec
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind, encode_detail
 from ...core.errors import Unavailable
 from ...core.ids import is_uuid
-from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
+from ...core.run.outcomes import Refused, Stirred
 from ...core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunCode, RunStatus
 from ...core.times import Timestamp
-from ...core.transfers import (
+from ...core.transfers.images import (
     AttemptImage,
     LinkImage,
     Part,

@@ -8,10 +8,10 @@ from typing import Any
 
 import asyncpg
 
-from ...core.commands import BeginStep, ClosingCommand, Command, CompleteRun, CompleteStep, StepCommand
 from ...core.limits import STEPS_PER_RUN
-from ...core.outcomes import Begun, Recorded, RunClosed
-from ...core.refusals import is_reserved
+from ...core.run.commands import BeginStep, ClosingCommand, Command, CompleteRun, CompleteStep, StepCommand
+from ...core.run.outcomes import Begun, Recorded, RunClosed
+from ...core.run.refusals import is_reserved
 from ...core.run.state import OUTPUT_STEP
 from ...core.states import KindCode, RunStatus
 from ...core.times import Timestamp

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core import limits
-from ...core.cursor import Cursor
-from ...core.outcomes import Refused
+from ...core.pages.cursor import Cursor
 from ...core.records import HOLDER_DIED, Held, Lease, Rows, RunKey, Served, WorkerRecord
+from ...core.run.outcomes import Refused
 from ...core.states import CODE_OF_WORKER_STATUS, WORKER_STATUS_OF_CODE, WorkerStatus
 from ...core.times import LAST_TIME, Timestamp
 from ...core.workers import (

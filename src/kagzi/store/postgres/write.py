@@ -5,9 +5,9 @@ Nothing that is wrong with one command, and no lock on one row, keeps the others
 
 from collections.abc import Sequence
 
-from ...core.commands import ClosingCommand, Command, StartRun, StepCommand
-from ...core.outcomes import Busy, Failed, Outcome
 from ...core.records import RunKey
+from ...core.run.commands import ClosingCommand, Command, StartRun, StepCommand
+from ...core.run.outcomes import Busy, Failed, Outcome
 from ...core.seams import Dice
 from ...core.times import Timestamp
 from ..protocol import LeaseTerms

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ...core.counting import Counted
+from ...core.pages.counting import Counted
 
 
 class CountVerbs(Protocol):

@@ -5,10 +5,10 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ...core.commands import Command
 from ...core.error_details import ErrorDetail
-from ...core.outcomes import Outcome, Stirred
 from ...core.records import DEFAULT_NAMESPACE, ClaimedRun, Held, HistoryPage, Lease, RunEnd, RunKey
+from ...core.run.commands import Command
+from ...core.run.outcomes import Outcome, Stirred
 from ...core.times import Timestamp
 
 

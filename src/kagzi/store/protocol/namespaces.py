@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from ...core.cursor import Cursor
+from ...core.pages.cursor import Cursor
 from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
 

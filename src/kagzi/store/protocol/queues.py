@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...core.cursor import Cursor
-from ...core.queues import Pressure, QueueDepth, TypeLimits, WorkflowTypeRecord
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
+from ...core.workflow_types.queues import Pressure, QueueDepth, TypeLimits, WorkflowTypeRecord
 
 
 class QueueVerbs(Protocol):

@@ -5,11 +5,11 @@ from typing import Protocol
 
 import msgspec
 
-from ...core.commands import SignalGiven, SignalReplacement
-from ...core.cursor import Cursor
 from ...core.error_details import ErrorDetail
-from ...core.outcomes import Existing, Refused, Started, Stirred
+from ...core.pages.cursor import Cursor
 from ...core.records import Held, Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord, Served, StepRecord
+from ...core.run.commands import SignalGiven, SignalReplacement
+from ...core.run.outcomes import Existing, Refused, Started, Stirred
 from ...core.states import RunStatus
 from ...core.times import Timestamp
 from .hot import TypeKey

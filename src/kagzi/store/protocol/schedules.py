@@ -5,11 +5,11 @@ from typing import Protocol
 
 import msgspec
 
-from ...core.commands import StartRun
-from ...core.cursor import Cursor
-from ...core.outcomes import Refused, Started
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
-from ...core.schedules import Cause, Fire, Overlap, ScheduleRecord
+from ...core.run.commands import StartRun
+from ...core.run.outcomes import Refused, Started
+from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord
 from ...core.times import Timestamp
 from .runs import Cancelled
 

@@ -5,11 +5,11 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
+from ...core.run.outcomes import Refused, Stirred
 from ...core.states import RunStatus
 from ...core.times import Timestamp
-from ...core.transfers import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
+from ...core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
 
 Entrance: TypeAlias = Literal["open", "exists", "busy"]
 """Whether a run can come in: it can, it is there already (in any namespace), or somebody else is bringing it."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...core.cursor import Cursor
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
-from ...core.versions import VersionChange, VersionMark, VersionRecord
+from ...core.workflow_types.versions import VersionChange, VersionMark, VersionRecord
 
 
 class VersionVerbs(Protocol):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...core.bulk import Batch, BulkOperation, BulkProgress
-from ...core.cursor import Cursor
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
 from ..rows import read_bulk, write_json

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from ...core import refusals
-from ...core.commands import StartChild, StartRun
-from ...core.outcomes import ChildStarted, Outcome, Refused
 from ...core.records import RunKey
+from ...core.run import refusals
+from ...core.run.commands import StartChild, StartRun
+from ...core.run.outcomes import ChildStarted, Outcome, Refused
 from ...core.run.state import Relative, Relatives, RunState, StepState
 from ...core.states import CODE_OF_ON_CLOSE, RunCode
 from ...core.times import Timestamp

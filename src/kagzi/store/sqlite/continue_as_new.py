@@ -1,6 +1,6 @@
 """Creates the run that goes on instead of another one, with a new history."""
 
-from ...core.commands import ContinueAsNew
+from ...core.run.commands import ContinueAsNew
 from ...core.run.state import RunState
 from ...core.states import KindCode
 from .wave import Wave

@@ -1,6 +1,6 @@
 """How long lists are."""
 
-from ...core.counting import Counted
+from ...core.pages.counting import Counted
 from .connection import Database
 from .lanes import Lanes
 

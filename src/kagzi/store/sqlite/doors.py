@@ -1,9 +1,9 @@
 """Starts into types that take no more runs than they have room for: the new one is refused, or an old one has to go."""
 
-from ...core.commands import StartRun
 from ...core.limits import CLEANUP_MS
-from ...core.outcomes import Ousted, Refused
 from ...core.records import RunKey
+from ...core.run.commands import StartRun
+from ...core.run.outcomes import Ousted, Refused
 from ...core.times import US_PER_MS
 from ..fullness import begins_at_once, ousted, queues_of, type_full, why_ousted
 from .runs import cancel_run

@@ -1,9 +1,9 @@
 """The end of a run, and whom it concerns: the steps that wait for it, and the children it leaves behind."""
 
 from ...core.error_details import ErrorDetail, decode_detail
-from ...core.outcomes import Stirred
 from ...core.records import Lease, RunEnd, RunKey
 from ...core.run.children import child_error
+from ...core.run.outcomes import Stirred
 from ...core.states import CODE_OF_RUN_STATUS, RunCode, RunStatus
 from ...core.times import Timestamp
 from ..rows import write_error

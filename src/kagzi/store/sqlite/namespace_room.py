@@ -1,11 +1,11 @@
 """Whether one more run may be started in a namespace, as far as its row tells."""
 
 from ...core import limits
-from ...core.outcomes import Refused
-from ...core.queues import Rate
 from ...core.records import NamespaceRecord
-from ...core.refusals import namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
+from ...core.run.outcomes import Refused
+from ...core.run.refusals import namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
 from ...core.times import US_PER_MS, Timestamp
+from ...core.workflow_types.queues import Rate
 from .connection import Database
 from .wave import Writer
 

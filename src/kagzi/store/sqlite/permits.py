@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...core.queues import Candidate, Room, TypeLimits, choose
 from ...core.times import Timestamp
+from ...core.workflow_types.queues import Candidate, Room, TypeLimits, choose
 from ..protocol import TypeKey, Want
 from ..rows import write_json
 from .wave import Writer

@@ -1,7 +1,7 @@
 """Arguments of verbs whose text cannot be stored are refused, as commands are."""
 
 from ...core.errors import InvalidArgument
-from ...core.refusals import unstorable
+from ...core.run.refusals import unstorable
 from ...core.text_validation import is_storable
 
 

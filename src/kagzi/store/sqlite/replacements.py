@@ -1,11 +1,11 @@
 """Replaces or drops a signal whose value no code has received."""
 
-from ...core import misfits, refusals
-from ...core.commands import SignalReplacement
 from ...core.error_details import ErrorDetail
-from ...core.misfits import Misfit
-from ...core.outcomes import Refused
 from ...core.records import Payload, RunKey
+from ...core.run import misfits, refusals
+from ...core.run.commands import SignalReplacement
+from ...core.run.misfits import Misfit
+from ...core.run.outcomes import Refused
 from ...core.states import RUN_STATUS_OF_CODE, RunStatus
 from ...core.times import Timestamp
 from ..protocol import SignalReplaced

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from ...core.commands import StartRun
-from ...core.outcomes import Existing, Refused, Started
 from ...core.records import Payload, RunKey
-from ...core.refusals import no_result_before, no_step
+from ...core.run.commands import StartRun
 from ...core.run.control import refuse_retry
+from ...core.run.outcomes import Existing, Refused, Started
+from ...core.run.refusals import no_result_before, no_step
 from ...core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ...core.times import Timestamp
 from ..protocol import Changed, Fork, LeaseTerms

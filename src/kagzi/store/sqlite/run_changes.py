@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from ...core import limits
-from ...core.commands import BeatStep, ClosingCommand, DecideRace, Park, SetStatus, StartChild, StepCommand
-from ...core.outcomes import Outcome, RunClosed
 from ...core.records import Payload
+from ...core.run.commands import BeatStep, ClosingCommand, DecideRace, Park, SetStatus, StartChild, StepCommand
+from ...core.run.outcomes import Outcome, RunClosed
 from ...core.run.state import AttemptState, RunState, StepState
 from ...core.states import RunCode
 from ..rows import write_error, write_policy, write_strings

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import get_args
 
-from ...core.commands import (
+from ...core.limits import MESSAGE_SOFT_BYTES, STEPS_PER_RUN
+from ...core.pages.sizes import STEP_BYTES, error_bytes, payload_bytes
+from ...core.records import Lease, Payload
+from ...core.run.commands import (
     BeginStep,
     ClosingCommand,
     CompleteRun,
@@ -15,11 +18,8 @@ from ...core.commands import (
     StepCommand,
     WaitSignal,
 )
-from ...core.limits import MESSAGE_SOFT_BYTES, STEPS_PER_RUN
-from ...core.records import Lease, Payload
 from ...core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
 from ...core.run.steps import Beginning
-from ...core.sizes import STEP_BYTES, error_bytes, payload_bytes
 from ...core.states import RunCode, StepCode
 from ..rows import (
     read_error,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.cursor import Cursor
+from ...core.pages.cursor import Cursor
 from ...core.records import Held, Lease, Rows, RunEnd, RunFilter, RunKey, RunRecord
 from ...core.run.control import after_cancel, cancelled_error
 from ...core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus

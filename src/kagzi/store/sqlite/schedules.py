@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.cursor import Cursor
 from ...core.error_details import ErrorCode
-from ...core.outcomes import Refused
+from ...core.pages.cursor import Cursor
 from ...core.records import NamespaceRecord, Rows, RunKey
-from ...core.refusals import namespace_disabled, refused, too_many_schedules
-from ...core.schedules import Fire, OpenRun, ScheduleRecord
+from ...core.run.outcomes import Refused
+from ...core.run.refusals import namespace_disabled, refused, too_many_schedules
+from ...core.schedules.schedule import Fire, OpenRun, ScheduleRecord
 from ...core.times import Timestamp
 from ..protocol import DueSchedules, FiredSchedule, Firing
 from ..rows import read_fire, read_schedule, write_json

@@ -1,10 +1,10 @@
 """Signals: kept in order, each bound to one step that waits for its name."""
 
-from ...core.commands import SignalGiven
 from ...core.limits import SIGNALS_BUFFERED
-from ...core.outcomes import Refused
 from ...core.records import RunKey
+from ...core.run.commands import SignalGiven
 from ...core.run.control import refuse_signal
+from ...core.run.outcomes import Refused
 from ...core.times import Timestamp
 from ..protocol import Signalled
 from ..rows import write_strings

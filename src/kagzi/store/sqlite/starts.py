@@ -4,11 +4,17 @@ from typing import Any
 
 import msgspec
 
-from ...core.commands import StartRun
-from ...core.outcomes import Existing, Ousted, Outcome, Refused, Started
 from ...core.records import NamespaceRecord, RunKey
-from ...core.refusals import namespace_disabled, namespace_full, namespace_gone, workflow_id_active, workflow_id_of_type
+from ...core.run.commands import StartRun
 from ...core.run.control import replaced_error
+from ...core.run.outcomes import Existing, Ousted, Outcome, Refused, Started
+from ...core.run.refusals import (
+    namespace_disabled,
+    namespace_full,
+    namespace_gone,
+    workflow_id_active,
+    workflow_id_of_type,
+)
 from ...core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
 from ...core.text_validation import is_storable
 from ..rows import write_policy, write_strings

@@ -7,8 +7,8 @@ import msgspec
 from ...core.events import LOST_RETRY_AT
 from ...core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
 from ...core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
-from ...core.refusals import lost_attempt
 from ...core.run.control import after_lost_lease, cancelled_error, deadline_error
+from ...core.run.refusals import lost_attempt
 from ...core.states import RunCode, RunStatus
 from ...core.times import Timestamp
 from ..protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat

@@ -9,7 +9,7 @@ from ...core.states import (
     KindCode,
     StepCode,
 )
-from ...core.transfers import (
+from ...core.transfers.images import (
     AttemptImage,
     Data,
     LinkImage,

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from ...core.error_details import ErrorCode
-from ...core.outcomes import Refused, Stirred
 from ...core.records import RunKey
-from ...core.refusals import refused
+from ...core.run.outcomes import Refused, Stirred
+from ...core.run.refusals import refused
 from ...core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunStatus
 from ...core.times import Timestamp
-from ...core.transfers import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, unchanged
+from ...core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, unchanged
 from ..images import read_attempt_image, read_run_image, read_signal_image, read_step_image
 from ..protocol.transfers import Entrance, Imported
 from ..rows import write_error, write_json, write_policy, write_strings

@@ -1,7 +1,7 @@
 """What an operator said about workflow types, as the writer remembers it, and their rows."""
 
-from ...core.queues import TypeLimits
 from ...core.times import Timestamp
+from ...core.workflow_types.queues import TypeLimits
 from ..rows import read_limits
 from .connection import Database
 from .plain_text import require_plain

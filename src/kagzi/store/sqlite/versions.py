@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core import limits
-from ...core.cursor import Cursor
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
-from ...core.versions import VersionChange, VersionMark, VersionRecord, check_change
+from ...core.workflow_types.versions import VersionChange, VersionMark, VersionRecord, check_change
 from .connection import Database
 from .lanes import Lanes
 from .wave import Writer

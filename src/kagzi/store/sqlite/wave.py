@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...core.commands import BeginSleep, BeginStep, RecordPatch, StartRun
 from ...core.records import Payload
+from ...core.run.commands import BeginSleep, BeginStep, RecordPatch, StartRun
 from ...core.run.state import OUTPUT_STEP
 from ...core.seams import Dice
 from ...core.states import KindCode, StepCode

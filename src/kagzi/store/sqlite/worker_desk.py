@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ...core.cursor import Cursor
-from ...core.outcomes import Refused
+from ...core.pages.cursor import Cursor
 from ...core.records import Rows, WorkerRecord
+from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import Registration, Trouble, WorkerEvent

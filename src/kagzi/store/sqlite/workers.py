@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core import limits
-from ...core.cursor import Cursor
-from ...core.outcomes import Refused
+from ...core.pages.cursor import Cursor
 from ...core.records import HOLDER_DIED, Rows, Served, WorkerRecord
+from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import (

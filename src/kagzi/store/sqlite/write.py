@@ -9,7 +9,10 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.commands import (
+from ...core.error_details import ErrorCode
+from ...core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
+from ...core.pages.sizes import outcome_bytes
+from ...core.run.commands import (
     BeginSleep,
     BeginStep,
     Command,
@@ -20,13 +23,10 @@ from ...core.commands import (
     StartChild,
     StartRun,
 )
-from ...core.error_details import ErrorCode
-from ...core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
-from ...core.outcomes import Begun, Deferred, Failed, Outcome, Recorded, RunClosed, RunNotFound, TimerSet
-from ...core.refusals import is_reserved, refused, unstorable
 from ...core.run.decide import decide
+from ...core.run.outcomes import Begun, Deferred, Failed, Outcome, Recorded, RunClosed, RunNotFound, TimerSet
+from ...core.run.refusals import is_reserved, refused, unstorable
 from ...core.run.state import RETURNS_STEP
-from ...core.sizes import outcome_bytes
 from ...core.states import RunStatus, StepCode
 from ...core.text_validation import is_storable, unstorable_field
 from ...core.times import Timestamp

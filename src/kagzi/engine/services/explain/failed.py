@@ -1,8 +1,8 @@
 """Why a failed run was not tried again, in words."""
 
 from ....core.records import RunRecord
-from ....core.retry import SERVER_DEFAULT
-from ....core.retry_words import why_not_retried
+from ....core.retry.policy import SERVER_DEFAULT
+from ....core.retry.reasons import why_not_retried
 from ....core.states import RunStatus, StepKind
 from ....store.protocol import Store
 

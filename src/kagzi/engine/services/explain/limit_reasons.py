@@ -2,9 +2,9 @@
 
 import msgspec
 
-from ....core.plurals import counted
-from ....core.queues import Pressure
+from ....core.text.plurals import counted
 from ....core.times import Timestamp, to_datetime
+from ....core.workflow_types.queues import Pressure
 
 
 class HeldBackBy(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ....core.records import RunRecord, Served, WorkerRecord
 from ....core.seams import Clock
 from ....core.states import WorkerStatus
-from ....core.versions import best_first
+from ....core.workflow_types.versions import best_first
 from ....store.protocol import Store, TypeKey
 from ...matching.liveness import Presence
 from ...matching.sessions import Sessions

@@ -15,7 +15,7 @@ from ....core.limits import (
     SCHEDULE_INTERVAL_MIN_US,
 )
 from ....core.public import exported
-from ....core.schedules import OVERLAPS, Overlap, ScheduleSpec
+from ....core.schedules.schedule import OVERLAPS, Overlap, ScheduleSpec
 from ....core.times import US_PER_S, us_from_timedelta
 from ....wire.schedules import Asked
 from ...workflow.workflow import Workflow

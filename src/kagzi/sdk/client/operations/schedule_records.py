@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ....core.public import exported
-from ....core.schedules import Cause, Fire, Overlap, ScheduleRecord
+from ....core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord
 from ....core.times import Timestamp, to_datetime
 from ...workflow.codec import ANY, Codec, read_payload
 

@@ -10,7 +10,7 @@ import msgspec
 from ....core.duration import Duration
 from ....core.errors import InvalidArgument
 from ....core.public import exported
-from ....core.schedules import Overlap
+from ....core.schedules.schedule import Overlap
 from ....core.times import from_datetime, to_datetime
 from ....system import SystemIds
 from ....v1 import common_pb2

@@ -10,9 +10,9 @@ import grpc.aio
 
 from ....core import limits
 from ....core.errors import InvalidArgument
-from ....core.lines import LineBuffer
 from ....core.public import exported
-from ....core.transfers import begins_run
+from ....core.text.lines import LineBuffer
+from ....core.transfers.images import begins_run
 from ....v1 import workflow_pb2 as pb
 from ...transport.connection import PATIENCE_S, Connection, Link
 from ...transport.unreachable import Outage

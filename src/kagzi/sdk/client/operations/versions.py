@@ -7,7 +7,7 @@ from typing import Any
 
 from ....core.public import exported
 from ....core.times import to_datetime
-from ....core.versions import VersionRecord
+from ....core.workflow_types.versions import VersionRecord
 from ....v1 import admin_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.versions import read_version

@@ -7,8 +7,8 @@ from typing import Any
 
 from ....core.errors import InvalidArgument, not_found
 from ....core.public import exported
-from ....core.queues import QueueStanding, TypeLimits, WhenFull, WorkflowTypeRecord
 from ....core.times import to_datetime
+from ....core.workflow_types.queues import QueueStanding, TypeLimits, WhenFull, WorkflowTypeRecord
 from ....v1 import admin_pb2 as pb
 from ....v1.common_pb2 import PageRequest
 from ....wire.queues import read_standing, read_type, write_limits

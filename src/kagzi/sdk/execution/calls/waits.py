@@ -5,8 +5,8 @@ from typing import Any
 
 from ....core.error_details import ErrorCode
 from ....core.errors import InvalidArgument, StepError
-from ....core.misfits import Misfit, problem_of
 from ....core.records import Payload
+from ....core.run.misfits import Misfit, problem_of
 from ....v1 import common_pb2 as common
 from ....v1 import worker_pb2 as pb
 from ....wire.common import read_error

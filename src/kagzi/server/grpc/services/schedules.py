@@ -3,7 +3,7 @@
 import msgspec
 
 from ....core.errors import InvalidArgument
-from ....core.schedules import ScheduleRecord, ScheduleSpec
+from ....core.schedules.schedule import ScheduleRecord, ScheduleSpec
 from ....engine import RUNS_WAIT, Named, Schedules, ServedTypes
 from ....v1 import workflow_schedule_pb2 as pb
 from ....wire.common import read_duration_us, read_namespace, read_time_if, read_type, write_time

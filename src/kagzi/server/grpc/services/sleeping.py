@@ -1,9 +1,9 @@
 """The unary Sleep: a timer and a park in one call."""
 
-from ....core.commands import BeginSleep, Park
 from ....core.errors import InternalError, InvalidArgument
-from ....core.outcomes import Known, NotParked, Parked, Recorded, TimerSet
-from ....core.refusals import lost_race
+from ....core.run.commands import BeginSleep, Park
+from ....core.run.outcomes import Known, NotParked, Parked, Recorded, TimerSet
+from ....core.run.refusals import lost_race
 from ....core.times import US_PER_MS, US_PER_S, Timestamp
 from ....engine import Tasks, error_of
 from ....v1 import worker_pb2 as pb

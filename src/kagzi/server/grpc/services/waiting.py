@@ -1,9 +1,9 @@
 """The unary WaitSignal and StartChild: what a session does with an operation and, later, a notice."""
 
-from ....core.commands import Park, StartChild, WaitSignal
-from ....core.outcomes import ChildStarted, Known, NotParked, Outcome, Parked, SignalBound, StepFailed, TimerSet
 from ....core.records import HistoryStep
-from ....core.refusals import lost_race
+from ....core.run.commands import Park, StartChild, WaitSignal
+from ....core.run.outcomes import ChildStarted, Known, NotParked, Outcome, Parked, SignalBound, StepFailed, TimerSet
+from ....core.run.refusals import lost_race
 from ....core.states import StepStatus
 from ....core.times import Timestamp
 from ....engine import Tasks, error_of

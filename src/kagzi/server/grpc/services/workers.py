@@ -3,10 +3,10 @@
 from google.protobuf.empty_pb2 import Empty
 
 from ....core import limits
-from ....core.commands import BeginStep, CompleteRun, CompleteStep, FailRun, FailStep, Park, ReleaseRun
 from ....core.errors import InvalidArgument
 from ....core.limits import Settings
-from ....core.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
+from ....core.run.commands import BeginStep, CompleteRun, CompleteStep, FailRun, FailStep, Park, ReleaseRun
+from ....core.run.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
 from ....core.seams import Clock
 from ....engine import Engine
 from ....v1 import worker_pb2 as pb

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from ....core import limits
-from ....core.commands import StartRequest
 from ....core.errors import InvalidArgument, KagziError
-from ....core.outcomes import Existing, Started
 from ....core.records import RunEnd, RunKey
+from ....core.run.commands import StartRequest
+from ....core.run.outcomes import Existing, Started
 from ....engine import RUN_WAITS, Engine, Named
 from ....v1 import workflow_pb2 as pb
 from ....wire.common import read_duration_ms, read_namespace, read_payload, write_error

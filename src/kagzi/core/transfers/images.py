@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from .error_details import ErrorDetail, ErrorKind
-from .errors import InvalidArgument
-from .misfits import misfit_of
-from .records import NO_LABELS, Payload
-from .retry import RetryPolicy
-from .states import RunStatus, StepKind, StepStatus, WaitReason
-from .times import Timestamp
+from ..error_details import ErrorDetail, ErrorKind
+from ..errors import InvalidArgument
+from ..records import NO_LABELS, Payload
+from ..retry.policy import RetryPolicy
+from ..run.misfits import misfit_of
+from ..states import RunStatus, StepKind, StepStatus, WaitReason
+from ..times import Timestamp
 
 FORMAT = 1
 RUNNING_NOTE = "it was running when it was exported, and goes on as pending: stop its workers before, or steps may run in both places"

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from .times import US_PER_S, Timestamp
+from ..times import US_PER_S, Timestamp
 
 WhenFull: TypeAlias = Literal["queue", "reject", "cancel-oldest"]
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from . import limits
-from .error_details import ErrorDetail
-from .outcomes import Known, NotParked, Outcome, Refused, SignalBound, StepFailed
-from .records import ClaimedRun, HistoryStep, Payload
+from .. import limits
+from ..error_details import ErrorDetail
+from ..records import ClaimedRun, HistoryStep, Payload
+from ..run.outcomes import Known, NotParked, Outcome, Refused, SignalBound, StepFailed
 
 ANSWER_BYTES = 256  # an answer in memory, or on the wire, besides the payloads it carries
 STEP_BYTES = 200  # likewise a step of a history; ids are counted apart

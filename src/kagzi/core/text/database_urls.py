@@ -7,7 +7,7 @@ a database, and named in errors, is a piece of the password.
 import re
 from urllib.parse import urlsplit
 
-from .errors import InvalidArgument
+from ..errors import InvalidArgument
 
 _HOST = re.compile(r"(\[[0-9A-Za-z:.%]+\]|[^:\[\]]*)(:[0-9]*)?")
 _OPTION = re.compile(r"([a-z_]+)=(.*)")

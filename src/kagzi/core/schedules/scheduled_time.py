@@ -6,8 +6,8 @@ retry, a fork, a successor (continue-as-new), an export and an import. On the wi
 
 import re
 
-from .records import Payload
-from .times import Timestamp
+from ..records import Payload
+from ..times import Timestamp
 
 METADATA_KEY = "kagzi-scheduled-at"  # microseconds since 1970 UTC, in digits
 

@@ -4,10 +4,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from .error_details import ErrorDetail
-from .records import HistoryStep, Lease, Payload, RunKey
-from .states import RunStatus
-from .times import Timestamp
+from ..error_details import ErrorDetail
+from ..records import HistoryStep, Lease, Payload, RunKey
+from ..states import RunStatus
+from ..times import Timestamp
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):

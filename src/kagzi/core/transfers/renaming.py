@@ -5,9 +5,9 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from .error_details import ErrorDetail
-from .ids import is_uuid
-from .transfers import AttemptImage, LinkImage, Part, RunImage, StepImage
+from ..error_details import ErrorDetail
+from ..ids import is_uuid
+from .images import AttemptImage, LinkImage, Part, RunImage, StepImage
 
 Rename: TypeAlias = Callable[[str], str]
 Image = TypeVar("Image", bound=RunImage | Part)

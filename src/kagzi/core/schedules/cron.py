@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from ..errors import InvalidArgument
+from ..limits import SCHEDULE_INTERVAL_MIN_US
+from ..times import US_PER_S, Timestamp, from_datetime, to_datetime
 from .cron_search import Search
-from .errors import InvalidArgument
-from .limits import SCHEDULE_INTERVAL_MIN_US
-from .times import US_PER_S, Timestamp, from_datetime, to_datetime
 
 EXPRESSION_BYTES = 256
 _FIRST_TIME: Timestamp = -2_208_988_800 * US_PER_S  # 1900: calendars end somewhere

@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from . import limits
-from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind, current_name
-from .seams import Dice
-from .times import US_PER_MS, Timestamp
+from .. import limits
+from ..error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind, current_name
+from ..seams import Dice
+from ..times import US_PER_MS, Timestamp
 
 UNLIMITED = -1
 _ROOTS = ("Exception", "BaseException")

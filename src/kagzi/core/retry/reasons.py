@@ -2,9 +2,9 @@
 
 import msgspec
 
-from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
-from .errors import NonRetryable, qualified_name
-from .retry import RetryPolicy, retried_by_name
+from ..error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
+from ..errors import NonRetryable, qualified_name
+from .policy import RetryPolicy, retried_by_name
 
 _EXPLICIT = qualified_name(NonRetryable)
 PROGRAMMING_ERRORS: tuple[type[Exception], ...] = (

@@ -6,11 +6,11 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from .commands import StartRun
-from .error_details import ErrorDetail
-from .limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_WINDOW_US
-from .records import NO_LABELS, Payload
-from .times import US_PER_S, Timestamp, to_datetime
+from ..error_details import ErrorDetail
+from ..limits import SCHEDULE_CATCHUP_DEFAULT, SCHEDULE_CATCHUP_WINDOW_US
+from ..records import NO_LABELS, Payload
+from ..run.commands import StartRun
+from ..times import US_PER_S, Timestamp, to_datetime
 
 Overlap: TypeAlias = Literal["allow", "skip", "buffer_one", "cancel_other"]
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)

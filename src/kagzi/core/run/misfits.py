@@ -8,10 +8,10 @@ import shlex
 
 import msgspec
 
+from ..error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..records import Payload
 from .commands import SignalReplacement
-from .error_details import ErrorCode, ErrorDetail, ErrorKind
 from .outcomes import Refused
-from .records import Payload
 from .refusals import refused
 
 SUBJECT = "signal"

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .errors import InvalidArgument
-from .times import Timestamp
+from ..errors import InvalidArgument
+from ..times import Timestamp
 
 Direction: TypeAlias = Literal["next", "prev"]
 

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .errors import PreconditionFailed, not_found
-from .times import Timestamp
+from ..errors import PreconditionFailed, not_found
+from ..times import Timestamp
 
 VersionChange: TypeAlias = Literal["default", "no_default", "deprecate", "restore"]
 

@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .error_details import ErrorDetail
-from .records import NO_LABELS, Lease, Payload, RunKey
-from .retry import RetryPolicy
-from .times import Timestamp
+from ..error_details import ErrorDetail
+from ..records import NO_LABELS, Lease, Payload, RunKey
+from ..retry.policy import RetryPolicy
+from ..times import Timestamp
 
 OnConflict: TypeAlias = Literal["existing", "existing_or_completed", "fail", "replace"]
 """What a start does if its workflow_id is taken by a run that has not ended. See `Kagzi.start`."""

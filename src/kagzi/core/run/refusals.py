@@ -5,13 +5,13 @@ A limit is named in `metadata["limit"]`; what it allows is the number in `metada
 
 import msgspec
 
-from . import limits
-from .error_details import ErrorCode, ErrorDetail, ErrorKind
-from .errors import REASON, limit_reached
+from .. import limits
+from ..error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..errors import REASON, limit_reached
+from ..states import KindCode, StepCode
+from ..text.plurals import counted
+from ..times import US_PER_MS
 from .outcomes import Refused
-from .plurals import counted
-from .states import KindCode, StepCode
-from .times import US_PER_MS
 
 RESERVED_PREFIX = "$"
 """Step ids that begin so are the engine's own: a run's input, context and output are rows of its history."""

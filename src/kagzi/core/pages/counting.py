@@ -4,8 +4,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .states import WorkerStatus
-from .times import Timestamp
+from ..states import WorkerStatus
+from ..times import Timestamp
 
 CountedList: TypeAlias = Literal[
     "bulk_operations",

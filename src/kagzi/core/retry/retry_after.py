@@ -1,9 +1,9 @@
 """The error of a step that knows when to try it again."""
 
-from .duration import Duration, parse_duration
-from .error_details import ErrorCode, ErrorKind
-from .errors import KagziError
-from .public import exported
+from ..duration import Duration, parse_duration
+from ..error_details import ErrorCode, ErrorKind
+from ..errors import KagziError
+from ..public import exported
 
 
 @exported

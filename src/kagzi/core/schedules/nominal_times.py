@@ -1,10 +1,10 @@
 """The nominal times of what a schedule says. Apart from `schedules`, which the SDK needs: time zones and cron expressions take long
 to import, and only a server looks at them."""
 
+from ..errors import InvalidArgument
+from ..times import Timestamp
 from .cron import Cron, Interval, NominalTimes, Times
-from .errors import InvalidArgument
-from .schedules import ScheduleSpec
-from .times import Timestamp
+from .schedule import ScheduleSpec
 
 
 def nominal_times(spec: ScheduleSpec, anchor: Timestamp) -> Times:

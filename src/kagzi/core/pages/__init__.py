@@ -1,0 +1,1 @@
+"""Lists in pages: page tokens, counts and sizes."""

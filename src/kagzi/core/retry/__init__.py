@@ -1,0 +1,1 @@
+"""When a failed step is tried again, and why not."""

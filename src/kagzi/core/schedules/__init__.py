@@ -1,0 +1,1 @@
+"""Schedules: what they say, and their nominal times."""

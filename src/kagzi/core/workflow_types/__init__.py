@@ -1,0 +1,1 @@
+"""Workflow types: their names, versions, queues and limits."""
