@@ -4,7 +4,7 @@ python -m tests.support.unguarded server --db ...
 """
 
 from kagzi.cli.main import main
-from kagzi.store.postgres.barrier import Barrier
+from kagzi.store.postgres.connection.barrier import Barrier
 
 
 def take_the_barrier_out() -> None:

@@ -13,7 +13,7 @@ from ..core.text.printable import escape, with_margin
 GUARDED = (
     "kagzi.engine",
     "kagzi.store",
-    "kagzi.store.postgres.bus",
+    "kagzi.store.postgres.connection.bus",
     "kagzi.server",
     "kagzi.server.grpc.incidents",
     "kagzi.embedded",

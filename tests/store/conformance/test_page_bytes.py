@@ -206,11 +206,11 @@ class HeldScans:
         self._loop = asyncio.get_running_loop()
         self._go_on = asyncio.Event()
         if setup == "postgres":
-            from kagzi.store.postgres import runs
+            from kagzi.store.postgres.run import runs
 
             monkeypatch.setattr(runs, "count_runs", self._count)
         else:
-            from kagzi.store.sqlite import runs
+            from kagzi.store.sqlite.run import runs
 
             monkeypatch.setattr(runs, "count_runs", self._count_in_thread)
 

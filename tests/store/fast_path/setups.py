@@ -9,7 +9,7 @@ import asyncpg
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Store
 from kagzi.store.sqlite import SqliteStore
-from kagzi.store.sqlite.connection import Database
+from kagzi.store.sqlite.connection.connection import Database
 from tests.support.seams import LoadedDice
 
 from .twins import Tables, Twins

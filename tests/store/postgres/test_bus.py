@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from kagzi.store.postgres import PostgresBus
-from kagzi.store.postgres.bus import PAYLOAD_BYTES, _payloads
+from kagzi.store.postgres.connection.bus import PAYLOAD_BYTES, _payloads
 from kagzi.store.protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
 from tests.support.patience import LOADED_MACHINE_S
 

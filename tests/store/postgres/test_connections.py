@@ -10,7 +10,7 @@ from kagzi.core.errors import InvalidArgument, Unavailable
 from kagzi.core.records import RunFilter
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connections import HOT_SETTINGS, Counters, Session, Target
+from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Counters, Session, Target
 from kagzi.system import SystemDice
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import Databases

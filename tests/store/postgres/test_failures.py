@@ -9,9 +9,10 @@ import pytest
 from kagzi.core.errors import InvalidArgument, StatementFailed, StoreBroken, Unavailable
 from kagzi.core.records import Held, RunFilter, Served
 from kagzi.core.run.outcomes import Begun, Busy, Failed, Outcome, Recorded, Started
-from kagzi.store.postgres import PostgresStore, links
-from kagzi.store.postgres.connections import QUERY_SETTINGS
-from kagzi.store.postgres.failures import CONTENTION, Failure, failure_of, failure_of_state, fault
+from kagzi.store.postgres import PostgresStore
+from kagzi.store.postgres.connection import connections as links
+from kagzi.store.postgres.connection.connection import QUERY_SETTINGS
+from kagzi.store.postgres.connection.failures import CONTENTION, Failure, failure_of, failure_of_state, fault
 from kagzi.store.protocol import Claimed, Want
 from kagzi.system import SystemDice
 

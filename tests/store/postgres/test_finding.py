@@ -10,8 +10,8 @@ import pytest
 from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
-from kagzi.store.postgres.connections import QUERY_SETTINGS, STATEMENTS, Session
-from kagzi.store.postgres.runs import count_runs, list_runs
+from kagzi.store.postgres.connection.connection import QUERY_SETTINGS, STATEMENTS, Session
+from kagzi.store.postgres.run.runs import count_runs, list_runs
 
 from .verbs import NOW
 

@@ -8,7 +8,7 @@ import pytest
 from kagzi.core.errors import SchemaMismatch, Unavailable
 from kagzi.core.states import StepStatus
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connections import STATEMENTS
+from kagzi.store.postgres.connection.connection import STATEMENTS
 from kagzi.store.protocol import Want
 from kagzi.store.sql_files import load_migrations
 from kagzi.system import SystemDice

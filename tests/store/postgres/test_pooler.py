@@ -10,7 +10,7 @@ import pytest
 from kagzi.core.records import RunFilter
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connections import HOT_SETTINGS, Session, Target
+from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Session, Target
 from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake
 from kagzi.system import SystemDice
 from tests.support.patience import LOADED_MACHINE_S

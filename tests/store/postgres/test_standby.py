@@ -10,7 +10,9 @@ from kagzi.core.errors import Unavailable
 from kagzi.core.records import Held, RunFilter
 from kagzi.core.run.commands import Command, CompleteRun
 from kagzi.core.states import RunStatus
-from kagzi.store.postgres import PostgresMigrator, PostgresStore, barrier, connections
+from kagzi.store.postgres import PostgresMigrator, PostgresStore
+from kagzi.store.postgres.connection import barrier
+from kagzi.store.postgres.connection import connection as connections
 from kagzi.system import SystemDice
 from tests.support.postgres import Databases
 from tests.support.standby import WAITING, Pair, connected, until

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from kagzi.store.postgres.connections import HOT_SETTINGS, STATEMENTS
+from kagzi.store.postgres.connection.connection import HOT_SETTINGS, STATEMENTS
 
 from .verbs import NOW
 

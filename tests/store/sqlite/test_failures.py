@@ -7,7 +7,7 @@ import pytest
 from kagzi.core.errors import Contended, KagziError, StatementFailed, Unavailable
 from kagzi.core.run.outcomes import Begun, Failed, Recorded, Started
 from kagzi.store.sqlite import SqliteStore
-from kagzi.store.sqlite.failures import Failure, driver_error, failure_of, failure_of_code
+from kagzi.store.sqlite.connection.failures import Failure, driver_error, failure_of, failure_of_code
 from tests.store.conformance.verbs import Cellar, begin, complete
 
 LOST, CONTENDED, FAULT = Failure.LOST, Failure.CONTENDED, Failure.FAULT

@@ -13,7 +13,8 @@ from kagzi.core.records import Held, Lease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Outcome
 from kagzi.store.protocol import LeaseTerms
-from kagzi.store.sqlite import SqliteStore, write
+from kagzi.store.sqlite import SqliteStore
+from kagzi.store.sqlite.write import write
 from tests.store.conformance.verbs import (
     AT_ONCE,
     STEADY,

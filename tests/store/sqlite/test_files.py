@@ -9,7 +9,8 @@ import pytest
 
 from kagzi.core.errors import InvalidArgument, SchemaMismatch, StatementFailed, Unavailable
 from kagzi.store.sql_files import load_migrations
-from kagzi.store.sqlite import SqliteMigrator, SqliteStore, connection
+from kagzi.store.sqlite import SqliteMigrator, SqliteStore
+from kagzi.store.sqlite.connection import connection
 from kagzi.store.sqlite.statements import PACKAGE
 from tests.support.seams import LoadedDice
 

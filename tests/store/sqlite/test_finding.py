@@ -9,8 +9,8 @@ from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
 from kagzi.store.sql_files import load_migrations
-from kagzi.store.sqlite.connection import Database
-from kagzi.store.sqlite.runs import list_runs
+from kagzi.store.sqlite.connection.connection import Database
+from kagzi.store.sqlite.run.runs import list_runs
 from kagzi.store.sqlite.statements import PACKAGE
 
 RUNS = 200_000

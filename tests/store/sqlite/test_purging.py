@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from kagzi.store.sqlite.connection import Database
+from kagzi.store.sqlite.connection.connection import Database
 from kagzi.store.sqlite.migrate import apply_migrations
 from kagzi.store.sqlite.statements import SQL
 

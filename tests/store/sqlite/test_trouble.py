@@ -17,7 +17,7 @@ from kagzi.core.records import Payload, RunKey
 from kagzi.core.run.commands import StartRun
 from kagzi.core.run.outcomes import Recorded, Started
 from kagzi.store.sqlite import SqliteStore
-from kagzi.store.sqlite.wave import Writer
+from kagzi.store.sqlite.write.fast_path import Writer
 from tests.store.conformance.verbs import Cellar, begin, complete, refused, the
 from tests.support.seams import LoadedDice
 

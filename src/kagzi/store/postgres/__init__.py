@@ -1,6 +1,6 @@
 """Kagzi on PostgreSQL."""
 
-from .bus import PostgresBus
+from .connection.bus import PostgresBus
 from .migrate import PostgresMigrator
 from .store import PostgresStore
 

@@ -11,8 +11,8 @@ import asyncpg
 from ...core.errors import InternalError, SchemaMismatch
 from ..protocol import SchemaStatus
 from ..sql_files import Migration, load_migrations
-from .connections import Row, Target
-from .failures import LOSSES, Failure, failure_of
+from .connection.connection import Row, Target
+from .connection.failures import LOSSES, Failure, failure_of
 from .statements import STATEMENTS
 
 _PACKAGE = "kagzi.store.postgres"

@@ -4,7 +4,7 @@ import asyncpg
 
 from ...core.errors import InvalidArgument, PreconditionFailed, SchemaMismatch
 from ...core.limits import TABLE_PARTS_MAX
-from .connections import Target
+from .connection.connection import Target
 from .migrate import PostgresMigrator, connected
 from .statements import STATEMENTS
 

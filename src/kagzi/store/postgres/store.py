@@ -37,22 +37,27 @@ from ..protocol import (
     Want,
     WorkerBeat,
 )
-from . import claims, controls, leases, replacements, revivals, signals, steps, timers
-from . import runs as run_questions
-from .bulk import BulkDesk
-from .counts import ListCounts
-from .links import Links
+from .claim import claims, leases, timers
+from .connection.connections import Links
 from .migrate import PostgresMigrator
-from .namespace_desk import NamespaceDesk
-from .queue_desk import QueueDesk
-from .retention import RetentionDesk
-from .schedule_desk import ScheduleDesk
-from .stats import StatsDesk
-from .transfers import TransferDesk
-from .versions import VersionDesk
-from .watching import WatchDesk
-from .worker_desk import WorkerDesk
-from .write import Writer
+from .operate.bulk import BulkDesk
+from .operate.namespaces import NamespaceDesk
+from .operate.queues import QueueDesk
+from .operate.retention import RetentionDesk
+from .operate.schedules import ScheduleDesk
+from .operate.stats import StatsDesk
+from .operate.transfers import TransferDesk
+from .operate.versions import VersionDesk
+from .operate.workers import WorkerDesk
+from .run import control as controls
+from .run import retry_and_fork as revivals
+from .run import runs as run_questions
+from .run import signal_changes as replacements
+from .run import steps
+from .run.counts import ListCounts
+from .run.watching import WatchDesk
+from .write import signals
+from .write.write import Writer
 
 OLDEST_VERSION = 15
 

@@ -9,8 +9,8 @@ from ...core.errors import SchemaMismatch
 from ..private_files import database_files, make_private
 from ..protocol import SchemaStatus
 from ..sql_files import Migration, load_migrations
-from .connection import MEMORY, Database, check_library, connect, create_file, path_error
-from .failures import driver_error
+from .connection.connection import MEMORY, Database, check_library, connect, create_file, path_error
+from .connection.failures import driver_error
 from .statements import PACKAGE
 
 _REMEMBERED = """CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -35,21 +35,25 @@ from ..protocol import (
     Want,
     WorkerBeat,
 )
-from . import children, claims, control, leases, replacements, rewind, signals, steps, timers
-from . import runs as run_rows
-from .bulk import BulkDesk
-from .counts import ListCounts
-from .lanes import Lanes
-from .namespace_desk import NamespaceDesk
-from .queue_desk import QueueDesk
-from .retention import RetentionDesk
-from .schedule_desk import ScheduleDesk
-from .stats import StatsDesk
-from .transfers import TransferDesk
-from .versions import VersionDesk
-from .watching import WatchDesk
-from .worker_desk import WorkerDesk
-from .write import write
+from .claim import claims, leases, timers
+from .connection.connections import Lanes
+from .operate.bulk import BulkDesk
+from .operate.namespaces import NamespaceDesk
+from .operate.queues import QueueDesk
+from .operate.retention import RetentionDesk
+from .operate.schedules import ScheduleDesk
+from .operate.stats import StatsDesk
+from .operate.transfers import TransferDesk
+from .operate.versions import VersionDesk
+from .operate.workers import WorkerDesk
+from .run import control, steps
+from .run import retry_and_fork as rewind
+from .run import runs as run_rows
+from .run import signal_changes as replacements
+from .run.counts import ListCounts
+from .run.watching import WatchDesk
+from .write import children, signals
+from .write.write import write
 
 
 class SqliteStore(

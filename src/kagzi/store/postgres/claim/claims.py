@@ -1,0 +1,310 @@
+"""Claims: runs go to the workers that want them, with everything needed to go on."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ....core.limits import CLAIM_BYTES, HISTORY_PAGE_BYTES
+from ....core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
+from ....core.states import KindCode
+from ....core.times import Timestamp
+from ...protocol import Claimed, TypeKey, Want
+from ...rows import history_reader, read_labels, read_payload
+from ..connection.connection import Row, Rows, Session
+from ..connection.failures import CONTENTION
+from ..parameters import Table
+from .permits import Gate, lock_types
+
+_STEP_OVERHEAD_BYTES = 64
+# More rows than fit into a page: the one after the last tells that there are more.
+_PAGE_MAX_STEPS = HISTORY_PAGE_BYTES // _STEP_OVERHEAD_BYTES + 2
+_MOST_TYPES = 10_000  # remembered as limited
+_COME_BACK_US = 20_000
+_read_step = history_reader()
+
+
+class _Wanted(NamedTuple):
+    """Everybody who wants runs of one type at the same versions."""
+
+    namespace: str
+    workflow_type: str
+    versions: tuple[str, ...]
+
+    @property
+    def key(self) -> TypeKey:
+        return TypeKey(self.namespace, self.workflow_type)
+
+
+class Claims:
+    """Remembers which namespaces limit their running runs, and which types have limits: only there a claim locks first."""
+
+    def __init__(self) -> None:
+        self._namespaces: set[str] = set()
+        self._types: set[TypeKey] = set()
+
+    async def claim(
+        self, session: Session, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp
+    ) -> Claimed:
+        claim = _Claim(session, nonce, now, until)
+        for wanted in _without_overlap(wants):
+            await self._claim(claim, wanted)
+        return claim.answer()
+
+    async def _claim(self, claim: "_Claim", wanted: dict[_Wanted, list[Want]]) -> None:
+        namespaces = {group.namespace for group in wanted}
+        types = {group.key for group in wanted}
+        while True:
+            try:
+                async with claim.session.transaction():
+                    found = await claim.take(wanted, self._namespaces & namespaces, self._types & types)
+                claim.note(found)
+                return
+            except _TakenBackError as taken_back:
+                self._namespaces |= taken_back.namespaces
+                self._types |= taken_back.types
+            except CONTENTION:
+                claim.come_back(types)
+                return
+            finally:
+                if len(self._types) > _MOST_TYPES:
+                    self._types.clear()
+
+
+class _Found(NamedTuple):
+    """What one transaction came to."""
+
+    runs: list[ClaimedRun]
+    gates: list[Gate]
+    waiting: set[TypeKey]  # types that got less than was wanted and have more
+    cut: set[TypeKey]  # likewise, because what they got is large
+
+
+class _Claim:
+    def __init__(self, session: Session, nonce: int, now: Timestamp, until: Timestamp) -> None:
+        self.session = session
+        self._nonce = nonce
+        self._now = now
+        self._until = until
+        self._runs: list[ClaimedRun] = []
+        self._limited: set[TypeKey] = set()
+        self._held_back: set[TypeKey] = set()
+        self._again_at: dict[TypeKey, Timestamp] = {}
+        self._more: set[TypeKey] = set()
+
+    def answer(self) -> Claimed:
+        limited, held_back = frozenset(self._limited), frozenset(self._held_back)
+        return Claimed(self._runs, limited, held_back, self._again_at, frozenset(self._more))
+
+    def note(self, found: _Found) -> None:
+        self._runs += found.runs
+        for gate in found.gates:
+            self._limited.add(gate.key)
+            if gate.again_at is not None:
+                self._again_at[gate.key] = gate.again_at
+            if gate.more:
+                self._more.add(gate.key)
+        self._held_back |= found.waiting
+        self._more |= found.cut
+
+    def come_back(self, types: set[TypeKey]) -> None:
+        """Others were at it all the time."""
+        self._held_back |= types
+        self._again_at |= dict.fromkeys(types, self._now + _COME_BACK_US)
+
+    async def take(self, wanted: dict[_Wanted, list[Want]], namespaces: set[str], types: set[TypeKey]) -> _Found:
+        """`namespaces`, `types`: those that are known to be limited. Raises _TakenBackError if others turn out to be."""
+        limits = {}
+        if namespaces:
+            rows = await self.session.read("lock_namespaces", namespaces=sorted(namespaces))
+            limits = {row["namespace"]: row["running_runs_limit"] for row in rows}
+        gated = await lock_types(self.session, types)
+        found = _Found([], [], set(), set())
+        short: set[TypeKey] = set()
+        for part in _apart({group: wants for group, wants in wanted.items() if group.key not in gated}, namespaces):
+            rows = await self.session.read(
+                "claim_runs",
+                now=self._now,
+                nonce=self._nonce,
+                until=self._until,
+                most_bytes=CLAIM_BYTES,
+                **_tables(part),
+            )
+            _check(rows, namespaces)
+            if rows and rows[0]["cut"]:
+                found.cut.update(group.key for group in part)
+            found.runs.extend(await _with_history(self.session, rows, self._now))
+            total = sum(want.limit for wants in part.values() for want in wants)
+            short |= {group.key for group in part if group.namespace in limits and len(rows) < total}
+        for group, wants in wanted.items():
+            if (row := gated.get(group.key)) is not None:
+                gate = Gate(self.session, row, wants, nonce=self._nonce, now=self._now, until=self._until)
+                found.gates.append(gate)
+                rows = await gate.claim(await self._spare(group.namespace, limits))
+                found.runs.extend(await _with_history(self.session, rows, self._now))
+                if len(rows) < gate.wanted:
+                    (found.waiting if gate.waiting and group.namespace not in limits else short).add(gate.key)
+        found.waiting.update(await self._waiting(short, limits))
+        return found
+
+    async def _spare(self, namespace: str, limits: dict[str, int | None]) -> int | None:
+        """How many more may run in the namespace."""
+        limit = limits.get(namespace)
+        if limit is None:
+            return None
+        [counted] = await self.session.read("count_running_runs", namespace=namespace)
+        running: int = counted["runs"]
+        return max(0, limit - running)
+
+    async def _waiting(self, short: set[TypeKey], limits: dict[str, int | None]) -> set[TypeKey]:
+        if not short:
+            return set()
+        asked = sorted(short)
+        rows = await self.session.read(
+            "types_that_wait",
+            namespaces=[key.namespace for key in asked],
+            workflow_types=[key.workflow_type for key in asked],
+        )
+        waiting = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows}
+        return waiting | {TypeKey(key.namespace, "") for key in waiting if limits.get(key.namespace) is not None}
+
+
+class _TakenBackError(Exception):
+    """Rolls a claim back that did not hold the lock of a limited namespace or type."""
+
+    def __init__(self, namespaces: set[str], types: set[TypeKey]) -> None:
+        super().__init__(namespaces, types)
+        self.namespaces = namespaces
+        self.types = types
+
+
+def _check(rows: Rows, namespaces: set[str]) -> None:
+    unlocked = {row["namespace"] for row in rows if row["limited"]} - namespaces
+    types = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["gated"]}
+    if unlocked or types:
+        raise _TakenBackError(unlocked, types)
+
+
+def _apart(wanted: dict[_Wanted, list[Want]], limited: set[str]) -> list[dict[_Wanted, list[Want]]]:
+    """Groups of limited namespaces one by one, so that each counts what the one before has taken."""
+    together = {group: wants for group, wants in wanted.items() if group.namespace not in limited}
+    alone = [{group: wants} for group, wants in wanted.items() if group.namespace in limited]
+    return [together, *alone] if together else alone
+
+
+def _without_overlap(wants: Sequence[Want]) -> list[dict[_Wanted, list[Want]]]:
+    """Wants by type and versions; those of one type with other versions come later, since they may mean the same runs."""
+    parts: list[dict[_Wanted, list[Want]]] = []
+    seen: list[dict[tuple[str, str], _Wanted]] = []
+    for want in wants:
+        if want.limit <= 0:
+            continue
+        group = _Wanted(want.namespace, want.workflow_type, want.versions)
+        for part, groups in zip(parts, seen, strict=True):
+            if groups.setdefault(group[:2], group) == group:
+                part.setdefault(group, []).append(want)
+                break
+        else:
+            parts.append({group: [want]})
+            seen.append({group[:2]: group})
+    return parts
+
+
+def _tables(wanted: dict[_Wanted, list[Want]]) -> dict[str, Table]:
+    groups: list[dict[str, object]] = []
+    versions: list[dict[str, object]] = []
+    shares: list[dict[str, object]] = []  # which of the group's runs are whose
+    for number, (group, wants) in enumerate(wanted.items(), start=1):
+        versions.extend({"n": number, "version": version} for version in group.versions)
+        total = 0
+        for want in wants:
+            until = total + want.limit
+            shares.append({"n": number, "worker_id": want.worker_id, "after": total, "until": until})
+            total = until
+        groups.append(
+            {
+                "namespace": group.namespace,
+                "workflow_type": group.workflow_type,
+                "first_version": group.versions[0] if group.versions else "",
+                "wanted": total,
+            }
+        )
+    return {"groups": groups, "versions": versions, "shares": shares}
+
+
+async def _with_history(session: Session, rows: Rows, now: Timestamp) -> list[ClaimedRun]:
+    return _claimed(rows, await _first_pages(session, rows), now)
+
+
+async def _first_pages(session: Session, rows: Rows) -> dict[int, list[Row]]:
+    pages: dict[int, list[Row]] = {}
+    if rows:
+        run_ids = [row["run_id"] for row in rows]
+        for row in await session.read(
+            "first_pages",
+            run_ids=run_ids,
+            step_bytes=_STEP_OVERHEAD_BYTES,
+            page_bytes=HISTORY_PAGE_BYTES,
+            page_steps=_PAGE_MAX_STEPS,
+        ):
+            pages.setdefault(row["n"], []).append(row)
+    return pages
+
+
+def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[ClaimedRun]:
+    claimed: list[ClaimedRun] = []
+    for number, row in enumerate(rows, start=1):
+        page = pages.get(number, [])
+        payloads: dict[int, Payload | None] = {}
+        steps: list[Row] = []
+        for entry in page:
+            if entry["kind"] >= KindCode.INPUT:
+                payloads[entry["kind"]] = read_payload(entry["output"], entry["output_meta"])
+            else:
+                steps.append(entry)
+        claimed.append(
+            ClaimedRun(
+                run=RunKey(row["namespace"], row["run_id"]),
+                lease=Lease(row["lease"], row["nonce"]),
+                worker_id=row["worker_id"],
+                workflow_id=row["workflow_id"],
+                workflow_type=row["workflow_type"],
+                version=row["version"],
+                attempt=row["attempt"],
+                input=payloads.get(KindCode.INPUT),
+                context=payloads.get(KindCode.CONTEXT),
+                labels=read_labels(row["labels"]),
+                created_at=row["created_at"],
+                claimed_at=now,
+                deadline_at=row["deadline_at"],
+                last_seq=row["seq"],
+                history=_page(steps),
+                cancel_requested=row["cancel_requested_at"] is not None,
+                cancel_reason=row["cancel_reason"] or "",
+                parent_run_id=row["parent_run_id"],
+            )
+        )
+    return claimed
+
+
+async def history(session: Session, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
+    rows = await session.read(
+        "next_page",
+        namespace=run.namespace,
+        run_id=run.run_id,
+        lease=lease.counter,
+        nonce=lease.nonce,
+        after=after,
+        step_bytes=_STEP_OVERHEAD_BYTES,
+        page_bytes=HISTORY_PAGE_BYTES,
+        page_steps=_PAGE_MAX_STEPS,
+        known_seq=known_seq,
+    )
+    if not rows:
+        return None
+    return _page([row for row in rows if row["step_id"] is not None])
+
+
+def _page(rows: Sequence[Row]) -> HistoryPage:
+    steps: tuple[HistoryStep, ...] = tuple(map(_read_step, rows))
+    if not steps:
+        return HistoryPage()
+    return HistoryPage(steps, has_more=rows[-1]["more"], next_after=steps[-1].begun_seq)

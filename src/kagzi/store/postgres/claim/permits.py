@@ -1,0 +1,167 @@
+"""Claims of runs whose type has limits: under the lock of the type, count who holds a permit, choose, lease."""
+
+from collections.abc import Iterable, Sequence, Set
+
+from ....core.times import Timestamp
+from ....core.workflow_types.queues import Candidate, Room, choose
+from ...protocol import TypeKey, Want
+from ...rows import read_limits
+from ..connection.connection import Row, Rows, Session
+
+_KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves
+
+
+async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey, Row]:
+    """Those of these types that have limits, with what is written of them. Their rows are ours until the transaction ends."""
+    asked = sorted(types)
+    if not asked:
+        return {}
+    rows = await session.read(
+        "lock_types", namespaces=[key.namespace for key in asked], workflow_types=[key.workflow_type for key in asked]
+    )
+    return {TypeKey(row["namespace"], row["workflow_type"]): row for row in rows}
+
+
+class Gate:
+    """One type's limits during one claim of workers that serve the same versions."""
+
+    def __init__(
+        self, session: Session, row: Row, wants: Sequence[Want], *, nonce: int, now: Timestamp, until: Timestamp
+    ) -> None:
+        self._session = session
+        self._wants = wants
+        self._versions = list(wants[0].versions)
+        self._nonce = nonce
+        self._now = now
+        self._until = until
+        self._turn: str = row["turn"]
+        self._due_at: Timestamp = row["next_start_at"]
+        self.limits = read_limits(row)
+        self.key = TypeKey(row["namespace"], row["workflow_type"])
+        self._type = {"namespace": self.key.namespace, "workflow_type": self.key.workflow_type}
+        self.wanted = sum(want.limit for want in wants)
+        self._key_times: dict[str, Timestamp] = {}  # when the next start of a key is due, once this one is made
+        self.again_at: Timestamp | None = None
+        self.more = False
+        self.waiting = False  # there is certainly more
+
+    async def claim(self, spare: int | None) -> Rows:
+        """Rows as `claim_runs` answers them. `spare`: what the namespace's own limit leaves."""
+        if self.limits.paused or spare == 0 or not self._versions:
+            return ()
+        chosen = await (self._by_key(spare) if self.limits.by_key else self._by_age(spare))
+        if not chosen:
+            return ()
+        workers = [want.worker_id for want in self._wants for _ in range(want.limit)]
+        rows = await self._session.read(
+            "claim_chosen",
+            **self._type,
+            now=self._now,
+            nonce=self._nonce,
+            until=self._until,
+            version=self._versions[0],
+            run_ids=[candidate.run_id for candidate in chosen],
+            worker_ids=workers[: len(chosen)],
+            next_start_at=self._due_at,
+            turn=self._turn,
+        )
+        await self._note_key_rates(chosen, {row["run_id"] for row in rows})
+        return rows
+
+    async def _note_key_rates(self, chosen: Sequence[Candidate], claimed: Set[str]) -> None:
+        """Of those that were leased: one that somebody had locked was not started."""
+        keys = sorted({each.key for each in chosen if each.run_id in claimed} & self._key_times.keys())
+        if keys:
+            times = [self._key_times[key] for key in keys]
+            await self._session.read("note_key_rates", **self._type, keys=keys, times=times, now=self._now)
+
+    def _room(self, running: dict[str, int], spare: int | None) -> Room:
+        return Room(self.limits, wanted=self.wanted, running=running, now=self._now, due_at=self._due_at, spare=spare)
+
+    def _choose(self, room: Room, found: list[Candidate]) -> list[Candidate]:
+        chosen = choose(room, found)
+        self.again_at = room.again_at
+        self._due_at = max(room.due_at, self._due_at)
+        if len(chosen) < len({candidate.run_id for candidate in found}):
+            self.waiting = True
+        return chosen
+
+    async def _by_age(self, spare: int | None) -> list[Candidate]:
+        rows = await self._session.read("running_of_type", **self._type)
+        room = self._room({row["key"]: row["runs"] for row in rows}, spare)
+        if not room.left:
+            return []
+        found = _candidates(await self._read("pending_of_type", limit=room.left, only_new=room.rated))
+        if room.rated:
+            found += _candidates(await self._read("going_on_of_type", limit=room.left))
+        return self._choose(room, found)
+
+    async def _by_key(self, spare: int | None) -> list[Candidate]:
+        """Keys in turn after the one that was served last, first one run of each, then more if there is room."""
+        depth = self.wanted + _KEYS_AHEAD
+        running, places, found = await self._scan(1, depth)
+        room = self._room(running, spare)
+        if not room.left:
+            return []
+        left = room.left
+        self.more = len(places) >= depth + len(running)
+        reached = list(places)[-1] if self.more else self._turn
+        one_each = self.limits.max_running_per_key == 1 and "" not in places
+        if places and len(found) < left and not self.more and not one_each:
+            _, _, found = await self._scan(-(-left // len(places)) * 2, depth)
+        if room.rated:
+            found += [_candidate(row, 0) for row in await self._read("going_on_of_type", limit=left)]
+            await self._know_rates(room, found)
+        chosen = self._choose(room, _placed(found, places))
+        self.waiting = self.waiting or any(key in places for key in room.full_keys)
+        self._turn = chosen[-1].key if chosen else reached
+        self._key_times = {key: room.key_rates[key].due_at for key in room.changed_keys}
+        if self.more and not chosen:
+            await self._session.read("note_turn", **self._type, next_start_at=self._due_at, turn=self._turn)
+        return chosen
+
+    async def _know_rates(self, room: Room, found: list[Candidate]) -> None:
+        if self.limits.starts_per_second_per_key is not None:
+            keys = sorted({candidate.key for candidate in found})
+            rows = await self._session.read("key_rates", **self._type, keys=keys)
+            room.know_keys({row["key"]: row["next_start_at"] for row in rows})
+
+    async def _scan(self, per_key: int, depth: int) -> tuple[dict[str, int], dict[str, int], list[Candidate]]:
+        """Who runs, by key; the keys in turn with their places, at most `depth` beyond those of running ones; and the first
+        runs of each that is not full."""
+        running: dict[str, int] = {}
+        places: dict[str, int] = {}
+        found: list[Candidate] = []
+        for row in await self._read(
+            "pending_by_key",
+            limit=per_key,
+            after_key=self._turn,
+            most_keys=depth,
+            max_running_per_key=self.limits.max_running_per_key,
+            max_running=self.limits.max_running,
+        ):
+            place: int | None = row["place"]
+            if place is None:
+                running[row["key"]] = row["runs"]
+                continue
+            if place:
+                places[row["key"]] = place
+            if row["run_id"] is not None:
+                found.append(_candidate(row, place))
+        return running, places, found
+
+    async def _read(self, statement: str, /, **given: object) -> Rows:
+        return await self._session.read(statement, **self._type, versions=self._versions, now=self._now, **given)
+
+
+def _candidate(row: Row, place: int) -> Candidate:
+    return Candidate(row["run_id"], row["key"], row["priority"], row["ready_at"], row["first"], place)
+
+
+def _candidates(rows: Rows) -> list[Candidate]:
+    return [_candidate(row, 0) for row in rows]
+
+
+def _placed(found: list[Candidate], places: dict[str, int]) -> list[Candidate]:
+    """With the places of their keys in turn; a key that has none yet comes last."""
+    return [each._replace(place=places.setdefault(each.key, len(places) + 1)) for each in found]

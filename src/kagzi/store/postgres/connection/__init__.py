@@ -1,0 +1,1 @@
+"""How the database is reached, and what its failures mean."""

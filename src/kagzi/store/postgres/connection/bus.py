@@ -1,0 +1,218 @@
+"""Servers on one database wake each other: LISTEN on one connection, NOTIFY on its sibling, names and nothing else.
+
+The listening connection is watched and made again for ever. Whatever may have been missed meanwhile is covered by
+one `LOOK_AGAIN`. Through a pooler in transaction mode nobody can listen, but all can notify: such a server is told to look
+every second instead.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import asyncpg
+import msgspec
+
+from ....core.errors import Unavailable
+from ...protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
+from .connection import CLOSE_TIMEOUT_S, HOT_SETTINGS, Counters, Link, Target
+from .failures import LOSSES
+
+_log = logging.getLogger(__name__)
+
+CHANNEL = "kagzi_wake"
+PAYLOAD_BYTES = 7_900
+"""PostgreSQL refuses 8,000."""
+
+_PROBE_INTERVAL_S = 30.0
+_PROBE_TIMEOUT_S = 10.0
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+_DEAF_INTERVAL_S = 1.0
+"""A cancelled run begins no step later than a second afterwards, whichever server was told."""
+_PROBE_SETTINGS = {"jit": "off"}  # a pooler shows itself by what it does with a setting
+
+
+class _Letter(msgspec.Struct, frozen=True, array_like=True):
+    """`ended`: every namespace in which runs ended, for servers of an earlier version, which look at all they wait for there.
+    `ended_runs`: which runs, by namespace, where they are known."""
+
+    server_id: str
+    pending: list[TypeKey] = []
+    ended: list[str] = []
+    look_again: bool = False
+    pokes: list[Poke] = []
+    ended_runs: dict[str, list[str]] = {}
+
+
+Name = TypeVar("Name", str, TypeKey, Poke, EndedRun)
+
+_encode = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(_Letter)
+
+
+class PostgresBus:
+    """Keeps `store.protocol.Bus`."""
+
+    def __init__(self, url: str, *, server_id: str) -> None:
+        self._target = Target(url)
+        self._server_id = server_id
+        self._sender = Link(self._target, Counters(), HOT_SETTINGS)
+        self._on_wake: Callable[[Wake], None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    async def open(self, on_wake: Callable[[Wake], None]) -> None:
+        """Returns once it listens, or knows that it never will; raises Unavailable if the database is."""
+        if self._listening is not None:
+            return
+        self._on_wake = on_wake
+        subscribed = await self._subscribe()
+        task = self._look() if subscribed is None else self._listen(*subscribed)
+        self._listening = asyncio.create_task(task, name="kagzi-bus")
+
+    async def publish(self, wake: Wake) -> None:
+        async with self._sender.use(confirm=False) as session:
+            for payload in _payloads(self._server_id, wake):
+                await session.read("notify", channel=CHANNEL, payload=payload)
+
+    async def close(self) -> None:
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task], timeout=CLOSE_TIMEOUT_S)
+        await self._sender.close()
+
+    async def _listen(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._watch(connection, lost)
+            finally:
+                connection.terminate()
+            while True:
+                # Servers that lost the same database come back at different moments: each id has a step of its own.
+                await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S) * self._step(failures))
+                try:
+                    subscribed = await self._subscribe()
+                except Unavailable as error:
+                    failures = min(failures + 1, 10)
+                    _log.warning("wake-ups from other servers are late: %s", error)
+                else:
+                    if subscribed is None:
+                        return await self._look()
+                    connection, lost = subscribed
+                    failures = 0
+                    self._deliver(LOOK_AGAIN)
+                    break
+
+    def _step(self, failures: int) -> float:
+        return 0.75 + (sum(self._server_id.encode()) + failures) % 8 / 16
+
+    async def _look(self) -> None:
+        _log.warning(
+            "%s is reached through a pooler in transaction mode: other servers cannot wake this one, which looks every second "
+            "instead. Name the database itself with --db-direct for wake-ups at once.",
+            self._target.place,
+        )
+        while True:
+            await asyncio.sleep(_DEAF_INTERVAL_S)
+            self._deliver(LOOK_AGAIN)
+
+    async def _subscribe(self) -> tuple[asyncpg.Connection, asyncio.Event] | None:
+        """None: through this pooler nobody can."""
+        connection = await self._target.connect(_PROBE_SETTINGS)
+        if self._target.pooled:
+            connection.terminate()
+            return None
+        lost = asyncio.Event()
+        connection.add_termination_listener(lambda _: lost.set())
+        try:
+            await connection.add_listener(CHANNEL, self._received)
+        except (*LOSSES, asyncpg.PostgresError) as error:
+            connection.terminate()
+            raise self._target.lost(error) from error
+        return connection, lost
+
+    async def _watch(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
+        """Returns when the connection is gone. A dead network does not say so: it is probed."""
+        while not lost.is_set():
+            try:
+                await asyncio.wait_for(lost.wait(), _PROBE_INTERVAL_S)
+            except TimeoutError:
+                try:
+                    await connection.execute("SELECT 1", timeout=_PROBE_TIMEOUT_S)
+                except (*LOSSES, asyncpg.PostgresError):
+                    return
+
+    def _received(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        try:
+            letter = _decoder.decode(str(payload))
+        except msgspec.MsgspecError:
+            _log.warning("a notification on %s was not understood: another version of Kagzi?", CHANNEL)
+            self._deliver(LOOK_AGAIN)
+            return
+        if letter.server_id != self._server_id:
+            self._deliver(_read(letter))
+
+    def _deliver(self, wake: Wake) -> None:
+        if self._on_wake is None:
+            return
+        try:
+            self._on_wake(wake)
+        except Exception:  # noqa: BLE001  whoever listens must not end by what he hears
+            _log.exception("a wake-up could not be acted upon")
+
+
+def _read(letter: _Letter) -> Wake:
+    named = letter.ended_runs
+    return Wake(
+        frozenset(letter.pending),
+        frozenset(namespace for namespace in letter.ended if namespace not in named),
+        letter.look_again,
+        frozenset(letter.pokes),
+        frozenset(EndedRun(namespace, run_id) for namespace, run_ids in named.items() for run_id in run_ids),
+    )
+
+
+def _write(server_id: str, wake: Wake) -> _Letter:
+    named: dict[str, list[str]] = {}
+    for namespace, run_id in sorted(wake.ended_runs):
+        if namespace not in wake.ended:
+            named.setdefault(namespace, []).append(run_id)
+    ended = sorted(wake.ended.union(named))
+    return _Letter(server_id, sorted(wake.pending), ended, wake.look_again, sorted(wake.pokes), named)
+
+
+def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
+    """The wake as letters that are each short enough."""
+    payload = _encode(_write(server_id, wake))
+    if len(payload) <= PAYLOAD_BYTES:
+        yield payload.decode()
+    elif _names(wake) == 1:  # names so long that they do not fit: have everybody look
+        yield _encode(_Letter(server_id, look_again=True)).decode()
+    else:
+        for part in _halves(wake):
+            yield from _payloads(server_id, part)
+
+
+def _names(wake: Wake) -> int:
+    return len(wake.pending) + len(wake.ended) + len(wake.pokes) + len(wake.ended_runs)
+
+
+def _halves(wake: Wake) -> tuple[Wake, Wake]:
+    """Everything divided in two, one kind after the other; both have something."""
+    half = _names(wake) // 2
+    pending, left = _divided(wake.pending, half)
+    ended, left = _divided(wake.ended, left)
+    pokes, left = _divided(wake.pokes, left)
+    ended_runs, _ = _divided(wake.ended_runs, left)
+    return (
+        Wake(pending[0], ended[0], wake.look_again, pokes[0], ended_runs[0]),
+        Wake(pending[1], ended[1], pokes=pokes[1], ended_runs=ended_runs[1]),
+    )
+
+
+def _divided(names: frozenset[Name], first: int) -> tuple[tuple[frozenset[Name], frozenset[Name]], int]:
+    """The first so many of them and the others; and how many the first part still lacks."""
+    ordered = sorted(names)
+    return (frozenset(ordered[:first]), frozenset(ordered[first:])), max(0, first - len(ordered))

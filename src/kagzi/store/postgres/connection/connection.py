@@ -1,0 +1,353 @@
+"""Connections to PostgreSQL: what a URL means, connections that are owned, and how their loss is told.
+
+A Link is one connection, made when it is first needed and made again after it was lost. Its users wait for each other.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+from asyncpg.prepared_stmt import PreparedStatement
+
+from ....core.errors import Contended, KagziError, StoreBroken, Unavailable
+from ....core.text.database_urls import check_database_url
+from ..statements import PARAMETERS, STATEMENTS
+from .barrier import Barrier, Connection
+from .failures import LOSSES, Failure, describe, failure_of, fault
+
+CONNECT_TIMEOUT_S = 10.0
+STATEMENT_TIMEOUT_S = 20.0
+"""When a call gives up although the server said nothing; the server itself gives up before that."""
+CLOSE_TIMEOUT_S = 2.0
+
+Row: TypeAlias = asyncpg.Record
+Rows: TypeAlias = Sequence[Row]
+
+_COMMON_SETTINGS = {
+    "jit": "off",
+    "statement_timeout": "15s",
+    "idle_in_transaction_session_timeout": "30s",
+    "client_min_messages": "warning",  # a commit that stopped waiting for its standby says so with a warning
+}
+
+HOT_SETTINGS: Mapping[str, str] = {
+    **_COMMON_SETTINGS,
+    # A plan made once, on whatever the tables held then, must be right for ever: it has to go by the indexes.
+    # Hash joins stay on: they join the arrays of a batch.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_mergejoin": "off",
+    # Whoever meets a locked row goes on with the others.
+    "lock_timeout": "50ms",
+}
+
+QUERY_SETTINGS: Mapping[str, str] = {
+    **_COMMON_SETTINGS,
+    # Lists have optional conditions: the plan must see which are given.
+    "plan_cache_mode": "force_custom_plan",
+    # A list shows a few rows of many: no plan that reads them all is a good one, and none may take all processors.
+    "enable_seqscan": "off",
+    "max_parallel_workers_per_gather": "0",
+    "lock_timeout": "2s",
+}
+
+
+class Target:
+    """Where the database is.
+
+    `pooled`: through a pooler in transaction mode, where a session keeps nothing. `?pgbouncer=true` says so; otherwise it is
+    noticed when the first connection refuses, or does not keep, the settings it is opened with.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Raises InvalidArgument."""
+        check_database_url(url)
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self.pooled = options.pop("pgbouncer", "").lower() in ("true", "1", "yes")
+        self.dsn = urlunsplit(parts._replace(query=urlencode(options, safe="/")))
+        host = options.get("host") or parts.hostname or "localhost"
+        self.place = f"PostgreSQL at {host}{parts.path}"
+        self.barrier = Barrier()
+
+    async def connect(self, settings: Mapping[str, str]) -> Connection:
+        """A new connection, or Unavailable. A pooled one has no settings: each transaction begins with them."""
+        try:
+            connection = await self._connect({} if self.pooled else settings)
+            if settings and not self.pooled:
+                self.pooled = not await _has_settings(connection, settings)
+        except ValueError as error:  # the URL itself
+            raise Unavailable(f"{self.place}: the URL cannot be used: {error}") from error
+        except (*LOSSES, asyncpg.PostgresError) as error:
+            if _is_refused_setting(error) and settings and not self.pooled:
+                self.pooled = True
+                return await self.connect(settings)
+            raise self.lost(error) from error
+        return connection
+
+    async def _connect(self, settings: Mapping[str, str]) -> Connection:
+        connection = await asyncpg.connect(
+            self.dsn,
+            connection_class=Connection,
+            timeout=CONNECT_TIMEOUT_S,
+            command_timeout=STATEMENT_TIMEOUT_S,
+            statement_cache_size=0,  # a Session keeps what it prepares; a pooler hands other people's names around
+            server_settings={"application_name": "kagzi", **settings},
+        )
+        connection.add_log_listener(connection.notice)
+        return connection
+
+    def lost(self, error: BaseException) -> Unavailable:
+        """The driver's error in our words; it names neither user nor password."""
+        reason = str(error) or type(error).__name__
+        return Unavailable(f"{self.place} is unavailable: {reason}")
+
+
+def _is_refused_setting(error: BaseException) -> bool:
+    """PgBouncer takes the few settings it knows how to carry over, and names the first other one."""
+    return isinstance(error, asyncpg.ProtocolViolationError) and "startup parameter" in str(error)
+
+
+async def _has_settings(connection: asyncpg.Connection, settings: Mapping[str, str]) -> bool:
+    """Whether they were taken: a pooler may be told to swallow them."""
+    try:
+        async with connection.transaction():
+            found = await connection.fetch(
+                "SELECT name, current_setting(name) AS value FROM unnest($1::text[]) AS name", list(settings)
+            )
+    except BaseException:
+        connection.terminate()
+        raise
+    return {row["name"]: row["value"] for row in found} == dict(settings)
+
+
+class Counters:
+    """How often the database was asked, and how often something was committed."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+        self.transactions = 0
+
+
+def _opening(settings: Mapping[str, str]) -> str:
+    """How a transaction begins where the session keeps no settings: with all of them, and committing synchronously, whatever
+    role, database or another client of the pooler set; more than that is left alone. Names and values are our own."""
+    kept = "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END"
+    calls = [f"set_config('synchronous_commit', {kept}, true)"]
+    calls += [f"set_config('{name}', '{value}', true)" for name, value in settings.items()]
+    return "BEGIN; SELECT " + ", ".join(calls)
+
+
+class Session:
+    """A connection in the hands of one user.
+
+    `opening`: of a pooled connection. Every transaction begins with it, and every statement is in one: outside, the parts of
+    a statement could go to different sessions of the server.
+    `confirms`: what is read may be acknowledged, so transactions confirm it when they commit.
+    """
+
+    def __init__(
+        self, connection: Connection, counters: Counters, opening: str | None, barrier: Barrier | None = None
+    ) -> None:
+        self._connection = connection
+        self._counters = counters
+        self._opening = opening
+        self._barrier = barrier or Barrier()
+        self._confirmed = True
+        self.confirms = False
+        self._prepared: dict[str, PreparedStatement] = {}
+        self._in_transaction = False
+        self.suspect = False  # something failed on it for which it may be to blame: nobody is to use it after this
+
+    @property
+    def lost(self) -> bool:
+        return self._connection.is_closed()
+
+    async def read(self, name: str, /, **given: object) -> Rows:
+        """Rows of a statement that changes nothing, or that is part of a transaction. See `parameters` for what is given."""
+        self._confirmed = False
+        arguments = PARAMETERS[name].in_order(given)
+        if self._opening is not None:
+            return await self._read_pooled(self._opening, name, arguments)
+        self._counters.statements += 1
+        prepared = self._prepared.get(name)
+        if prepared is None:
+            # With a name of its own: without, it would be parsed and planned again each time.
+            prepared = self._prepared[name] = await self._connection.prepare(STATEMENTS[name], name=name)
+        rows = await prepared.fetch(*arguments)
+        self._connection.check()
+        return rows
+
+    async def write(self, name: str, /, **given: object) -> Rows:
+        """Rows of a statement that is a transaction of its own."""
+        rows = await self.read(name, **given)
+        if not self._in_transaction:
+            self._counters.transactions += 1
+        return rows
+
+    def committed(self) -> None:
+        """The last `write` did change something: its commit waited for the standby, and so confirmed all that was read."""
+        self._confirmed = not self._in_transaction
+
+    def note_standbys(self, names: str) -> None:
+        """See `Barrier`."""
+        self._barrier.note_standbys(names)
+
+    async def confirm(self) -> None:
+        """Returns when the standby has everything that was read. In a transaction: when that has committed."""
+        if self._confirmed or not self._barrier.needed:
+            return
+        await self.read("barrier")
+        self.committed()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[None]:
+        """BEGIN ... COMMIT, or ROLLBACK if the block raises. Whoever is cancelled loses the connection, and with it the
+        transaction."""
+        self._counters.statements += 2
+        await self._connection.execute("BEGIN" if self._opening is None else self._opening)
+        self._in_transaction = True
+        try:
+            yield
+            if self.confirms:
+                await self.confirm()
+        except BaseException as error:
+            await self._roll_back(error)
+            raise
+        finally:
+            self._in_transaction = False
+        await self._commit()
+        self._confirmed = self.confirms
+        self._counters.transactions += 1
+
+    async def _read_pooled(self, opening: str, name: str, arguments: Sequence[object]) -> Rows:
+        self._counters.statements += 1
+        if self._in_transaction:
+            return await self._connection.fetch(STATEMENTS[name], *arguments)
+        await self._connection.execute(opening)
+        try:
+            rows = await self._connection.fetch(STATEMENTS[name], *arguments)
+        except BaseException as error:
+            await self._roll_back(error)
+            raise
+        await self._commit()
+        return rows
+
+    async def _roll_back(self, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            self._connection.terminate()
+        elif not self._connection.is_closed():
+            await self._connection.execute("ROLLBACK")
+
+    async def _commit(self) -> None:
+        await self._connection.execute("COMMIT")
+        self._connection.check()
+
+
+class Link:
+    """One connection for one kind of work. After a loss, reported as Unavailable, the next user connects anew."""
+
+    def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str]) -> None:
+        self._target = target
+        self._counters = counters
+        self._settings = settings
+        self._turn = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._session: Session | None = None
+        self._opening: asyncio.Task[Session] | None = None
+
+    @asynccontextmanager
+    async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
+        """The connection, to oneself. What the driver raises leaves as Unavailable, or as StatementFailed or InvalidArgument if
+        the statement is to blame.
+
+        `confirm`: what is read may be acknowledged; at the end of the block the standby has it, if there is one. Without: for
+        questions whose answer promises nothing, and for chores that answer nobody.
+        """
+        async with self._turn:
+            session = await self._open_session()
+            session.confirms = confirm
+            try:
+                yield session
+                if confirm:
+                    await session.confirm()
+            except asyncio.CancelledError:
+                # The statement may be anywhere, its commit included: nobody else may run into that.
+                self._drop()
+                raise
+            except (*LOSSES, asyncpg.PostgresError) as error:
+                raise self._told(error) from error
+            if session.suspect:
+                self._drop()
+
+    def _told(self, error: BaseException) -> KagziError:
+        match failure_of(error):
+            case Failure.FAULT:
+                return fault(error)
+            case Failure.CONTENDED:
+                return Contended(f"{self._target.place}: somebody else holds a lock: {describe(error)}")
+            case Failure.BROKEN:
+                self._drop()
+                return StoreBroken(f"{self._target.place} failed: {describe(error)}")
+            case Failure.LOST:
+                self._drop()
+                return self._target.lost(error)
+
+    async def close(self) -> None:
+        async with self._turn:
+            if self._opening is not None:
+                self._opening.cancel()
+                await asyncio.wait((self._opening,))
+            connection, self._connection, self._session = self._connection, None, None
+            if connection is not None:
+                await _close(connection)
+
+    async def _open_session(self) -> Session:
+        if self._session is not None and not self._session.lost:
+            return self._session
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._opened)
+        # A caller that hangs up leaves it to the next one: otherwise each would leave a backend that waits for a standby.
+        return await asyncio.shield(self._opening)
+
+    def _opened(self, task: asyncio.Task[Session]) -> None:
+        self._opening = None
+        if not task.cancelled():
+            task.exception()  # seen, also if the caller has gone
+
+    async def _open(self) -> Session:
+        try:
+            self._target.barrier.check_open()
+        except ConnectionError as error:
+            raise self._target.lost(error) from error
+        connection = await self._target.connect(self._settings)
+        opening = _opening(self._settings) if self._target.pooled else None
+        try:
+            await self._target.barrier.cross(connection, opening)
+        except BaseException as error:
+            await _close(connection)
+            if isinstance(error, (*LOSSES, asyncpg.PostgresError)):
+                raise self._target.lost(error) from error
+            raise
+        self._connection = connection
+        self._session = Session(connection, self._counters, opening, self._target.barrier)
+        return self._session
+
+    def _drop(self) -> None:
+        connection, self._connection, self._session = self._connection, None, None
+        if connection is not None:
+            connection.terminate()
+
+
+async def _close(connection: Connection) -> None:
+    if connection.is_closed():
+        return
+    try:
+        await connection.close(timeout=CLOSE_TIMEOUT_S)
+    except (*LOSSES, asyncpg.PostgresError):
+        connection.terminate()

@@ -1,0 +1,64 @@
+"""The connections of a store on PostgreSQL, by what they are for. Each noun's verbs are a class on top of this."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from ....core import limits
+from ...scans import ScanTurns
+from .connection import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, Session, Target
+
+QUERY_CONNECTIONS = 4
+
+
+class LinkPool:
+    """A few links, made as they are needed. Beyond `size` users wait."""
+
+    def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str], *, size: int) -> None:
+        self._free = asyncio.Semaphore(size)
+        self._links = [Link(target, counters, settings) for _ in range(size)]
+        self._idle = list(self._links)
+
+    @asynccontextmanager
+    async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
+        """See `Link`."""
+        async with self._free:
+            link = self._idle.pop()  # the one used last: the others may never be needed
+            try:
+                async with link.use(confirm=confirm) as session:
+                    yield session
+            finally:
+                self._idle.append(link)
+
+    async def close(self) -> None:
+        for link in self._links:
+            await link.close()
+
+
+class Links(Counters):
+    """Four kinds: one that only writes batches, one for claims, leases and timers, a few for the other verbs, and a few that
+    only read: while commits wait for a standby that is away, they answer.
+
+    A lost one raises Unavailable; the next call connects again.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._target = Target(url)
+        self._hot = Link(self._target, self, HOT_SETTINGS)
+        self._duty = Link(self._target, self, HOT_SETTINGS)
+        self._questions = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
+        self._readers = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
+        self._scans = ScanTurns(limits.SCANS_AT_ONCE)
+
+    @asynccontextmanager
+    async def _scan(self, namespace: str) -> AsyncGenerator[Session]:
+        """A connection for a scan, whose answer promises nothing. Scans never take all that there are for readers."""
+        async with self._scans.take(namespace), self._readers.use(confirm=False) as session:
+            yield session
+
+    async def close(self) -> None:
+        await self._hot.close()
+        await self._duty.close()
+        await self._questions.close()
+        await self._readers.close()

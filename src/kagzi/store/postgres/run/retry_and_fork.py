@@ -1,0 +1,151 @@
+"""Runs that are gone over again: a failed one that is tried again from a step, and a fork of any run."""
+
+from collections.abc import Mapping
+
+from ....core.error_details import ErrorDetail
+from ....core.records import Payload, RunKey
+from ....core.run.commands import StartRun
+from ....core.run.control import refuse_retry
+from ....core.run.outcomes import Existing, Outcome, Refused, Started
+from ....core.run.refusals import no_result_before, no_step
+from ....core.run.state import NEVER
+from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
+from ....core.times import Timestamp
+from ...protocol import Changed, Fork
+from ...rows import read_error, read_labels, read_payload, read_policy, write_strings
+from ..connection.connection import Row, Session
+from ..write.endings import End, MovedError, link_children, tell_parents
+from ..write.namespace_quota import Rooms
+from ..write.starts import find_starts, insert_runs, taken
+from .control import with_run
+
+
+async def retry_run(
+    session: Session, run: RunKey, from_step: str, request_id: str, now: Timestamp
+) -> Changed | Refused | None:
+    return await with_run(session, run, lambda row: _retry(session, row, from_step, request_id, now))
+
+
+async def _retry(session: Session, row: Row, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused:
+    run_id: str = row["run_id"]
+    status = RUN_STATUS_OF_CODE[row["status"]]
+    [failed] = await session.read("failed_run", run_id=run_id)
+    if failed["retry_request_id"] == request_id:
+        return Changed(status, row["workflow_type"], changed=False)
+    if refused := refuse_retry(run_id, row["status"], row["workflow_id"], failed["open_run_id"]):
+        return refused
+    error = read_error(failed["error"]) or ErrorDetail()
+    if from_step:
+        places = await session.read("step_place", run_id=run_id, step_id=from_step)
+    else:
+        places = await session.read("step_to_blame", run_id=run_id, subject_id=error.subject_id)
+    if from_step and not places:
+        return no_step(run_id, from_step)
+    # No step to blame: every result is kept, and only what was cancelled with the run is forgotten.
+    step_id, after = (
+        (places[0]["step_id"], places[0]["seq"] or places[0]["begun_seq"]) if places else ("", failed["seq"])
+    )
+    run = RunKey(row["namespace"], run_id)
+    [forgotten] = await session.read(
+        "forget_steps",
+        run_id=run_id,
+        step_id=step_id,
+        after=after,
+        forgotten=failed["seq"] + 1,
+        never=NEVER,
+        namespace=run.namespace,
+    )
+    await session.read("reopen_run", run_id=run_id, now=now, request_id=request_id, moved=forgotten["moved"])
+    await catch_up(session, run, now)
+    return Changed(RunStatus.PENDING, row["workflow_type"], changed=True)
+
+
+async def catch_up(session: Session, run: RunKey, now: Timestamp) -> None:
+    """Children that ended before this run waited for them give it their results now."""
+    ended: list[End] = [
+        (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
+        for child in await session.read("ended_children", run_id=run.run_id, namespace=run.namespace)
+    ]
+    await tell_parents(session, ended, now)
+
+
+async def fork_run(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+    return await with_run(session, fork.source, lambda _: _fork(session, fork, now))
+
+
+async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused:
+    source = fork.source.run_id
+    end = "step_place" if fork.from_step else "end_of_history"
+    places = await session.read(end, run_id=source, step_id=fork.from_step)
+    if not places:
+        return no_step(source, fork.from_step)
+    before: int = places[0]["begun_seq"]
+    if refused := await _unknown_outputs(session, fork, before):
+        return refused
+    command = _start_of(fork, (await session.read("fork_source", run_id=source))[0])
+    if (answer := await _hindrance(session, command, now)) is not None:
+        return answer
+    if not await insert_runs(session, [command], now, limited=True):
+        raise MovedError
+    new: str = command.run.run_id
+    await session.read(
+        "copy_results",
+        run_id=source,
+        new_run_id=new,
+        before=before,
+        never=NEVER,
+        step_ids=list(fork.outputs),
+        outputs=[given.data for given in fork.outputs.values()],
+        output_metas=[write_strings(given.metadata) for given in fork.outputs.values()],
+    )
+    waiting = await session.read("open_children", run_id=new)
+    links = [(row["child_run_id"], new, row["step_id"], command.run.namespace) for row in waiting]
+    if links:
+        await link_children(session, links)
+        await catch_up(session, command.run, now)
+    return Started(new, command.workflow_id, RunStatus.PENDING, now)
+
+
+async def _unknown_outputs(session: Session, fork: Fork, before: int) -> Refused | None:
+    outputs: Mapping[str, Payload] = fork.outputs
+    if not outputs:
+        return None
+    known = {
+        row["step_id"]
+        for row in await session.read("fork_results", run_id=fork.source.run_id, step_ids=list(outputs), before=before)
+    }
+    unknown = sorted(set(outputs) - known)
+    return no_result_before(unknown[0], fork.from_step) if unknown else None
+
+
+def _start_of(fork: Fork, source: Row) -> StartRun:
+    return StartRun(
+        run=RunKey(fork.source.namespace, fork.new_run_id),
+        workflow_id=fork.workflow_id,
+        workflow_type=source["workflow_type"],
+        request_id=fork.request_id,
+        input=read_payload(source["input"], source["input_meta"]),
+        context=read_payload(source["context"], source["context_meta"]),
+        version=fork.version or source["version"],
+        labels=read_labels(source["labels"]),
+        priority=source["priority"],
+        concurrency_key=source["concurrency_key"] or "",
+        retry=read_policy(source["retry"]),
+        on_conflict="fail",
+    )
+
+
+async def _hindrance(session: Session, command: StartRun, now: Timestamp) -> Existing | Refused | None:
+    """Why no run is made: the request was made before, the id is taken, or the namespace takes none."""
+    namespace = command.run.namespace
+    [row] = await find_starts(session, [command])
+    outcome: Outcome | None = taken(row, command, replace=False)
+    if isinstance(outcome, (Existing, Refused)):
+        return outcome
+    if not row["limiting"]:
+        return None
+    rooms = await Rooms.lock(session, [namespace], now)
+    if (full := rooms.refusal(namespace)) is None:
+        rooms.take(namespace)
+        await rooms.settle()
+    return full

@@ -1,0 +1,118 @@
+"""Replaces or drops a signal whose value no code has received."""
+
+from ....core.error_details import ErrorDetail
+from ....core.errors import Unavailable
+from ....core.ids import is_uuid
+from ....core.records import RunKey
+from ....core.run import misfits, refusals
+from ....core.run.commands import SignalReplacement
+from ....core.run.misfits import Misfit
+from ....core.run.outcomes import Refused
+from ....core.run.state import NEVER
+from ....core.states import RUN_STATUS_OF_CODE, RunStatus
+from ....core.times import Timestamp
+from ...protocol import SignalReplaced
+from ...rows import read_error, require_payload, write_error, write_strings
+from ..connection.connection import Row, Session
+from ..connection.failures import CONTENTION
+
+_TRIES = 3
+
+
+async def replace_signal(
+    session: Session, run: RunKey, workflow_id: str, change: SignalReplacement, now: Timestamp
+) -> SignalReplaced | Refused | None:
+    if run.run_id and not is_uuid(run.run_id):
+        return None
+    for _ in range(_TRIES):
+        try:
+            async with session.transaction():
+                rows = await session.read(
+                    "lock_signalled_run", namespace=run.namespace, run_id=run.run_id or None, workflow_id=workflow_id
+                )
+                return await _replace(session, run.namespace, rows[0], change, now) if rows else None
+        except CONTENTION:
+            continue
+    raise Unavailable(f"run {run.run_id or workflow_id} is locked by somebody else: try again")
+
+
+async def _replace(
+    session: Session, namespace: str, row: Row, change: SignalReplacement, now: Timestamp
+) -> SignalReplaced | Refused:
+    run, status = RunKey(namespace, row["run_id"]), RUN_STATUS_OF_CODE[row["status"]]
+    unchanged = SignalReplaced(run, row["workflow_type"], status, resumed=False)
+    for known in await session.read("signal_by_request", run_id=run.run_id, request_id=change.request_id):
+        return unchanged if _is_repeat(change, known) else misfits.request_used(change.request_id)
+    if status.ended:
+        return refusals.takes_no_signals(run.run_id, status.value)
+    problem = None
+    if status is RunStatus.PAUSED:
+        [paused] = await session.read("problem_of", run_id=run.run_id)
+        problem = read_error(paused["problem"])
+    misfit = misfits.misfit_of(problem)
+    if problem is not None and misfit is not None and misfit.signal == change.name:
+        resumed = await _replace_received(session, run, change, problem, misfit, now)
+        return (
+            resumed
+            if isinstance(resumed, Refused)
+            else SignalReplaced(run, row["workflow_type"], resumed, resumed=True)
+        )
+    waiting = await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=None)
+    if not waiting:
+        received = await session.read("was_received", run_id=run.run_id, name=change.name, dropped=misfits.DROPPED)
+        return misfits.not_replaceable(run.run_id, change.name, received=bool(received))
+    await _swap(session, run, waiting[0]["number"], change, None, now)
+    await session.read("note_change", run_id=run.run_id)
+    return unchanged
+
+
+def _is_repeat(change: SignalReplacement, row: Row) -> bool:
+    payload = require_payload(row["payload"], row["payload_meta"])
+    return misfits.is_repeat(change, name=row["name"], payload=payload, step_id=row["step_id"])
+
+
+async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was found
+    session: Session,
+    run: RunKey,
+    change: SignalReplacement,
+    problem: ErrorDetail,
+    misfit: Misfit,
+    now: Timestamp,
+) -> RunStatus | Refused:
+    """The value that the run is paused for: its wait gets another one, or waits on; the run goes on."""
+    step_id = misfit.step_id
+    bound = await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=step_id)
+    if not bound:
+        return misfits.not_replaceable(run.run_id, change.name, received=True)
+    [resumed] = await session.read("resume_run", run_id=run.run_id, now=now)
+    rejection = write_error(misfits.rejection_of(problem, misfit, change))
+    await session.read(
+        "keep_rejected", run_id=run.run_id, step_id=step_id, now=now, rejection=rejection, seq=resumed["seq"]
+    )
+    await session.read("reopen_wait", run_id=run.run_id, step_id=step_id, never=NEVER)
+    await _swap(session, run, bound[0]["number"], change, step_id, now)
+    if change.payload is None:
+        for following in await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=None):
+            await session.read("bind_signal", run_id=run.run_id, number=following["number"], step_id=step_id)
+    await session.read("give_bound_signal", run_id=run.run_id, step_id=step_id, now=now)
+    return RUN_STATUS_OF_CODE[resumed["status"]]
+
+
+async def _swap(  # noqa: PLR0917  one row for another
+    session: Session, run: RunKey, number: int, change: SignalReplacement, step_id: str | None, now: Timestamp
+) -> None:
+    """The new value takes the place of the old one, which nobody will get. A drop leaves the place empty."""
+    payload = misfits.kept_payload(change)
+    dropped = change.payload is None
+    [aside] = await session.read("put_aside_signal", run_id=run.run_id, number=number, dropped=misfits.DROPPED)
+    await session.read(
+        "insert_signal",
+        run_id=run.run_id,
+        number=aside["number"] + 1 if dropped else number,
+        now=now,
+        name=change.name,
+        request_id=change.request_id,
+        payload=payload.data,
+        payload_meta=write_strings(payload.metadata),
+        step_id=misfits.DROPPED if dropped else step_id,
+    )

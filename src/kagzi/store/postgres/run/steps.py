@@ -1,0 +1,65 @@
+"""Questions about steps."""
+
+from collections.abc import Sequence
+
+from ....core.ids import is_uuid
+from ....core.limits import PAGE_ATTEMPTS
+from ....core.records import Rows, RunKey, StepRecord, shown_step
+from ...pages import shown_attempts
+from ...rows import read_attempt, read_step
+from ..connection.connection import Row, Session
+from .pages import read_page
+
+
+async def list_steps(
+    session: Session, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
+) -> Rows[StepRecord] | None:
+    if not is_uuid(run.run_id):
+        return None
+    rows, more = await read_page(
+        session,
+        "list_steps",
+        limit,
+        namespace=run.namespace,
+        run_id=run.run_id,
+        name=name,
+        after=after_begun_seq,
+        limit=limit + 1,
+        payloads=payloads,
+    )
+    if not rows:
+        return None
+    steps = [row for row in rows if row["step_id"] is not None]
+    records, cut = await _with_attempts(session, run, steps)
+    return Rows(tuple(records), has_more=more or cut)
+
+
+async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | None:
+    if not is_uuid(run.run_id):
+        return None
+    rows = await session.read("get_step", namespace=run.namespace, run_id=run.run_id, step_id=step_id)
+    return (await _with_attempts(session, run, rows))[0][0] if rows else None
+
+
+async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> tuple[list[StepRecord], bool]:
+    """The steps with their earlier attempts, as many as fit; and whether some were left out. See pages.shown_attempts."""
+    retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
+    found: list[Row] = []
+    cut = False
+    if retried:
+        found, cut = await read_page(
+            session, "step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried, limit=PAGE_ATTEMPTS + 1
+        )
+    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in found], cut=cut)
+    steps = [
+        shown_step(
+            read_step(
+                row,
+                run,
+                tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ())),
+            ),
+            row["run_finished_at"],
+        )
+        for row in rows[: shown.steps]
+    ]
+    return steps, shown.more

@@ -1,0 +1,73 @@
+"""What happened to a run, read from its history."""
+
+from collections.abc import Sequence
+
+from ....core.events import LOST_RETRY_AT, RunEvent, RunMark, RunNews, Source, event_kind
+from ....core.ids import is_uuid
+from ....core.limits import HISTORY_PAGE_BYTES
+from ....core.records import RunKey
+from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
+from ...rows import read_error, read_payload
+from ..connection.connection import Row
+from ..connection.connections import Links
+
+
+class WatchDesk(Links):
+    async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
+        if not is_uuid(run.run_id):
+            return None
+        async with self._readers.use(confirm=False) as session:
+            rows = await session.read(
+                "events_after",
+                namespace=run.namespace,
+                run_id=run.run_id,
+                after_seq=after_seq,
+                limit=limit,
+                page_bytes=HISTORY_PAGE_BYTES,
+            )
+        if not rows:
+            return None
+        events = tuple(_event(row) for row in rows if row["seq"] is not None)
+        return RunNews(_mark(rows[0]), events, more=bool(events) and rows[0]["more"])
+
+    async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
+        ids = [run.run_id for run in runs if is_uuid(run.run_id)]
+        async with self._readers.use(confirm=False) as session:
+            marks = {mark.run: mark for mark in map(_mark, await session.read("marks_of", run_ids=ids))}
+        return [marks.get(run) for run in runs]
+
+
+def _mark(row: Row) -> RunMark:
+    return RunMark(
+        run=RunKey(row["namespace"], row["run_id"]),
+        seq=row["run_seq"],
+        status=RUN_STATUS_OF_CODE[row["run_status"]],
+        created_at=row["created_at"],
+        finished_at=row["run_finished_at"],
+        status_text=row["status_text"] or "",
+        progress=row["progress"],
+        pause_requested=row["pause_requested"],
+        pause_reason=row["pause_reason"] or "",
+        cancel_requested=row["cancel_requested"],
+    )
+
+
+def _event(row: Row) -> RunEvent:
+    source = Source(row["source"])
+    # An attempt may outlive its step: that of a run which was tried again from an earlier one.
+    kind = STEP_KIND_OF_CODE[row["kind"] or KindCode.FUNCTION]
+    status = STEP_STATUS_OF_CODE[row["status"] or StepCode.FAILED]
+    begun = source in (Source.BEGUN, Source.ATTEMPT_BEGUN)
+    lost = row["retry_at"] == LOST_RETRY_AT
+    return RunEvent(
+        seq=row["seq"],
+        at=(row["started_at"] if begun else row["finished_at"]) or 0,
+        kind=event_kind(source, kind, status, lost=lost),
+        step_id=row["step_id"],
+        name=row["name"] or row["step_id"],
+        attempt=row["attempt"],
+        output=read_payload(row["output"], row["output_meta"]),
+        error=read_error(row["error"]),
+        until=row["wake_at"] if begun else row["retry_at"] if kind is StepKind.FUNCTION and not lost else None,
+        child_run_id=row["child_run_id"],
+    )

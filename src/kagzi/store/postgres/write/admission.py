@@ -1,0 +1,131 @@
+"""Starts into types that take no more runs than they have room for: the new one is refused, or an old one has to go.
+
+Runs are locked before types everywhere. Which runs have to go is known only under the lock of the type: those that are not
+locked yet are noted, and the transaction begins again with them.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ....core.limits import CLEANUP_MS
+from ....core.records import RunKey
+from ....core.run.commands import StartRun
+from ....core.run.outcomes import Ousted, Refused
+from ....core.times import US_PER_MS, Timestamp
+from ....core.workflow_types.queues import TypeLimits
+from ...fullness import begins_at_once, ousted, queues_of, type_full, why_ousted
+from ...protocol import TypeKey
+from ...rows import read_limits
+from ..claim.permits import lock_types
+from ..connection.connection import Session
+from ..run.control import cancel_locked
+from .endings import MovedError, lock_family
+
+
+class _Queue(NamedTuple):
+    """What a limit is about: a type, or a key of it."""
+
+    type: TypeKey
+    key: str | None
+
+    @property
+    def parameters(self) -> dict[str, str | None]:
+        namespace, workflow_type = self.type
+        return {"namespace": namespace, "workflow_type": workflow_type, "concurrency_key": self.key}
+
+
+class Doors:
+    """What is there, by type and by key, and what becomes of it with each start that is let in."""
+
+    def __init__(self, session: Session, locked: set[str]) -> None:
+        """`locked`: the runs that this transaction has locked; those it should have are added before MovedError."""
+        self._session = session
+        self._locked = locked
+        self._limits: dict[TypeKey, TypeLimits] = {}
+        self._inside: dict[_Queue, int] = {}
+        self._oldest: dict[_Queue, list[str]] = {}
+        self._born: set[str] = set()
+        self._to_go: dict[str, list[tuple[str, str]]] = {}  # by the run that comes: who goes, and why
+
+    async def open(self, starts: Sequence[StartRun], now: Timestamp) -> None:
+        """Lock the types of these starts and count what is in them."""
+        of_type: dict[TypeKey, list[StartRun]] = {}
+        for start in starts:
+            if begins_at_once(start, now):
+                of_type.setdefault(TypeKey(start.run.namespace, start.workflow_type), []).append(start)
+        for key, row in (await lock_types(self._session, of_type)).items():
+            limits = read_limits(row)
+            if limits.when_full != "queue":
+                self._limits[key] = limits
+                for queue in {queue for start in of_type[key] for queue, _ in self._queues(start)}:
+                    await self._count(queue, limits, len(of_type[key]))
+
+    async def _count(self, queue: _Queue, limits: TypeLimits, coming: int) -> None:
+        limit = limits.max_running if queue.key is None else limits.max_running_per_key
+        counted = await self._session.read("count_in_queue", **queue.parameters, limit=(limit or 0) + coming)
+        self._inside[queue] = counted[0]["runs"]
+        self._oldest[queue] = []
+        if limits.when_full == "cancel-oldest" and limit is not None and self._inside[queue] + coming > limit:
+            rows = await self._session.read("oldest_in_queue", **queue.parameters, limit=coming)
+            self._oldest[queue] = [row["run_id"] for row in rows]
+
+    def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
+        """None: it comes in, and is counted. Whoever has to go for it is noted."""
+        if not begins_at_once(start, now):
+            return None
+        queues = self._queues(start)
+        for queue, limit in queues:
+            if self._limits[queue.type].when_full == "reject" and self._inside[queue] >= limit:
+                return type_full(queue.type.workflow_type, queue.key, limit)
+        going: list[tuple[str, str]] = []
+        for queue, limit in queues:
+            if self._inside[queue] >= limit and (found := self._pick(queue)) is not None:
+                going.append((found, why_ousted(start, queue.key, limit)))
+        for queue, _ in queues:
+            self._inside[queue] += 1
+            self._oldest[queue].append(start.run.run_id)
+        self._born.add(start.run.run_id)
+        if going:
+            self._to_go[start.run.run_id] = going
+        return None
+
+    def _pick(self, queue: _Queue) -> str | None:
+        """The oldest, which counts no more: for its type and for its key."""
+        oldest = self._oldest[queue]
+        if not oldest:
+            return None
+        run_id = oldest[0]
+        for other, waiting in self._oldest.items():
+            if other.type == queue.type and run_id in waiting:
+                waiting.remove(run_id)
+                self._inside[other] -= 1
+        return run_id
+
+    def check_locks(self) -> None:
+        """Raises MovedError if somebody has to go who is not locked."""
+        going = {run_id for pairs in self._to_go.values() for run_id, _ in pairs}
+        if missing := going - self._locked - self._born:
+            self._locked |= missing
+            raise MovedError
+
+    async def oust(self, now: Timestamp) -> dict[str, tuple[Ousted, ...]]:
+        """Those who have to go are asked to; answers who, by the run that came."""
+        if not self._to_go:
+            return {}
+        run_ids = {run_id for pairs in self._to_go.values() for run_id, _ in pairs}
+        rows = await lock_family(self._session, run_ids, run_ids)
+        cancel_by = now + CLEANUP_MS * US_PER_MS
+        gone: dict[str, tuple[Ousted, ...]] = {}
+        for new, pairs in self._to_go.items():
+            for run_id, reason in pairs:
+                if (row := rows.get(run_id)) is not None:
+                    run = RunKey(row["namespace"], run_id)
+                    cancelled = await cancel_locked(self._session, row, reason, now, cancel_by)
+                    gone[new] = (*gone.get(new, ()), ousted(run, cancelled, reason, cancel_by))
+        return gone
+
+    def _queues(self, start: StartRun) -> list[tuple[_Queue, int]]:
+        """The limits that this start meets, the narrower first."""
+        of_type = TypeKey(start.run.namespace, start.workflow_type)
+        limits = self._limits.get(of_type)
+        return [] if limits is None else [(_Queue(of_type, key), limit) for key, limit in queues_of(start, limits)]

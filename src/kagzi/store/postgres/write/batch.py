@@ -1,0 +1,144 @@
+"""A batch that is being written, and the promise that one bad command does not fail its neighbours."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+import asyncpg
+
+from ....core.records import RunKey
+from ....core.run.commands import ClosingCommand, Command, StepCommand
+from ....core.run.decide import decide
+from ....core.run.outcomes import Failed, Outcome
+from ....core.run.state import RunState
+from ....core.seams import Dice
+from ....core.times import Timestamp
+from ...protocol import LeaseTerms
+from ..connection.connection import Session
+from ..connection.failures import Failure, describe, failure_of
+from .bisect import fault_of
+
+Kind = TypeVar("Kind", bound=Command)
+
+Group: TypeAlias = tuple[RunKey, list[tuple[int, Kind]]]
+"""The commands of one run, each with its place in the batch."""
+
+WorkerGroup: TypeAlias = Group[StepCommand | ClosingCommand]
+
+Outcomes: TypeAlias = list[Outcome | None]
+"""By place in the batch; None as long as nothing is decided."""
+
+
+class Writing(NamedTuple):
+    """What everybody needs who writes a part of a batch."""
+
+    session: Session
+    now: Timestamp
+    terms: LeaseTerms
+    dice: Dice
+    outcomes: Outcomes
+
+    def decide(self, run: RunState | None, command: Command) -> Outcome:
+        """What the command does to the run. One that cannot be stored is refused in any state: if it would be written, a statement
+        fails for it; if not, it is looked at here."""
+        before = None if run is None else run.seq
+        outcome = decide(run, command, self.now, self.dice)
+        if run is not None and run.seq != before:
+            return outcome
+        return fault_of(command) or outcome
+
+
+Act: TypeAlias = Callable[[Sequence[Group[Kind]]], Awaitable[None]]
+"""Does what the commands say and fills in their outcomes, as far as it gets."""
+
+
+async def isolate(session: Session, groups: Sequence[Group[Kind]], outcomes: Outcomes, act: Act[Kind]) -> None:
+    """Act on all groups. If a statement fails: refuse the commands at fault, and go on by halves until those on which it fails are
+    alone. They are Failed, and so is what follows them in their run.
+
+    What is nobody's fault is raised. So is a failure inside of PostgreSQL that meets everybody; of a command that was alone
+    nothing is known, so that the connection is not used again.
+    """
+    isolation = _Isolation(outcomes, act)
+    await isolation.act_on(groups)
+    if isolation.broken is not None and isolation.failed == len(groups):
+        if len(groups) > 1:
+            raise isolation.broken
+        session.suspect = True
+
+
+_MOST_BROKEN = 8
+"""Commands that fail inside of PostgreSQL, one after the other and none that does not: then it is not the commands."""
+
+
+class _Isolation(Generic[Kind]):
+    """`failed` groups, and what `broke` the last of them."""
+
+    def __init__(self, outcomes: Outcomes, act: Act[Kind]) -> None:
+        self._outcomes = outcomes
+        self._act = act
+        self._worked = False
+        self.failed = 0
+        self.broken: asyncpg.PostgresError | None = None
+
+    async def act_on(self, groups: Sequence[Group[Kind]]) -> None:
+        try:
+            await self._act(groups)
+            self._worked = True
+            return
+        except (asyncpg.PostgresError, ValueError) as error:
+            kind = failure_of(error)
+            if kind in (Failure.LOST, Failure.CONTENDED):
+                raise
+            failure = error
+        if kind is Failure.BROKEN and self.failed >= _MOST_BROKEN and not self._worked:
+            raise failure
+        groups = _undecided(groups, self._outcomes)
+        sound = _without_faults(groups, self._outcomes)
+        if not sound:
+            return
+        if len(sound) < len(groups) or sum(len(commands) for _, commands in sound) < sum(len(c) for _, c in groups):
+            await self.act_on(sound)
+        elif len(sound) > 1:
+            half = len(sound) // 2
+            await self.act_on(sound[:half])
+            await self.act_on(sound[half:])
+        elif len(sound[0][1]) > 1:
+            await self._act_in_order(*sound[0])
+        else:
+            self._fail(sound[0][1], failure)
+
+    async def _act_in_order(self, run: RunKey, commands: list[tuple[int, Kind]]) -> None:
+        for place, command in enumerate(commands):
+            await self.act_on([(run, [command])])
+            outcome = self._outcomes[command[0]]
+            if isinstance(outcome, Failed):  # a hole in a run's order is worse
+                for index, _ in commands[place + 1 :]:
+                    self._outcomes[index] = outcome
+                return
+
+    def _fail(self, commands: list[tuple[int, Kind]], failure: Exception) -> None:
+        self.failed += 1
+        if isinstance(failure, asyncpg.PostgresError) and failure_of(failure) is Failure.BROKEN:
+            self.broken = failure
+        for index, _ in commands:
+            self._outcomes[index] = Failed(f"PostgreSQL refused it: {describe(failure)}")
+
+
+def _undecided(groups: Sequence[Group[Kind]], outcomes: Outcomes) -> list[Group[Kind]]:
+    """What an earlier statement of the same act has recorded is done."""
+    return [(run, commands) for run, commands in groups if any(outcomes[index] is None for index, _ in commands)]
+
+
+def _without_faults(groups: Sequence[Group[Kind]], outcomes: Outcomes) -> list[Group[Kind]]:
+    sound: list[Group[Kind]] = []
+    for run, commands in groups:
+        kept: list[tuple[int, Kind]] = []
+        for index, command in commands:
+            fault = fault_of(command)
+            if fault is None:
+                kept.append((index, command))
+            else:
+                outcomes[index] = fault
+        if kept:
+            sound.append((run, kept))
+    return sound

@@ -1,0 +1,220 @@
+"""Commands that concern more than one run: child starts, ends that somebody waits for, runs that go on as another.
+
+One transaction: lock the runs and their parents in the order of their ids, read, decide by the same rules as the careful
+path, write, make the children, tell the parents.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ....core.run.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
+from ....core.run.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
+from ....core.run.state import Relative, Relatives, RunState
+from ....core.states import CODE_OF_ON_CLOSE, RunCode
+from ...rows import write_strings
+from ..connection.connection import Row
+from .admission import Doors
+from .batch import WorkerGroup, Writing
+from .endings import End, MovedError, link_children, lock_family, tell_each_parent, tell_parents
+from .run_state import read_states, write_states
+from .starts import insert_runs
+
+_ROUNDS = 5
+_ENDS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
+
+
+class _Relatives(Relatives, kw_only=True):
+    doors: Doors | None = None  # the same as `admission`
+
+
+async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
+    """Fill in the outcome of every command of these groups, which come in the order of their run ids."""
+    decided: list[tuple[int, Outcome]] = [(index, Busy()) for _, commands in groups for index, _ in commands]
+    going: set[str] = set()  # runs that have to make room for children
+    for _ in range(_ROUNDS):
+        try:
+            async with writing.session.transaction():
+                decided = await _settle(writing, groups, going)
+            break
+        except MovedError:
+            continue
+    for index, outcome in decided:
+        writing.outcomes[index] = outcome
+
+
+async def _settle(writing: Writing, groups: Sequence[WorkerGroup], going: set[str]) -> list[tuple[int, Outcome]]:
+    session = writing.session
+    starts = [command for _, commands in groups for _, command in commands if isinstance(command, StartChild)]
+    ending = {run.run_id for run, commands in groups if any(isinstance(command, _ENDS) for _, command in commands)}
+    targets = await _attached(writing, starts)
+    locked = await lock_family(session, {run.run_id for run, _ in groups} | targets | going, ending | going)
+    kin = await _kin(writing, starts, going) if starts else {}
+    if any(command.attach and not _is_locked(command, kin, locked) for command in starts):
+        raise MovedError
+    states = await read_states(session, groups)
+    decided: list[tuple[int, Outcome]] = []
+    for number, (run, commands) in enumerate(groups, start=1):
+        state = states.get(number)
+        if state is not None:
+            state.relatives = kin.get(run.namespace)
+        for index, command in commands:
+            decided.append((index, writing.decide(state, command)))
+    changed = [state for state in states.values() if state.changed]
+    if changed and len(await write_states(writing, changed)) < len(changed):
+        raise MovedError
+    for relatives in kin.values():
+        decided = _with_ousted(decided, await _make(writing, relatives))
+    for state in changed:
+        if state.successor is not None:
+            await _continue(writing, state.successor, paused=state.successor_paused)
+    return await _tell(writing, groups, changed, decided)
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+async def _tell(
+    writing: Writing, groups: Sequence[WorkerGroup], changed: Sequence[RunState], decided: list[tuple[int, Outcome]]
+) -> list[tuple[int, Outcome]]:
+    """Parents learn of their children. Who has to be told of it is said with the end of the last child of each."""
+    ends: list[End] = [
+        (state.run.run_id, RunCode(state.status), state.error)
+        for state in changed
+        if state.ended and state.watched and state.successor is None
+    ]
+    stirred: dict[str, list[Stirred]] = {}
+    for parent, child in await tell_each_parent(writing.session, ends, writing.now):
+        stirred.setdefault(child, []).append(parent)
+    if not stirred:
+        return decided
+    run_of = {index: run.run_id for run, commands in groups for index, _ in commands}
+    return [
+        (index, msgspec.structs.replace(outcome, stirred=tuple(stirred.get(run_of[index], ()))))
+        if isinstance(outcome, RunClosed)
+        else (index, outcome)
+        for index, outcome in decided
+    ]
+
+
+async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -> None:
+    given = command.input
+    await writing.session.read(
+        "continue_run",
+        now=writing.now,
+        run_id=command.run.run_id,
+        new_run_id=command.new_run_id,
+        version=command.version,
+        input=given.data,
+        input_meta=write_strings(given.metadata),
+        paused=paused,
+    )
+
+
+# --- child starts -----------------------------------------------------------------------------------------------------
+
+
+async def _attached(writing: Writing, starts: Sequence[StartChild]) -> set[str]:
+    """The open runs that some of these starts will wait for instead of starting one."""
+    attaching = [command for command in starts if command.attach]
+    rows = await _find(writing, attaching) if attaching else ()
+    return {row["open_run_id"] for row in rows if row["open_run_id"] is not None}
+
+
+def _is_locked(command: StartChild, kin: dict[str, _Relatives], locked: dict[str, Row]) -> bool:
+    found = kin[command.run.namespace].active.get(command.start.workflow_id)
+    return found is None or found.run_id in locked
+
+
+async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]:
+    children = [
+        {
+            "namespace": command.run.namespace,
+            "parent_run_id": command.run.run_id,
+            "step_id": command.step_id,
+            "workflow_id": command.start.workflow_id,
+            "request_id": command.start.request_id,
+            "workflow_type": command.start.workflow_type,
+        }
+        for command in starts
+    ]
+    return await writing.session.read("find_children", children=children)
+
+
+async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Relatives]:
+    """Whom the starts meet, by namespace; and how many runs may be started there."""
+    session = writing.session
+    kin: dict[str, _Relatives] = {}
+    guarded: dict[str, list[StartRun]] = {}
+    for row in await _find(writing, starts):
+        number: int = row["n"]
+        command = starts[number - 1]
+        relatives = kin.setdefault(command.run.namespace, _Relatives())
+        relatives.limit = row["open_runs_limit"]
+        if row["guarded"]:
+            guarded.setdefault(command.run.namespace, []).append(command.start)
+        if row["child_run_id"] is not None:
+            key = (command.run.run_id, command.step_id)
+            relatives.recorded[key] = Relative(row["child_run_id"], row["child_type"], row["child_status"])
+        if row["request_run_id"] is not None:
+            found = Relative(row["request_run_id"], row["request_type"], row["request_status"])
+            relatives.by_request[command.start.request_id] = found
+            if not row["request_is_own"]:
+                relatives.foreign.add((command.run.run_id, command.step_id))
+        if row["open_run_id"] is not None:
+            found = Relative(row["open_run_id"], row["open_type"], row["open_status"])
+            relatives.active[command.start.workflow_id] = found
+    limited = sorted(namespace for namespace, relatives in kin.items() if relatives.limit is not None)
+    for row in await session.read("lock_namespaces", namespaces=limited) if limited else ():
+        relatives = kin[row["namespace"]]
+        relatives.limit = row["open_runs_limit"]
+        if relatives.limit is not None:
+            [counted] = await session.read("count_open_runs", namespace=row["namespace"], limit=relatives.limit)
+            relatives.room = relatives.limit - counted["runs"]
+    for namespace, coming in guarded.items():
+        kin[namespace].admission = kin[namespace].doors = doors = Doors(session, going)
+        await doors.open(coming, writing.now)
+    return kin
+
+
+async def _make(writing: Writing, kin: _Relatives) -> dict[str, tuple[Ousted, ...]]:
+    """Insert the children that were decided on, and the links to runs that were there. Answers who went for which child."""
+    if kin.doors is not None:
+        kin.doors.check_locks()
+    if kin.created:
+        starts = [command.start for command in kin.created]
+        parents = [
+            {
+                "run_id": command.start.run.run_id,
+                "parent_run_id": command.run.run_id,
+                "parent_step_id": command.step_id,
+                "on_close": CODE_OF_ON_CLOSE[command.on_close],
+            }
+            for command in kin.created
+        ]
+        made = await insert_runs(writing.session, starts, writing.now, limited=True, parents=parents)
+        if len(made) < len(starts):
+            raise MovedError
+    if kin.links:
+        await link_children(writing.session, kin.links)
+        linked = {link[0] for link in kin.links}
+        ended: list[End] = [
+            (found.run_id, RunCode(found.status), None)
+            for found in kin.recorded.values()
+            if found.run_id in linked and RunCode.COMPLETED <= found.status <= RunCode.CANCELLED
+        ]
+        await tell_parents(writing.session, ended, writing.now)
+    return {} if kin.doors is None else await kin.doors.oust(writing.now)
+
+
+def _with_ousted(
+    decided: list[tuple[int, Outcome]], ousted: dict[str, tuple[Ousted, ...]]
+) -> list[tuple[int, Outcome]]:
+    if not ousted:
+        return decided
+    return [
+        (index, msgspec.structs.replace(outcome, ousted=ousted.get(outcome.child_run_id, ())))
+        if isinstance(outcome, ChildStarted) and outcome.created
+        else (index, outcome)
+        for index, outcome in decided
+    ]

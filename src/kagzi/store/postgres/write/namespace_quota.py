@@ -1,0 +1,91 @@
+"""How many more runs may be started in namespaces that limit it. Their rows are locked, so that the answer stays true."""
+
+from collections.abc import Sequence
+
+from ....core import limits
+from ....core.records import WorkerRecord
+from ....core.run.outcomes import Refused
+from ....core.run.refusals import namespace_full, namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
+from ....core.times import US_PER_MS, Timestamp
+from ....core.workflow_types.queues import Rate
+from ..connection.connection import Row, Session
+
+
+class _Room:
+    """Of one namespace; `left` None: any number."""
+
+    def __init__(self, row: Row, open_runs: int) -> None:
+        self.namespace: str = row["namespace"]
+        self.limit: int | None = row["open_runs_limit"]
+        self.left = None if self.limit is None else max(0, self.limit - open_runs)
+        per_second: float | None = row["starts_per_second_limit"]
+        self.rate = None if per_second is None else Rate(per_second, row["next_start_at"])
+        self.stored: int | None = row["stored_bytes"]
+        self.stored_limit: int | None = row["stored_bytes_limit"]
+
+    def refusal(self, now: Timestamp) -> Refused | None:
+        if self.left is not None and self.limit is not None and self.left <= 0:
+            return namespace_full(self.namespace, self.limit)
+        if self.stored is not None and self.stored_limit is not None and self.stored > self.stored_limit:
+            return too_much_stored(self.namespace, self.stored, self.stored_limit)
+        if self.rate is not None and not self.rate.allows(now):
+            return starts_too_fast(self.namespace, self.rate.per_second, self.rate.allows_at() - now)
+        return None
+
+    def take(self, now: Timestamp) -> None:
+        if self.left is not None:
+            self.left -= 1
+        if self.rate is not None:
+            self.rate = self.rate.after_start(now)
+
+
+class Rooms:
+    """`take` what `refusal` does not refuse, then `settle`, all in one transaction."""
+
+    def __init__(self, session: Session, rooms: Sequence[_Room], now: Timestamp) -> None:
+        self._session = session
+        self._rooms = {room.namespace: room for room in rooms}
+        self._now = now
+
+    @classmethod
+    async def lock(cls, session: Session, namespaces: Sequence[str], now: Timestamp) -> "Rooms":
+        rooms: list[_Room] = []
+        for row in await session.read("lock_namespaces", namespaces=namespaces) if namespaces else ():
+            open_runs = 0
+            if row["open_runs_limit"] is not None:
+                [counted] = await session.read(
+                    "count_open_runs", namespace=row["namespace"], limit=row["open_runs_limit"]
+                )
+                open_runs = counted["runs"]
+            rooms.append(_Room(row, open_runs))
+        return cls(session, rooms, now)
+
+    def refusal(self, namespace: str) -> Refused | None:
+        room = self._rooms.get(namespace)
+        return None if room is None else room.refusal(self._now)
+
+    def take(self, namespace: str) -> None:
+        room = self._rooms.get(namespace)
+        if room is not None:
+            room.take(self._now)
+
+    async def settle(self) -> None:
+        rated = {room.namespace: room.rate.due_at for room in self._rooms.values() if room.rate is not None}
+        if rated:
+            await self._session.read("note_starts", namespaces=list(rated), times=list(rated.values()))
+
+
+async def refuse_session(session: Session, worker: WorkerRecord, now: Timestamp) -> Refused | None:
+    """Whether one more worker may register: in a namespace that limits them only if there are fewer, and in one that is being
+    deleted never. Its row is locked, so that the answer stays true."""
+    rows = await session.read("lock_session_limit", namespace=worker.namespace)
+    if not rows:
+        return None
+    if rows[0]["deleting_at"] is not None:
+        return namespace_gone(worker.namespace)
+    limit: int = rows[0]["sessions_limit"]
+    heard_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
+    [counted] = await session.read(
+        "count_sessions", namespace=worker.namespace, worker_id=worker.worker_id, heard_since=heard_since, limit=limit
+    )
+    return too_many_sessions(worker.namespace, limit) if counted["sessions"] >= limit else None

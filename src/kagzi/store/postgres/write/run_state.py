@@ -1,0 +1,296 @@
+"""Loads the state of runs that commands are decided on (core/run), and saves what changed."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ....core.limits import BATCH_ANSWER_BYTES, MESSAGE_SOFT_BYTES, STEPS_PER_RUN
+from ....core.pages.sizes import STEP_BYTES
+from ....core.records import Lease, Payload, RunKey
+from ....core.run.commands import (
+    BeatStep,
+    BeginSleep,
+    BeginStep,
+    CompleteRun,
+    CompleteStep,
+    DecideRace,
+    FailRun,
+    FailStep,
+    FinishSleep,
+    Park,
+    RecordPatch,
+    StartChild,
+    WaitSignal,
+)
+from ....core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
+from ...rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
+from ..connection.connection import Row, Rows, Session
+from .batch import WorkerGroup, Writing
+
+_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
+
+_WITH_ATTEMPT = (BeginStep, CompleteStep, FailStep, BeatStep)
+_WITHOUT_ATTEMPT = (BeginSleep, FinishSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
+_BEGINNING = (BeginStep, BeginSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
+
+
+async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[int, RunState]:
+    """By the number of the group (1, 2, ...): the run and the steps that matter to its commands."""
+    heads: list[dict[str, object]] = []
+    named: list[dict[str, object]] = []
+    for number, (run, commands) in enumerate(groups, start=1):
+        known_seq: int | None = None
+        begins = 0
+        for _, command in commands:
+            if isinstance(command, Park):
+                known_seq = command.known_seq if known_seq is None else min(known_seq, command.known_seq)
+            elif isinstance(command, _WITH_ATTEMPT):
+                named.append(_named(number, command.step_id, command.attempt, told=isinstance(command, RETURNS_STEP)))
+            elif isinstance(command, _WITHOUT_ATTEMPT):
+                named.append(_named(number, command.step_id, told=isinstance(command, RETURNS_STEP)))
+            elif isinstance(command, (CompleteRun, FailRun)) and command.after_step:
+                named.append(_named(number, command.after_step))
+            if isinstance(command, DecideRace):
+                named += [_named(number, loser) for loser in command.losers]
+            begins += isinstance(command, _BEGINNING)
+        heads.append(
+            {
+                "run_id": run.run_id,
+                "namespace": run.namespace,
+                "known_seq": known_seq,
+                "begins": begins,
+                "place": commands[0][0],
+            }
+        )
+    rows = await session.read(
+        "read_for_write",
+        groups=heads,
+        named=named,
+        most_steps=STEPS_PER_RUN,
+        page_bytes=MESSAGE_SOFT_BYTES,
+        answer_bytes=BATCH_ANSWER_BYTES,
+        page_steps=_PAGE_STEPS,
+    )
+    states = _states(rows)
+    await _read_signals(session, groups, states)
+    return states
+
+
+def _named(number: int, step_id: str, attempt: int = 0, *, told: bool = False) -> dict[str, object]:
+    return {"n": number, "step_id": step_id, "attempt": attempt, "told": told}
+
+
+async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> None:
+    """Signals that came before anybody waited for them. One that comes after this raises the run's seq."""
+    wanted = Counter(
+        (number, run.run_id, command.signal_name, commands[0][0])
+        for number, (run, commands) in enumerate(groups, start=1)
+        for _, command in commands
+        if isinstance(command, WaitSignal)
+    )
+    if not wanted:
+        return
+    waits = [
+        {"n": number, "run_id": run_id, "name": name, "wanted": count, "place": place}
+        for (number, run_id, name, place), count in wanted.items()
+    ]
+    for row in await session.read("unbound_signals", waits=waits, answer_bytes=BATCH_ANSWER_BYTES):
+        payload = None if row["withheld"] else require_payload(row["payload"], row["payload_meta"])
+        if (state := states.get(row["n"])) is not None:
+            state.signals.append(SignalState(number=row["number"], name=row["name"], payload=payload))
+
+
+def _states(rows: Rows) -> dict[int, RunState]:
+    states: dict[int, RunState] = {}
+    for row in rows:
+        state = states.get(row["n"])
+        if state is None:
+            state = states[row["n"]] = _run_state(row)
+        if row["step_id"] is not None and (row["shown"] or row["step_id"] not in state.steps):
+            state.steps[row["step_id"]] = _step_state(row)
+        if row["a_attempt"] is not None:
+            attempt = _attempt_state(row)
+            state.attempts[attempt.step_id, attempt.attempt] = attempt
+    return states
+
+
+async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]:
+    """The numbers (1, 2, ...) of the runs that were as they had been read, and are written."""
+    numbered = list(enumerate(states, start=1))
+    steps = [_step_row(number, step) for number, state in numbered for step in state.steps.values() if step.changed]
+    attempts = [_attempt_row(number, attempt) for number, state in numbered for attempt in state.new_attempts]
+    signals = [
+        {"n": number, "number": signal.number, "step_id": signal.step_id}
+        for number, state in numbered
+        for signal in state.signals
+        if signal.step_id
+    ]
+    [row] = await writing.session.write(
+        "settle",
+        now=writing.now,
+        until=writing.terms.until,
+        renew_before=writing.terms.renew_before,
+        runs=[_run_row(state) for state in states],
+        steps=steps,
+        attempts=attempts,
+        signals=signals,
+    )
+    taken: list[int] = row["groups"] or []
+    if taken:
+        writing.session.committed()
+    return set(taken)
+
+
+def _run_state(row: Row) -> RunState:
+    return RunState(
+        run=RunKey(row["namespace"], row["run_id"]),
+        status=row["run_status"],
+        lease=Lease(row["run_lease"], row["run_nonce"]),
+        read_seq=row["run_seq"],
+        seq=row["run_seq"],
+        result_seq=row["result_seq"],
+        step_count=row["step_count"],
+        attempt=row["run_attempt"],
+        ready_at=row["ready_at"],
+        due_at=row["run_due_at"],
+        wait_reason=row["wait_reason"],
+        deadline_at=row["deadline_at"],
+        finished_at=row["run_finished_at"],
+        cancel_requested_at=row["cancel_requested_at"],
+        worker_id=row["run_worker_id"],
+        retry=read_policy(row["run_retry"]),
+        read_result_seq=row["result_seq"],
+        watched=row["watched"],
+        has_children=row["has_children"],
+        cascade_due=row["cascade_due"],
+        pause_requested=row["pause_requested"],
+        cancel_reason=row["cancel_reason"] or "",
+        cancel_unseen=row["cancel_unseen"],
+        continued_as=row["continued_as"],
+    )
+
+
+def _step_state(row: Row) -> StepState:
+    return StepState(
+        step_id=row["step_id"],
+        name=row["name"],
+        kind=row["kind"],
+        status=row["status"],
+        begun_seq=row["begun_seq"],
+        lease=Lease(row["lease"], row["nonce"]),
+        created_at=row["created_at"],
+        attempt=row["attempt"],
+        seq=row["seq"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        retry_at=row["retry_at"],
+        wake_at=row["wake_at"],
+        retry=read_policy(row["retry"]),
+        timeout_ms=row["timeout_ms"],
+        once=row["once"],
+        worker_id=row["worker_id"],
+        parent_step_id=row["parent_step_id"] or "",
+        parallel_group_id=row["parallel_group_id"] or "",
+        output=read_payload(row["output"], row["output_meta"]),
+        error=read_error(row["error"]),
+        child_run_id=row["child_run_id"],
+        details=read_payload(row["details"], row["details_meta"]),
+        withheld=row["withheld"],
+    )
+
+
+def _attempt_state(row: Row) -> AttemptState:
+    return AttemptState(
+        step_id=row["step_id"],
+        attempt=row["a_attempt"],
+        begun_seq=row["a_begun_seq"],
+        seq=row["a_seq"],
+        lease=Lease(row["a_lease"], row["a_nonce"]),
+        started_at=row["a_started_at"],
+        finished_at=row["a_finished_at"],
+        retry_at=row["a_retry_at"],
+    )
+
+
+def _run_row(state: RunState) -> dict[str, object]:
+    return {
+        "run_id": state.run.run_id,
+        "namespace": state.run.namespace,
+        "lease": state.lease.counter,
+        "nonce": state.lease.nonce,
+        "read_seq": state.read_seq,
+        "seq": state.seq,
+        "result_seq": state.result_seq,
+        "steps": state.step_count + state.begun_again,
+        "attempt": state.attempt,
+        "status": state.status,
+        "wait_reason": state.wait_reason,
+        "due_at": state.due_at,
+        "ready_at": state.ready_at,
+        "finished_at": state.finished_at,
+        "error": write_error(state.error),
+        "problem": write_error(state.problem),
+        "progressed": state.progressed,
+        "has_children": state.has_children,
+        "cascade_due": state.cascade_due,
+        "pause_requested": state.pause_requested,
+        "diverged": state.diverged,
+        "continued_as": state.continued_as,
+        "status_text": state.status_text,
+        "progress": state.progress,
+        "tried_build": state.tried_build,
+    }
+
+
+def _step_row(number: int, step: StepState) -> dict[str, object]:
+    return {
+        "n": number,
+        "step_id": step.step_id,
+        "name": step.name,
+        "kind": step.kind,
+        "status": step.status,
+        "attempt": step.attempt,
+        "begun_seq": step.begun_seq,
+        "seq": step.seq,
+        "lease": step.lease.counter,
+        "nonce": step.lease.nonce,
+        "created_at": step.created_at,
+        "started_at": step.started_at,
+        "finished_at": step.finished_at,
+        "due_at": step.row_due_at,
+        "retry_at": step.retry_at,
+        "wake_at": step.wake_at,
+        "timeout_ms": step.timeout_ms,
+        "once": step.once,
+        "worker_id": step.worker_id,
+        "parent_step_id": step.parent_step_id or None,
+        "parallel_group_id": step.parallel_group_id or None,
+        "child_run_id": step.child_run_id,
+        "retry": write_policy(step.retry),
+        "error": write_error(step.error),
+        **_payload_columns("input", step.input),
+        **_payload_columns("output", step.output),
+        **_payload_columns("details", step.details),
+    }
+
+
+def _attempt_row(number: int, attempt: AttemptState) -> dict[str, object]:
+    return {
+        "n": number,
+        "step_id": attempt.step_id,
+        "attempt": attempt.attempt,
+        "begun_seq": attempt.begun_seq,
+        "seq": attempt.seq,
+        "lease": attempt.lease.counter,
+        "nonce": attempt.lease.nonce,
+        "started_at": attempt.started_at,
+        "finished_at": attempt.finished_at,
+        "retry_at": attempt.retry_at,
+        "worker_id": attempt.worker_id,
+        "error": write_error(attempt.error),
+    }
+
+
+def _payload_columns(name: str, payload: Payload | None) -> dict[str, object]:
+    if payload is None:
+        return {name: None, f"{name}_meta": None}
+    return {name: payload.data, f"{name}_meta": write_strings(payload.metadata)}

@@ -1,0 +1,387 @@
+"""Starts: one statement makes all runs that can be made; why the others could not is found out afterwards.
+
+"Insert, then look" instead of the other way round: under any number of racing callers exactly one insert wins.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+
+from ....core.records import RunKey
+from ....core.run.commands import SignalGiven, StartRun
+from ....core.run.control import replaced_error
+from ....core.run.outcomes import Busy, Existing, Outcome, Refused, Started
+from ....core.run.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
+from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
+from ....core.times import Timestamp
+from ...protocol import Signalled
+from ...rows import write_error, write_policy, write_strings
+from ..connection.connection import Row, Rows, Session
+from ..connection.failures import CONTENTION
+from ..parameters import Table
+from .admission import Doors
+from .batch import Group, Outcomes, Writing
+from .endings import MovedError, lock_family, tell_parents
+from .namespace_quota import Rooms
+from .signals import give_signal
+
+_TRIES = 3
+_ROUNDS = 5
+
+_Asked = tuple[int, StartRun]
+"""A start and its place in the batch."""
+
+
+async def start_runs(writing: Writing, groups: Sequence[Group[StartRun]]) -> None:
+    """Fill in the outcome of each start that has none yet. Of several with one id in the batch the first is made."""
+    asked = [item for _, commands in groups for item in commands if writing.outcomes[item[0]] is None]
+    first, repeated = _divide(asked)
+    await _start_all(writing, first, replace=True)
+    if repeated:
+        await _start_all(writing, repeated, replace=False)
+
+
+def _divide(asked: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
+    """Those that are the first with their workflow id and request id, and the others."""
+    taken: set[tuple[str, str, str]] = set()
+    first: list[_Asked] = []
+    repeated: list[_Asked] = []
+    for item in asked:
+        command = item[1]
+        namespace = command.run.namespace
+        ids = {("request", namespace, command.request_id), ("workflow", namespace, command.workflow_id)}
+        (first if taken.isdisjoint(ids) else repeated).append(item)
+        taken |= ids
+    return first, repeated
+
+
+async def _start_all(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> None:
+    session, now, outcomes = writing.session, writing.now, writing.outcomes
+    # A completed run may be the answer to these, so they look before they insert.
+    look_first = any(command.on_conflict == "existing_or_completed" for _, command in asked)
+    for _ in range(_TRIES):
+        try:
+            if look_first:
+                await _look(writing, asked, replace=replace)
+                asked = _undecided(asked, outcomes)
+            look_first = False
+            if quick := [item for item in asked if not item[1].blocked_by]:
+                _note(outcomes, await _insert(session, quick, now, limited=False))
+                asked = _undecided(asked, outcomes)
+            if asked:
+                await _look(writing, asked, replace=replace)
+        except CONTENTION:
+            pass  # another try
+        asked = _undecided(asked, outcomes)
+        if not asked:
+            return
+    _note(outcomes, {index: Busy() for index, _ in asked})
+
+
+def _undecided(asked: Sequence[_Asked], outcomes: Outcomes) -> list[_Asked]:
+    return [item for item in asked if outcomes[item[0]] is None]
+
+
+def _note(outcomes: Outcomes, decided: Mapping[int, Outcome]) -> None:
+    for index, outcome in decided.items():
+        outcomes[index] = outcome
+
+
+async def insert_runs(
+    session: Session,
+    commands: Sequence[StartRun],
+    now: Timestamp,
+    *,
+    limited: bool,
+    parents: Table = (),
+) -> dict[str, bool]:
+    """Make the runs that can be made, those in limited namespaces and types only if `limited`; answers their ids, and whether
+    they wait for a claim.
+
+    `parents`: of runs that have a parent, by the columns of `start_runs`.
+    """
+    [row] = await session.write(
+        "start_runs",
+        now=now,
+        limited=limited,
+        runs=[_run_row(command, now) for command in commands],
+        parents=parents,
+        payloads=[row for command in commands for row in _payload_rows(command)],
+        labels=[
+            {"run_id": command.run.run_id, "key": key, "value": value}
+            for command in commands
+            for key, value in command.labels.items()
+        ],
+        signals=[_signal_row(each.run.run_id, each.signal) for each in commands if each.signal is not None],
+    )
+    if row["run_ids"]:
+        session.committed()
+    waiting = set(row["waiting"] or ())
+    return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
+
+
+async def _insert(session: Session, asked: Sequence[_Asked], now: Timestamp, *, limited: bool) -> dict[int, Started]:
+    """Answers for those that were made."""
+    made = await insert_runs(session, [command for _, command in asked], now, limited=limited)
+    return {
+        index: Started(command.run.run_id, command.workflow_id, _status_made(command, now, waits=waits), now)
+        for index, command in asked
+        if (waits := made.get(command.run.run_id)) is not None
+    }
+
+
+def _status_made(command: StartRun, now: Timestamp, *, waits: bool) -> RunStatus:
+    return RunStatus.PENDING if waits else RUN_STATUS_OF_CODE[_status_of(command, now)]
+
+
+async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> None:
+    """Answer those that conflict with something, and make those that needed more than an insert."""
+    session, now, outcomes = writing.session, writing.now, writing.outcomes
+    rows = await find_starts(session, [command for _, command in asked])
+    limited: list[_Asked] = []
+    counting: set[str] = set()  # namespaces
+    replacing: list[tuple[_Asked, str]] = []
+    unknown: set[str] = set()
+    for row in rows:
+        number: int = row["n"]
+        index, command = item = asked[number - 1]
+        outcome = taken(row, command, replace=replace)
+        if isinstance(outcome, Existing):
+            await _signal_existing(writing, index, command, outcome)
+        elif outcome is not None:
+            outcomes[index] = outcome
+        elif not row["known"]:
+            unknown.add(command.run.namespace)
+        elif row["open_run_id"] is not None:
+            replacing.append((item, row["open_run_id"]))
+            counting |= {command.run.namespace} if row["limiting"] else set()
+        elif row["limiting"] or row["guarded"] or command.blocked_by:
+            limited.append(item)
+            counting |= {command.run.namespace} if row["limiting"] else set()
+    if unknown:
+        await session.write("create_namespaces", namespaces=sorted(unknown), now=now)
+    for item, run_id in replacing:
+        _note(outcomes, await _replace(session, item, run_id, counting, now))
+    if limited:
+        _note(outcomes, await _start_limited(session, limited, counting, now))
+
+
+async def find_starts(session: Session, commands: Sequence[StartRun]) -> Rows:
+    """What each of these starts would meet, by its number (1, 2, ...)."""
+    starts = [
+        {
+            "namespace": command.run.namespace,
+            "workflow_id": command.workflow_id,
+            "request_id": command.request_id,
+            "or_completed": command.on_conflict == "existing_or_completed",
+            "workflow_type": command.workflow_type,
+        }
+        for command in commands
+    ]
+    return await session.read("find_starts", starts=starts)
+
+
+def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
+    """What stands in the way of a new run; None if nothing does (any more), or if it is to be replaced."""
+    if row["request_run_id"] is not None:
+        return Existing(row["request_run_id"], row["request_workflow_id"], RUN_STATUS_OF_CODE[row["request_status"]])
+    if row["known"] and not row["enabled"]:
+        return (namespace_gone if row["deleting"] else namespace_disabled)(command.run.namespace)
+    run_id, found_type, status = row["open_run_id"], row["open_type"], row["open_status"]
+    if run_id is None:
+        run_id, found_type, status = row["completed_run_id"], row["completed_type"], RunCode.COMPLETED
+    if run_id is None:
+        return None
+    if found_type != command.workflow_type:
+        return workflow_id_of_type(command.workflow_id, run_id, found_type, command.workflow_type)
+    if command.on_conflict == "fail":
+        return workflow_id_active(command.workflow_id, run_id)
+    if command.on_conflict == "replace" and replace:
+        return None
+    return Existing(run_id, command.workflow_id, RUN_STATUS_OF_CODE[status])
+
+
+async def _replace(
+    session: Session, item: _Asked, run_id: str, counting: set[str], now: Timestamp
+) -> dict[int, Outcome]:
+    """End the open run and make the new one in its place, or neither."""
+    index, command = item
+    error = replaced_error(command.run.run_id)
+
+    async def act(locked: set[str]) -> dict[int, Outcome]:
+        await lock_family(session, {run_id, *locked}, {run_id, *locked})
+        ended = await session.read("terminate_run", run_id=run_id, now=now, error=write_error(error))
+        doors = Doors(session, locked)
+        rooms = await Rooms.lock(session, sorted(counting & {command.run.namespace}), now)
+        await doors.open([command], now)
+        if (refused := rooms.refusal(command.run.namespace) or doors.refuse(command, now)) is not None:
+            raise _RefusedError(refused)
+        doors.check_locks()
+        rooms.take(command.run.namespace)
+        await rooms.settle()
+        made = await _insert(session, [item], now, limited=True)
+        if not ended or not made:
+            return dict(made)
+        stirred = await tell_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
+        ousted = (await doors.oust(now)).get(command.run.run_id, ())
+        return {index: msgspec.structs.replace(made[index], stirred=stirred, ousted=ousted, replaced=run_id)}
+
+    try:
+        return await _again_if_moved(session, act)
+    except _RefusedError as refused:
+        return {index: refused.refused}
+
+
+class _RefusedError(Exception):
+    """Rolls back what was done to make room for a start that is refused."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused)
+        self.refused = refused
+
+
+async def _again_if_moved(
+    session: Session, act: Callable[[set[str]], Awaitable[dict[int, Outcome]]]
+) -> dict[int, Outcome]:
+    """In a transaction, which begins again when it turns out that more runs have to be locked first."""
+    locked: set[str] = set()
+    for _ in range(_ROUNDS):
+        try:
+            async with session.transaction():
+                return await act(locked)
+        except MovedError:
+            continue
+    return {}
+
+
+async def _signal_existing(writing: Writing, index: int, command: StartRun, existing: Existing) -> None:
+    """Signal-with-start met a run: that gets the signal. One that ended in between leaves the question open."""
+    if command.signal is None:
+        writing.outcomes[index] = existing
+        return
+    run = RunKey(command.run.namespace, existing.run_id)
+    async with writing.session.transaction():
+        given = await give_signal(writing.session, run, command.signal, writing.now)
+    if isinstance(given, Signalled):
+        writing.outcomes[index] = msgspec.structs.replace(existing, stirred=given.stirred)
+    elif given is not None and existing.status.ended:
+        writing.outcomes[index] = given
+
+
+async def _start_limited(
+    session: Session, asked: Sequence[_Asked], counting: set[str], now: Timestamp
+) -> dict[int, Outcome]:
+    """Starts where something is counted: open runs of the namespace under its lock, runs of the type under that of the type.
+    And those that wait behind another run, which is locked before."""
+
+    async def act(locked: set[str]) -> dict[int, Outcome]:
+        if locked:
+            await lock_family(session, locked, locked)
+        decided: dict[int, Outcome] = {}
+        mine = await _behind(session, asked)
+        doors = Doors(session, locked)
+        rooms = await Rooms.lock(session, sorted(counting), now)
+        await doors.open([command for _, command in mine], now)
+        admitted: list[_Asked] = []
+        for index, command in mine:
+            namespace = command.run.namespace
+            refused = rooms.refusal(namespace) or doors.refuse(command, now)
+            if refused is not None:
+                decided[index] = refused
+            else:
+                admitted.append((index, command))
+                rooms.take(namespace)
+        doors.check_locks()
+        if not admitted:
+            return decided
+        await rooms.settle()
+        made = await _insert(session, admitted, now, limited=True)
+        ousted = await doors.oust(now)
+        for index, outcome in made.items():
+            gone = ousted.get(outcome.run_id)
+            decided[index] = outcome if gone is None else msgspec.structs.replace(outcome, ousted=gone)
+        return decided
+
+    return await _again_if_moved(session, act)
+
+
+async def _behind(session: Session, asked: Sequence[_Asked]) -> list[_Asked]:
+    """Lock the runs that these wait behind, and leave out those that have ended."""
+    blockers = sorted({(command.run.namespace, command.blocked_by) for _, command in asked if command.blocked_by})
+    if not blockers:
+        return list(asked)
+    namespaces, run_ids = zip(*blockers, strict=True)
+    rows = await session.read("lock_blockers", namespaces=namespaces, run_ids=run_ids)
+    is_open = {row["run_id"] for row in rows}
+    return [
+        (index, command if command.blocked_by in is_open else msgspec.structs.replace(command, blocked_by=""))
+        for index, command in asked
+    ]
+
+
+def _status_of(command: StartRun, now: Timestamp) -> RunCode:
+    if command.blocked_by:
+        return RunCode.SLEEPING
+    if command.start_at is not None and command.start_at > now:
+        return RunCode.SLEEPING
+    return RunCode.PENDING if command.assignment is None else RunCode.RUNNING
+
+
+def _run_row(command: StartRun, now: Timestamp) -> dict[str, object]:
+    status = _status_of(command, now)
+    assignment = command.assignment if status is RunCode.RUNNING else None
+    return {
+        "run_id": command.run.run_id,
+        "namespace": command.run.namespace,
+        "workflow_id": command.workflow_id,
+        "workflow_type": command.workflow_type,
+        "request_id": command.request_id,
+        "version": command.version if command.version is not None or assignment is None else assignment.version,
+        "priority": command.priority,
+        "status": int(status),
+        "wait_reason": _wait_of(command) if status is RunCode.SLEEPING else None,
+        "ready_at": now if status is RunCode.PENDING else None,
+        "due_at": command.start_at if status is RunCode.SLEEPING and not command.blocked_by else None,
+        "deadline_at": command.deadline_at,
+        "lease": 0 if assignment is None else 1,
+        "worker_id": None if assignment is None else assignment.worker_id,
+        "nonce": 0 if assignment is None else assignment.nonce,
+        "lease_until": None if assignment is None else assignment.lease_until,
+        "retry": write_policy(command.retry),
+        "labels": write_strings(command.labels) if command.labels else None,
+        "concurrency_key": command.concurrency_key or None,
+        "schedule_id": command.schedule_id or None,
+        "blocked_by": command.blocked_by or None,
+        "pinned": command.version,
+    }
+
+
+def _wait_of(command: StartRun) -> int:
+    return int(WaitCode.CHILD if command.blocked_by else WaitCode.TIME)
+
+
+def _signal_row(run_id: str, signal: SignalGiven) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "name": signal.name,
+        "request_id": signal.request_id,
+        "payload": signal.payload.data,
+        "metadata": write_strings(signal.payload.metadata),
+    }
+
+
+def _payload_rows(command: StartRun) -> list[dict[str, object]]:
+    return [
+        {
+            "run_id": command.run.run_id,
+            "step_id": step_id,
+            "kind": int(kind),
+            "data": payload.data,
+            "metadata": write_strings(payload.metadata),
+        }
+        for step_id, kind, payload in (
+            ("$input", KindCode.INPUT, command.input),
+            ("$context", KindCode.CONTEXT, command.context),
+        )
+        if payload is not None
+    ]

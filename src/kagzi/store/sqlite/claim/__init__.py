@@ -1,0 +1,1 @@
+"""Runs go to workers, stay with them, and come back."""

@@ -1,0 +1,204 @@
+"""Claims: PENDING runs are leased to workers, with what they need to go on."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from ....core.limits import CLAIM_BYTES, HISTORY_PAGE_BYTES
+from ....core.records import NO_LABELS, ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
+from ....core.states import KindCode, StepStatus
+from ....core.times import Timestamp
+from ...protocol import Claimed, TypeKey, Want
+from ...rows import history_reader, read_payload, write_json
+from ..connection.connection import Database, columns_of
+from ..write.fast_path import Writer
+from ..write.fences import Fence
+from .permits import Gate
+
+_Leased: TypeAlias = tuple[
+    str,
+    str,
+    int,
+    int,
+    str,
+    str,
+    str,
+    int,
+    dict[str, str] | None,
+    int,
+    int | None,
+    int | None,
+    str | None,
+    str | None,
+    int,
+    int,
+]
+_decode_candidates = msgspec.json.Decoder(list[tuple[int, int, str]]).decode
+_decode_leased = msgspec.json.Decoder(list[_Leased]).decode
+_decode_inputs = msgspec.json.Decoder(list[tuple[str, int, str | None, str | None]]).decode
+
+_ROW_BYTES = 64  # what a step weighs on the wire besides its id and payloads
+_OPEN = (StepStatus.PENDING, StepStatus.RUNNING)
+
+
+def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
+    """See Store.claim."""
+    claimed: list[ClaimedRun] = []
+    gates: list[Gate] = []
+    held_back: set[TypeKey] = set()
+    cut: set[TypeKey] = set()
+    left = CLAIM_BYTES
+    for want in wants:
+        limits = writer.types.limits(want.namespace, want.workflow_type)
+        spare = _spare(writer, want.namespace)
+        if limits is None:
+            found = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
+            run_ids, left = _fitting(writer, found, left)
+            if len(run_ids) < len(found):
+                cut.add(TypeKey(want.namespace, want.workflow_type))
+        else:
+            gate = Gate(writer, want, limits, now)
+            run_ids = gate.choose(spare)
+            gates.append(gate)
+        if run_ids:
+            claimed += _lease(writer, want, run_ids, nonce=nonce, now=now, until=until)
+        if len(run_ids) < want.limit and (limits is not None or spare is not None):
+            held_back |= _waiting(writer, want, limited_namespace=spare is not None)
+    return Claimed(
+        claimed,
+        limited=frozenset(gate.key for gate in gates),
+        held_back=frozenset(held_back),
+        again_at={gate.key: gate.again_at for gate in gates if gate.again_at is not None},
+        more=frozenset(gate.key for gate in gates if gate.more) | cut,
+    )
+
+
+def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> list[str]:
+    if limit <= 0 or not want.versions:
+        return []
+    found: list[tuple[int, int, str]] = []
+    for version in (None, *dict.fromkeys(want.versions)):
+        given = {
+            "namespace": want.namespace,
+            "workflow_type": want.workflow_type,
+            "version": version,
+            "now": now,
+            "limit": limit,
+        }
+        row = writer.database.row("pending_runs", given)
+        found += _decode_candidates(row[0] if row else "[]")
+    found.sort()
+    return [run_id for _, _, run_id in found[:limit]]
+
+
+def _fitting(writer: Writer, run_ids: list[str], left: int) -> tuple[list[str], int]:
+    """As many of them, in order, as the bytes go; and what is left of these. The first of a claim is always taken."""
+    if not run_ids:
+        return run_ids, left
+    sizes: dict[str, int] = dict(writer.database.rows("claimed_bytes", (write_json(run_ids),)))
+    for place, run_id in enumerate(run_ids):
+        if left <= 0:
+            return run_ids[:place], left
+        left -= sizes.get(run_id, 0)
+    return run_ids, left
+
+
+def _spare(writer: Writer, namespace: str) -> int | None:
+    """How many more runs the namespace's running_runs_limit allows; None: it has none."""
+    record = writer.namespaces.find(namespace)
+    if record is None or record.running_runs_limit is None:
+        return None
+    limit = record.running_runs_limit
+    counted = writer.database.row("count_running_runs", (namespace, limit))
+    return max(0, limit - (counted[0] if counted else 0))
+
+
+def _waiting(writer: Writer, want: Want, *, limited_namespace: bool) -> set[TypeKey]:
+    """Runs of the type wait for a permit, of the type or of the namespace."""
+    key = TypeKey(want.namespace, want.workflow_type)
+    if writer.database.row("type_waits", key) is None:
+        return set()
+    return {key, TypeKey(want.namespace, "")} if limited_namespace else {key}
+
+
+def _lease(
+    writer: Writer, want: Want, run_ids: list[str], *, nonce: int, now: Timestamp, until: Timestamp
+) -> Iterator[ClaimedRun]:
+    database = writer.database
+    ids = write_json(run_ids)
+    given = {"nonce": nonce, "worker_id": want.worker_id, "until": until, "now": now, "version": want.versions[0]}
+    database.run("lease_runs", given | {"run_ids": ids})
+    found = database.row("leased_runs", (ids,))
+    rows = {row[0]: row for row in _decode_leased(found[0] if found else "[]")}
+    payloads = _read_inputs(database, ids)
+    for run_id in run_ids:
+        row = rows[run_id]
+        history = read_history(database, run_id, 0) if row[3] else HistoryPage()
+        fence = Fence(run_id, row[1], row[2], nonce, row[3], row[10], until, want.worker_id)
+        fence.related, fence.cancelling, fence.lost_leases = row[14], row[11] is not None, row[15]
+        if not history.has_more:
+            fence.last_result = max((step.seq for step in history.steps), default=0)
+        fence.steps_open = frozenset(step.step_id for step in history.steps if step.status in _OPEN)
+        writer.fences.put(fence)
+        yield ClaimedRun(
+            run=RunKey(row[1], run_id),
+            lease=Lease(row[2], nonce),
+            worker_id=want.worker_id,
+            workflow_id=row[4],
+            workflow_type=row[5],
+            version=row[6],
+            attempt=row[7],
+            input=payloads.get((run_id, KindCode.INPUT)),
+            context=payloads.get((run_id, KindCode.CONTEXT)),
+            labels=row[8] or NO_LABELS,
+            created_at=row[9],
+            claimed_at=now,
+            deadline_at=row[10],
+            last_seq=row[3],
+            history=history,
+            cancel_requested=row[11] is not None,
+            cancel_reason=row[12] or "",
+            parent_run_id=row[13],
+        )
+
+
+def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payload]:
+    """Inputs and contexts by run and kind."""
+    found = database.row("inputs_of", (run_ids,))
+    payloads: dict[tuple[str, int], Payload] = {}
+    for run_id, kind, data, metadata in _decode_inputs(found[0] if found else "[]"):
+        if data is None:
+            row = database.row("large_input", (run_id, kind))
+            payload = read_payload(row[0] if row else None, metadata)
+        else:
+            payload = read_payload(bytes.fromhex(data), metadata)
+        if payload is not None:
+            payloads[run_id, kind] = payload
+    return payloads
+
+
+def history(database: Database, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
+    """See Store.history."""
+    held = database.row("held_run", (run.run_id, run.namespace, lease.counter, lease.nonce))
+    return None if held is None else read_history(database, run.run_id, after, known_seq)
+
+
+def read_history(database: Database, run_id: str, after: int, known_seq: int = 0) -> HistoryPage:
+    """Steps begun after `after`, until the page is full; at least one."""
+    steps: list[HistoryStep] = []
+    size = 0
+    cursor = database.cursor("history_after", (known_seq, run_id, after))
+    place = columns_of(cursor).index
+    read = history_reader(place)
+    step_id, output, error, details = map(place, ("step_id", "output", "error", "details"))
+    try:
+        for row in cursor:
+            size += _ROW_BYTES + len(row[step_id]) + len(row[output] or b"") + len(row[error] or "")
+            size += len(row[details] or b"")
+            if steps and size > HISTORY_PAGE_BYTES:
+                return HistoryPage(tuple(steps), True, steps[-1].begun_seq)
+            steps.append(read(row))
+    finally:
+        cursor.close()
+    return HistoryPage(tuple(steps), False, steps[-1].begun_seq if steps else after)

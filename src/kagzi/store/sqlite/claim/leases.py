@@ -1,0 +1,75 @@
+"""Leases of held runs: renewed by heartbeats, cut when a session closes, handed back."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ....core.records import Held, RunKey
+from ....core.states import RunCode
+from ....core.times import Timestamp
+from ...protocol import Overdue, Renewal, TypeKey
+from ...rows import write_json
+from ..connection.connection import Row
+from ..write.fast_path import Writer
+
+_decode_leases = msgspec.json.Decoder(list[tuple[str, str, int, int, int, str, int]]).decode
+
+
+def renew(writer: Writer, held: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
+    """See Store.renew."""
+    database = writer.database
+    database.run("renew_leases", {"rows": _held_rows(held), "until": until})
+    late = database.rows("overdue_steps", {"rows": _held_rows(held), "at": overdue_at})
+    overdue: list[Overdue] = []
+    for step in late:
+        place: int = step[0]
+        overdue.append(Overdue(held[place], *step[1:]))
+    row = database.row("leases_of", (write_json([one.run.run_id for one in held]),))
+    current = {found[:4]: found[4:] for found in _decode_leases(row[0] if row else "[]")}
+    lost: list[Held] = []
+    cancel_requested: list[tuple[RunKey, str]] = []
+    pause_requested: list[RunKey] = []
+    for one in held:
+        found = current.get((one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce))
+        if found is None:
+            lost.append(one)
+            continue
+        fence = writer.fences.get(one.run.run_id)
+        if fence is not None:
+            fence.lease_until = until
+        if found[0]:
+            cancel_requested.append((one.run, found[1]))
+        if found[2]:
+            pause_requested.append(one.run)
+    return Renewal(tuple(lost), tuple(cancel_requested), tuple(overdue), tuple(pause_requested))
+
+
+def cut(writer: Writer, held: Sequence[Held], until: Timestamp) -> None:
+    """See Store.cut."""
+    for (run_id,) in writer.database.rows("cut_leases", {"rows": _held_rows(held), "until": until}):
+        writer.fences.forget(run_id)
+
+
+def lose(writer: Writer, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> tuple[TypeKey, ...]:
+    """See Store.lose."""
+    given = {"rows": _held_rows(held), "untils": write_json(untils), "now": now}
+    return freed(writer, writer.database.rows("lose_leases", given))
+
+
+def release(writer: Writer, held: Sequence[Held], now: Timestamp) -> tuple[TypeKey, ...]:
+    """See Store.release."""
+    return freed(writer, writer.database.rows("release_leases", {"rows": _held_rows(held), "now": now}))
+
+
+def freed(writer: Writer, rows: Iterable[Row]) -> tuple[TypeKey, ...]:
+    """From rows of (run_id, namespace, workflow_type, status) of runs that are no longer held."""
+    types: dict[TypeKey, None] = {}
+    for run_id, namespace, workflow_type, status in rows:
+        writer.fences.forget(run_id)
+        if status == RunCode.PENDING:
+            types[TypeKey(namespace, workflow_type)] = None
+    return tuple(types)
+
+
+def _held_rows(held: Sequence[Held]) -> str:
+    return write_json([(one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce) for one in held])

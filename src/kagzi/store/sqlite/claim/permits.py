@@ -1,0 +1,122 @@
+"""Claims of runs whose type has limits: count who holds a permit, choose. The only writer needs no lock."""
+
+from typing import Any
+
+from ....core.times import Timestamp
+from ....core.workflow_types.queues import Candidate, Room, TypeLimits, choose
+from ...protocol import TypeKey, Want
+from ...rows import write_json
+from ..write.fast_path import Writer
+
+_KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves
+
+
+class Gate:
+    """One type's limits during one claim."""
+
+    def __init__(self, writer: Writer, want: Want, limits: TypeLimits, now: Timestamp) -> None:
+        self._database = writer.database
+        self._want = want
+        self._limits = limits
+        self._now = now
+        self._versions = tuple(dict.fromkeys(want.versions))
+        self.key = TypeKey(want.namespace, want.workflow_type)
+        state = self._database.row("type_state", self.key)
+        assert state is not None  # it has limits
+        self._due_at: Timestamp = state[0]
+        self._turn: str = state[1]
+        self._reached = self._turn
+        self.again_at: Timestamp | None = None
+        self.more = False
+
+    def choose(self, spare: int | None) -> list[str]:
+        """The runs that may begin now. `spare`: what the namespace's own limit leaves."""
+        running: dict[str, int] = dict(self._database.rows("running_of_type", self.key))
+        room = Room(
+            self._limits,
+            wanted=self._want.limit if self._versions else 0,
+            running=running,
+            now=self._now,
+            due_at=self._due_at,
+            spare=spare,
+        )
+        if not room.left:
+            return []
+        chosen = self._by_key(room) if self._limits.by_key else self._by_age(room)
+        self.again_at = room.again_at
+        turn = chosen[-1].key if chosen and self._limits.by_key else self._reached
+        due_at = max(room.due_at, self._due_at)
+        if (due_at, turn) != (self._due_at, self._turn):
+            self._database.run("note_turn", (due_at, turn, *self.key))
+        if room.changed_keys:
+            self._database.run("forget_past_key_rates", (*self.key, self._now))
+            for key in sorted(room.changed_keys):
+                self._database.run("note_key_rate", (*self.key, key, room.key_rates[key].due_at))
+        return [candidate.run_id for candidate in chosen]
+
+    def _by_age(self, room: Room) -> list[Candidate]:
+        statement = "pending_new_runs" if room.rated else "pending_any_runs"
+        found = [_candidate(row, 0) for row in self._of_versions(statement, room.left)]
+        if room.rated:
+            found += [_candidate(row, 0) for row in self._going_on(room.left)]
+        return choose(room, found)
+
+    def _by_key(self, room: Room) -> list[Candidate]:
+        """Keys in turn after the one that was served last, first one run of each, then more if there is room."""
+        full, left = set(room.full_keys), room.left
+        depth = left + len(full) + _KEYS_AHEAD
+        places = self._keys(depth)
+        self.more = len(places) >= depth
+        if self.more:
+            self._reached = list(places)[-1]
+        open_keys = [key for key in places if key not in full]
+        found = self._first_of(open_keys, places, 1)
+        if places and len(found) < left and not self.more:
+            found = self._first_of(open_keys, places, -(-left // len(places)) * 2)
+        others = self._of_versions("pending_without_key", left)
+        if room.rated:
+            others += self._going_on(left)
+        found += [_candidate(row, places.setdefault(row[1], len(places) + 1)) for row in others]
+        if self._limits.starts_per_second_per_key is not None:
+            rates = {key: self._database.row("key_rate", (*self.key, key)) for key in {one.key for one in found}}
+            room.know_keys({key: row[0] for key, row in rates.items() if row is not None})
+        return choose(room, found)
+
+    def _keys(self, depth: int) -> dict[str, int]:
+        """The keys in turn with their places, at most `depth`."""
+        places: dict[str, int] = {}
+        for begin in (f"{self._turn}\x01", ""):  # no key lies between one and itself followed by the smallest character
+            key = self._key_from(begin)
+            while key is not None and len(places) < depth and (begin or key <= self._turn):
+                places[key] = len(places) + 1
+                key = self._key_from(f"{key}\x01")
+        return places
+
+    def _key_from(self, begin: str) -> str | None:
+        row = self._database.row("key_from", (*self.key, begin))
+        return None if row is None else row[0]
+
+    def _first_of(self, keys: list[str], places: dict[str, int], per_key: int) -> list[Candidate]:
+        found: list[Candidate] = []
+        for key in keys:
+            given = self._given(per_key) | {"key": key, "versions": write_json(self._versions)}
+            found += [_candidate(row, places[key]) for row in self._database.rows("pending_of_key", given)]
+        return found
+
+    def _of_versions(self, statement: str, limit: int) -> list[tuple[Any, ...]]:
+        given = self._given(limit)
+        rows: list[tuple[Any, ...]] = []
+        for version in (None, *self._versions):
+            rows += self._database.rows(statement, given | {"version": version})
+        return rows
+
+    def _going_on(self, limit: int) -> list[tuple[Any, ...]]:
+        return self._database.rows("runs_to_go_on", self._given(limit) | {"versions": write_json(self._versions)})
+
+    def _given(self, limit: int) -> dict[str, Any]:
+        namespace, workflow_type = self.key
+        return {"namespace": namespace, "workflow_type": workflow_type, "now": self._now, "limit": limit}
+
+
+def _candidate(row: tuple[Any, ...], place: int) -> Candidate:
+    return Candidate(row[0], row[1], row[2], row[3], bool(row[4]), place)

@@ -1,0 +1,314 @@
+"""A connection and the thread that owns it. Calls go in through a queue and come back to their event loop, one hop each way."""
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+
+from ....core import limits
+from ....core.errors import InvalidArgument, KagziError, Unavailable
+from ...pages import ROW_BYTES
+from ...private_files import PRIVATE
+from ..statements import SQL, SQL_MANY
+from .failures import driver_error
+
+Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
+Row = tuple[Any, ...]
+Record = dict[str, Any]
+"""A row by the names of its columns."""
+
+MEMORY = ":memory:"
+OLDEST_SQLITE = (3, 37, 0)  # STRICT tables; UPDATE FROM and RETURNING are older
+BUSY_TIMEOUT_MS = 5_000
+
+WRITER_CACHE_KIB = 65_536
+READER_CACHE_KIB = 16_384
+SCAN_CACHE_KIB = 8_192
+
+_PRAGMAS = (
+    f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
+    "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA wal_autocheckpoint = 32000",  # pages; see folding.py, which does it earlier and outside of commits
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+
+class Database:
+    """A connection that runs named statements and counts them. Used by one thread."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.statements = 0
+        self.transactions = 0
+        self.changed_rows = 0
+
+    def run(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> int:
+        """Run a statement that changes rows; answers how many."""
+        self.statements += 1
+        return self._connection.execute(SQL[name], given).rowcount
+
+    def rows(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+        self.statements += 1
+        return self._connection.execute(SQL[name], given).fetchall()
+
+    def row(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> Row | None:
+        self.statements += 1
+        cursor = self._connection.execute(SQL[name], given)
+        row: Row | None = cursor.fetchone()
+        cursor.close()
+        return row
+
+    def records(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> list[Record]:
+        """Rows by the names of their columns."""
+        cursor = self.cursor(name, given)
+        columns = columns_of(cursor)
+        return [dict(zip(columns, row, strict=True)) for row in cursor]
+
+    def record(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> Record | None:
+        found = self.records(name, given)
+        return found[0] if found else None
+
+    def page(self, name: str, given: Sequence[Any] | dict[str, Any], limit: int) -> tuple[list[Record], bool]:
+        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further row is read
+        than the one that tells so; the statement asks for one row more than `limit`."""
+        cursor = self.cursor(name, given)
+        columns = columns_of(cursor)
+        rows: list[Record] = []
+        size = 0
+        try:
+            for row in cursor:
+                size += _bytes_of(row)
+                if len(rows) == limit or (rows and size > limits.PAGE_BYTES):
+                    return rows, True
+                rows.append(dict(zip(columns, row, strict=True)))
+        finally:
+            cursor.close()
+        return rows, False
+
+    def cursor(self, name: str, given: Sequence[Any] | dict[str, Any]) -> sqlite3.Cursor:
+        """Rows one by one; close it when done."""
+        self.statements += 1
+        return self._connection.execute(SQL[name], given)
+
+    def run_many(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement over many rows, as few times as possible; answers how many rows changed."""
+        changed = start = 0
+        for size, sql in SQL_MANY[name]:
+            while len(rows) - start >= size:
+                given = [value for row in rows[start : start + size] for value in row]
+                self.statements += 1
+                changed += self._connection.execute(sql, given).rowcount
+                start += size
+        return changed
+
+    def begin(self) -> None:
+        self.rollback()  # of one that could not be rolled back when it failed
+        self._connection.execute("BEGIN IMMEDIATE")
+        self.changed_rows = self._connection.total_changes
+
+    def begin_snapshot(self) -> None:
+        self._connection.execute("BEGIN")
+
+    def commit(self) -> None:
+        self._connection.execute("COMMIT")
+        changed_rows = self._connection.total_changes
+        self.transactions += changed_rows != self.changed_rows
+        self.changed_rows = changed_rows
+
+    def rollback(self) -> None:
+        """Undo; harmless when SQLite has done so itself (a full disk)."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def savepoint(self) -> None:
+        self._connection.execute("SAVEPOINT one_command")
+
+    def release(self) -> None:
+        self._connection.execute("RELEASE one_command")
+
+    def rollback_to_savepoint(self) -> None:
+        self._connection.execute("ROLLBACK TO one_command")
+        self._connection.execute("RELEASE one_command")
+
+    def execute(self, sql: str) -> list[Row]:
+        """A statement that has no name: pragmas and migrations."""
+        return self._connection.execute(sql).fetchall()
+
+    def remember_migration(self, version: int, name: str, checksum: str) -> None:
+        self._connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (version, name, checksum))
+
+    def fold(self) -> int:
+        """What can be folded from the write-ahead log into the file without making anybody wait; answers how many pages the
+        log has."""
+        [(_busy, pages, _folded)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return int(pages)
+
+    def fold_all(self) -> bool:
+        """Fold the whole log into the file, waiting for those who read. False: somebody reads for too long."""
+        [(busy, _pages, _folded)] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not busy
+
+    def copy_into(self, path: str) -> None:
+        """Everything, as one file. `path` names an empty one."""
+        self._connection.execute("VACUUM INTO ?", (path,))
+
+    def interrupt(self) -> None:
+        """From any thread: what is being read fails now."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def checkpoint_and_close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):  # what is not folded into the file now is read from the log next time
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+
+def columns_of(cursor: sqlite3.Cursor) -> list[str]:
+    return [column[0] for column in cursor.description]
+
+
+def rows_within(rows: Sequence[Record], limit: int) -> int:
+    """How many of them, from the first, make a page."""
+    size = 0
+    for place, row in enumerate(rows[:limit]):
+        size += _bytes_of(row.values())
+        if place and size > limits.PAGE_BYTES:
+            return place
+    return min(len(rows), limit)
+
+
+def _bytes_of(row: Iterable[Any]) -> int:
+    return ROW_BYTES + sum(len(value) for value in row if value.__class__ is bytes or value.__class__ is str)
+
+
+class Lane:
+    """A thread that owns a Database and does one call at a time, in the order in which they came."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        self._thread.start()
+
+    async def call(self, act: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done, even if
+        the caller is cancelled meanwhile."""
+        if self._closed or self._thread is None:
+            raise Unavailable("the SQLite store is not open")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+
+        def work() -> None:
+            try:
+                result = act(*args, **kwargs)
+            except sqlite3.Error as error:
+                _tell(loop, _fail, answer, driver_error(error))
+            except UnicodeEncodeError as error:
+                told = InvalidArgument("the request holds a text that cannot be stored: it is no valid Unicode.")
+                told.__cause__ = error
+                _tell(loop, _fail, answer, told)
+            except BaseException as error:  # noqa: BLE001  whatever it is belongs to the caller, not to this thread
+                _tell(loop, _fail, answer, error)
+            else:
+                _tell(loop, _succeed, answer, result)
+
+        self._queue.put(work)
+        return await answer
+
+    async def close(self, last: Callable[[], None] | None = None) -> None:
+        """Finish what is queued, do `last`, end the thread. Idempotent."""
+        if self._thread is None:
+            return
+        if not self._closed:
+            self._closed = True
+            if last is not None:
+                self._queue.put(last)
+            self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work()
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    how: Callable[[asyncio.Future[Any], Any], None],
+    answer: asyncio.Future[Any],
+    what: Any,
+) -> None:
+    if not loop.is_closed():
+        try:
+            loop.call_soon_threadsafe(how, answer, what)
+        except RuntimeError:  # closed just now: nobody waits any more
+            return
+
+
+def _succeed(answer: asyncio.Future[Any], result: Any) -> None:
+    if not answer.done():
+        answer.set_result(result)
+
+
+def _fail(answer: asyncio.Future[Any], error: BaseException) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+
+
+def check_library() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise Unavailable(
+            f"SQLite {sqlite3.sqlite_version} is too old: Kagzi needs {oldest} or newer. "
+            "Use a Python that is built with it, or PostgreSQL."
+        )
+
+
+def connect(path: str, cache_kib: int = WRITER_CACHE_KIB) -> Database:
+    """Open an existing file, or memory, for this thread alone. `cache_kib` counts against the memory of the process."""
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
+        database = Database(connection)
+        for pragma in (*_PRAGMAS, f"PRAGMA cache_size = -{cache_kib}"):
+            database.execute(pragma)
+        if path != MEMORY:
+            database.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.Error as error:
+        raise path_error(path, error) from error
+    return database
+
+
+def create_file(path: str) -> None:
+    """Make an empty file that only its owner may read; leave an existing one alone."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise path_error(path, error) from error
+
+
+def path_error(path: str, error: Exception) -> KagziError:
+    """Say what is wrong with a path in words."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        return InvalidArgument(f"{path}: the folder {folder} does not exist. Create it first.", field="path")
+    if Path(path).is_dir():
+        return InvalidArgument(f"{path} is a folder. Name a file in it.", field="path")
+    if "not a database" in str(error):
+        return InvalidArgument(f"{path} is not an SQLite database. Name another file.", field="path")
+    if isinstance(error, PermissionError) or not os.access(folder, os.W_OK) or not os.access(path, os.R_OK | os.W_OK):
+        return InvalidArgument(f"{path} cannot be written by this user ({error}). Change its rights.", field="path")
+    return Unavailable(f"{path} cannot be opened: {error}")

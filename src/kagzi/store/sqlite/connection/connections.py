@@ -1,0 +1,231 @@
+"""The threads of a store on SQLite, and its life. Each noun's verbs are a class on top of this."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from ....core import limits
+from ....core.errors import Unavailable
+from ....core.seams import Dice
+from ...private_files import database_files, make_private
+from ...scans import ScanTurns
+from ..migrate import apply_migrations, behind, check_schema, file_exists, schema_status
+from ..write.fast_path import Writer
+from .checkpoints import Folding
+from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, Lane, check_library, connect
+from .file_watch import FileWatch
+
+Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
+
+
+class Lanes:
+    """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer.
+
+    `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved by itself.
+    """
+
+    def __init__(self, path: str, *, dice: Dice, fast_path: bool = True) -> None:
+        self._path = path
+        self._dice = dice
+        self._fast_path = fast_path
+        self._writing = Lane("kagzi-sqlite-writer")
+        self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
+        self._folding = None if path == MEMORY else Folding(path, self._writing)
+        self._files = None if path == MEMORY else FileWatch(path)
+        self._writer: Writer | None = None
+        self._reader: Database | None = None
+        self._scanners = [] if path == MEMORY else [_Scanner(n) for n in range(limits.SCANS_AT_ONCE)]
+        self._idle = list(self._scanners)
+        self._scans = ScanTurns(len(self._scanners) or 1)
+        self.statements = 0
+        self.transactions = 0
+
+    async def open(self) -> None:
+        if self._writer is not None:
+            return
+        check_library()
+        if self._path != MEMORY and not file_exists(self._path):
+            raise behind(self._path, schema_status([], self._path))
+        self._writing.start()
+        try:
+            database = await self._writing.call(self._open_database)
+            self._writer = Writer(database, self._dice, fast_path=self._fast_path)
+            self._reader = database
+            if self._reading is not self._writing:
+                self._reading.start()
+                self._reader = await self._reading.call(_open_reader, self._path, READER_CACHE_KIB)
+            for scanner in self._scanners:
+                scanner.lane.start()
+                scanner.database = await scanner.lane.call(_open_reader, self._path, SCAN_CACHE_KIB)
+            if self._folding is not None:
+                await self._folding.open(database)
+            if self._files is not None:
+                self._files.begin()
+        except BaseException:
+            await self.close()
+            raise
+
+    def _open_database(self) -> Database:
+        if self._path != MEMORY:
+            make_private(database_files(Path(self._path)))
+        database = connect(self._path)
+        try:
+            if self._path == MEMORY:
+                apply_migrations(database, self._path)
+            check_schema(database, self._path)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Finish what is queued, fold the write-ahead log into the file, end the threads. Idempotent."""
+        if self._folding is not None:
+            await self._folding.close()
+        for scanner in self._scanners:
+            await scanner.close()
+        if self._reading is not self._writing:
+            await self._reading.close(self._reader.close if self._reader else None)
+        database = None if self._writer is None else self._writer.database
+        if database is not None and self._files is not None and not self._files.may_close(database):
+            database = None
+        await self._writing.close(None if database is None else database.checkpoint_and_close)
+
+    async def _change(
+        self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Answer:
+        """In one transaction, in the thread that writes."""
+        return await self._write(lambda writer: _transact(writer, act, *args, **kwargs))
+
+    async def _write(self, act: Callable[[Writer], Answer]) -> Answer:
+        if (writer := self._writer) is None:
+            raise _not_open()
+        try:
+            return await self._writing.call(self._write_and_check, act, writer)
+        finally:
+            self._count()
+            if self._folding is not None:
+                self._folding.after_write(writer.database.changed_rows)
+
+    def _write_and_check(self, act: Callable[[Writer], Answer], writer: Writer) -> Answer:
+        """What was committed to files that have been taken away is not acknowledged."""
+        if self._files is None:
+            return act(writer)
+        self._files.refuse_if_lost()
+        answer = act(writer)
+        self._files.check(writer.database)
+        return answer
+
+    async def _check_files(self) -> None:
+        """Raises StoreLost if they were taken away."""
+        if self._files is not None:
+            await self._write(lambda _: None)
+
+    async def _read(
+        self, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Answer:
+        """From one snapshot, in the thread that reads."""
+        if self._files is not None:
+            self._files.refuse_if_lost()
+        if (reader := self._reader) is None:
+            raise _not_open()
+        try:
+            return await self._reading.call(lambda: _snapshot(reader, act, *args, **kwargs))
+        finally:
+            self._count()
+
+    async def _scan(
+        self,
+        namespace: str,
+        act: Callable[Concatenate[Database, Given], Answer],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Answer:
+        """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for all, and
+        one scan at a time. Who goes away takes no turn: what is being read for it ends."""
+        if self._files is not None:
+            self._files.refuse_if_lost()
+        await self._scans.enter(namespace)
+        scanner = self._idle.pop() if self._idle else None
+        database = self._reader if scanner is None else scanner.database
+        if database is None:
+            self._scans.leave(namespace)
+            raise _not_open()
+        lane = self._reading if scanner is None else scanner.lane
+        scan = asyncio.ensure_future(lane.call(lambda: _snapshot(database, act, *args, **kwargs)))
+
+        def done(ended: asyncio.Future[Answer]) -> None:
+            if not ended.cancelled():
+                ended.exception()  # seen, if nobody is there to see it
+            if scanner is not None:
+                self._idle.append(scanner)
+            self._scans.leave(namespace)
+            self._count()
+
+        scan.add_done_callback(done)
+        try:
+            return await asyncio.shield(scan)
+        except asyncio.CancelledError:
+            if scanner is not None and not scan.done():
+                database.interrupt()
+            raise
+
+    def _count(self) -> None:
+        writer, reader = self._writer, self._reader
+        if writer is not None and reader is not None:
+            self.transactions = writer.database.transactions
+            self.statements = writer.database.statements
+            if reader is not writer.database:
+                self.statements += reader.statements
+            self.statements += sum(scanner.database.statements for scanner in self._scanners if scanner.database)
+
+
+class _Scanner:
+    """A thread for scans, and its connection."""
+
+    def __init__(self, number: int) -> None:
+        self.lane = Lane(f"kagzi-sqlite-scanner-{number}")
+        self.database: Database | None = None
+
+    async def close(self) -> None:
+        """What is being read fails now. Idempotent."""
+        database, self.database = self.database, None
+        if database is not None:
+            database.interrupt()
+        await self.lane.close(database.close if database is not None else None)
+
+
+def _not_open() -> Unavailable:
+    return Unavailable("the SQLite store is not open")
+
+
+def _open_reader(path: str, cache_kib: int) -> Database:
+    database = connect(path, cache_kib)
+    database.execute("PRAGMA query_only = ON")
+    return database
+
+
+def _transact(
+    writer: Writer, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+) -> Answer:
+    writer.database.begin()
+    try:
+        answer = act(writer, *args, **kwargs)
+        writer.database.commit()
+    except BaseException:
+        writer.forget_all()
+        writer.database.rollback()
+        raise
+    return answer
+
+
+def _snapshot(
+    database: Database, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+) -> Answer:
+    database.begin_snapshot()
+    try:
+        return act(database, *args, **kwargs)
+    finally:
+        database.rollback()

@@ -1,0 +1,68 @@
+"""Classifies what SQLite raises, by whose fault it is: the one place that decides what is an outage.
+
+See docs/adr/0014.
+"""
+
+import sqlite3
+from enum import Enum
+
+from ....core.errors import Contended, KagziError, StatementFailed, Unavailable
+
+
+class Failure(Enum):
+    LOST = "lost"
+    """The file: it may be mended, the disk may get room again."""
+    CONTENDED = "contended"
+    """Somebody else has the file open and locked: nothing was changed, try again."""
+    FAULT = "fault"
+    """The statement, or what was sent with it."""
+
+
+_BY_CODE = {
+    sqlite3.SQLITE_PERM: Failure.LOST,
+    sqlite3.SQLITE_BUSY: Failure.CONTENDED,
+    sqlite3.SQLITE_LOCKED: Failure.CONTENDED,
+    sqlite3.SQLITE_NOMEM: Failure.LOST,
+    sqlite3.SQLITE_READONLY: Failure.LOST,
+    sqlite3.SQLITE_INTERRUPT: Failure.LOST,
+    sqlite3.SQLITE_IOERR: Failure.LOST,
+    sqlite3.SQLITE_CORRUPT: Failure.LOST,
+    sqlite3.SQLITE_FULL: Failure.LOST,
+    sqlite3.SQLITE_CANTOPEN: Failure.LOST,
+    sqlite3.SQLITE_PROTOCOL: Failure.LOST,  # locks of the write-ahead log, in a race
+    sqlite3.SQLITE_NOLFS: Failure.LOST,
+    sqlite3.SQLITE_NOTADB: Failure.LOST,
+    sqlite3.SQLITE_INTERNAL: Failure.LOST,
+}
+
+
+def failure_of_code(code: int) -> Failure:
+    """By SQLite's result code; extended ones say more about the same."""
+    return _BY_CODE.get(code & 0xFF, Failure.FAULT)
+
+
+def failure_of(error: sqlite3.Error) -> Failure:
+    """What the driver raises by itself, without a code, is its user's fault, unless it says that it is not."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    if code is not None:
+        return failure_of_code(code)
+    return Failure.LOST if isinstance(error, sqlite3.OperationalError) else Failure.FAULT
+
+
+def driver_error(error: sqlite3.Error) -> KagziError:
+    """A driver's error as an exception. SQLite's own words stay in the log: they quote statements and files."""
+    match failure_of(error):
+        case Failure.LOST:
+            told: KagziError = Unavailable(f"the SQLite store cannot be used: {describe(error)}")
+        case Failure.CONTENDED:
+            told = Contended(f"somebody else has locked the SQLite store: {describe(error)}")
+        case Failure.FAULT:
+            told = StatementFailed(f"the SQLite store refused a statement: {describe(error)}")
+    told.__cause__ = error
+    return told
+
+
+def describe(error: Exception) -> str:
+    """For the log."""
+    name = getattr(error, "sqlite_errorname", None)
+    return f"{type(error).__name__} ({name}): {error}" if name else f"{type(error).__name__}: {error}"

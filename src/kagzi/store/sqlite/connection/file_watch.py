@@ -1,0 +1,113 @@
+"""Notices that the files of an open database were deleted or replaced, and saves what only this process still has.
+
+SQLite goes on with the files it opened, names or no names, and says nothing: what it commits from then on is gone with the
+process. So after every commit, and on every poll, the names are compared with what was opened. What is found is final: the store
+refuses everything until the server is started again on files that are whole.
+"""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ....core.errors import KagziError, StoreLost
+from .connection import Database, create_file
+
+logger = logging.getLogger("kagzi.store")
+
+_ABANDONED: list[Database] = []
+"""Never closed: SQLite would delete the log by its name, and that may be somebody else's by now."""
+
+
+class FileWatch:
+    """`begin` once the files are open; `check` in the thread of the writer. `lost` from any thread."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file, self._log = Path(path), Path(f"{path}-wal")
+        self._opened: dict[Path, tuple[int, int] | None] = {}
+        self.lost = False
+        self._in_place = False
+
+    def begin(self) -> None:
+        self._opened = {name: _identity(name) for name in (self._file, self._log)}
+
+    def check(self, writer: Database) -> None:
+        """Raises StoreLost if the files are gone. The first time what can be saved is saved."""
+        if not self.lost:
+            problems = list(self._problems())
+            if not problems:
+                return
+            self.lost = True
+            self._save(" and ".join(problems), writer)
+        self.refuse_if_lost()
+
+    def refuse_if_lost(self) -> None:
+        if self.lost:
+            raise StoreLost(
+                "the files of the SQLite store were taken away while it was open; the server's log says more"
+            )
+
+    def may_close(self, database: Database) -> bool:
+        if not self.lost or self._in_place:
+            return True
+        _ABANDONED.append(database)
+        return False
+
+    def _problems(self) -> Iterator[str]:
+        for name, opened in self._opened.items():
+            if opened is not None and (found := _identity(name)) != opened:
+                yield f"{name} was {'deleted' if found is None else 'replaced'}"
+
+    def _save(self, problem: str, writer: Database) -> None:
+        logger.critical(
+            "%s while the server had it open. Nothing more is accepted, so that nothing more can be lost. Do not end this process "
+            "before the next line says what was saved",
+            problem,
+        )
+        try:
+            writer.rollback()
+            if self._fold_in_place(writer):
+                self._in_place = True
+                logger.critical(
+                    "everything that was committed was saved to %s. Start the server again, and keep others away from %s-wal: it is "
+                    "part of the database",
+                    self._path,
+                    self._path,
+                )
+                return
+            copy = f"{self._path}.saved-{os.getpid()}"
+            create_file(copy)  # readable by its owner only
+            writer.copy_into(copy)
+        except (sqlite3.Error, OSError, KagziError) as error:
+            logger.critical(
+                "what was committed could not be saved: %s. While process %d lives, its open files are in /proc/%d/fd: copy them "
+                "before it ends",
+                error,
+                os.getpid(),
+                os.getpid(),
+            )
+        else:
+            logger.critical(
+                "everything that was committed was saved to %s. Stop the server, put that file in the place of %s, remove "
+                "%s-wal and %s-shm, and start the server again",
+                copy,
+                self._path,
+                self._path,
+                self._path,
+            )
+
+    def _fold_in_place(self, writer: Database) -> bool:
+        """If only the name of the log is gone, and nobody has made another one, the file can still take what is in it."""
+        unharmed = _identity(self._file) == self._opened[self._file]
+        return unharmed and _identity(self._log) is None and writer.fold_all()
+
+
+def _identity(name: Path) -> tuple[int, int] | None:
+    """Of the file that has this name now. None: there is none."""
+    try:
+        found = name.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

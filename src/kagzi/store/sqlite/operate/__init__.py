@@ -1,0 +1,1 @@
+"""Everything else that people look after."""

@@ -1,0 +1,184 @@
+"""Back to a chosen step: an explicit retry reopens a failed run, a fork begins another one with the same past."""
+
+import msgspec
+
+from ....core.records import Payload, RunKey
+from ....core.run.commands import StartRun
+from ....core.run.control import refuse_retry
+from ....core.run.outcomes import Existing, Refused, Started
+from ....core.run.refusals import no_result_before, no_step
+from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
+from ....core.times import Timestamp
+from ...protocol import Changed, Fork, LeaseTerms
+from ...rows import read_error, read_labels, read_payload, read_policy, write_json, write_strings
+from ..connection.connection import Row
+from ..write.endings import give_result
+from ..write.fast_path import Wave, Writer
+from ..write.starts import start_one
+from ..write.text_validation import require_plain
+
+_NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
+
+
+# --- retry ------------------------------------------------------------------------------------------------------------
+
+
+def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+    """See Store.retry_run."""
+    require_plain(from_step=from_step, request_id=request_id)
+    row = writer.database.row("run_to_rewind", (run.run_id,))
+    if row is None or row[0] != run.namespace:
+        return None
+    status = RUN_STATUS_OF_CODE[row[4]]
+    if request_id and row[10] == request_id:
+        return Changed(status, row[2], changed=False)
+    active = writer.database.row("active_run", (run.namespace, row[1]))
+    refused = refuse_retry(run.run_id, row[4], row[1], None if active is None else active[0])
+    if refused is not None:
+        return refused
+    if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
+        return no_step(run.run_id, from_step)
+    writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
+    _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
+    _hear_of_children(writer, run, now)
+    return Changed(RunStatus.PENDING, row[2], changed=True)
+
+
+def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
+    """The step that the error is about, or whose child it is about; empty if the function failed by itself."""
+    error = read_error(row[6])
+    if error is None or not error.subject_id:
+        return ""
+    found = writer.database.row("step_to_blame", {"run_id": run.run_id, "subject_id": error.subject_id})
+    return "" if found is None else found[0]
+
+
+class _TakenBack(msgspec.Struct):
+    """What becomes of steps. Those that were begun before what is kept stay begun, or replay would meet a new step in front of
+    recorded results; with their own child, or to start another one. Where there is a child, it is named."""
+
+    forgotten: dict[str, str | None] = {}
+    restarted: dict[str, str | None] = {}
+    reopened: list[str] = []
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.forgotten, *self.restarted, *self.reopened]
+
+
+def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
+    """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
+    lost: list[Row] = writer.database.rows("lost_children", msgspec.structs.asdict(run))
+    back = _TakenBack(restarted={row[0]: row[1] for row in lost})
+    step = writer.database.row("step_to_rewind", (run.run_id, step_id)) if step_id else None
+    if step is not None and step[0] < KindCode.INPUT:
+        after = step[3] or step[2]  # its result; or its begin, if it has none
+        given = {"run_id": run.run_id, "step_id": step_id, "after": after}
+        for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", given):
+            is_it = found_id == step_id
+            if begun_seq > after or (is_it and kind != KindCode.CHILD):
+                back.restarted.pop(found_id, None)
+                back.forgotten[found_id] = child_run_id
+            elif kind == KindCode.CHILD and (is_it or status != StepCode.COMPLETED):
+                back.restarted[found_id] = child_run_id
+            else:
+                back.reopened.append(found_id)
+    if back.all:
+        _take_back(writer, run, back, now)
+
+
+def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) -> None:
+    given = {"run_id": run.run_id, "step_ids": write_json(back.all), "now": now}
+    writer.database.run("keep_failures", given)
+    unbound = writer.database.run("unbind_signals", given)
+    writer.database.run("forget_steps", given | {"step_ids": write_json(list(back.forgotten))})
+    writer.database.run("reopen_steps", given | {"step_ids": write_json(back.reopened)})
+    writer.database.run("restart_steps", given | {"step_ids": write_json(list(back.restarted))})
+    children = [child for child in (*back.forgotten.values(), *back.restarted.values()) if child is not None]
+    if children:
+        writer.database.run("disown_children", msgspec.structs.asdict(run) | {"children": write_json(children)})
+        writer.database.run("cascade_due", (run.run_id,))
+    if unbound:
+        _bind_again(writer, run, now)
+
+
+def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
+    """Signals that were taken and come again find those who still wait."""
+    for step_id, name in writer.database.rows("open_waits", (run.run_id,)):
+        signal = writer.database.row("next_signal", (run.run_id, name))
+        seq = None if signal is None else writer.database.row("stir_run", {"run_id": run.run_id, "now": now})
+        if signal is not None and seq is not None:
+            number, data, meta = signal
+            writer.database.run("bind_signal", (step_id, run.run_id, number))
+            result = {"run_id": run.run_id, "step_id": step_id, "output": data, "output_meta": meta}
+            writer.database.run("give_signal", result | {"seq": seq[0], "now": now})
+
+
+def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
+    """Children that ended while nobody listened for this run."""
+    for child_run_id, step_id in writer.database.rows("ended_children", msgspec.structs.asdict(run)):
+        give_result(writer, run, step_id, child_run_id, now)
+
+
+# --- fork -------------------------------------------------------------------------------------------------------------
+
+
+def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+    """See Store.fork_run."""
+    metadata = [text for payload in fork.outputs.values() for pair in (payload.metadata or {}).items() for text in pair]
+    require_plain(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
+    source = fork.source
+    row = writer.database.row("run_to_rewind", (source.run_id,))
+    if row is None or row[0] != source.namespace:
+        return None
+    # Without a step everything recorded is taken over: the next step would begin after the run's last seq.
+    begun = writer.database.row("first_begun", (source.run_id, fork.from_step)) if fork.from_step else (row[5] + 1,)
+    if begun is None:
+        return no_step(source.run_id, fork.from_step)
+    for step_id in fork.outputs:
+        step = writer.database.row("step_to_rewind", (source.run_id, step_id))
+        if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
+            return no_result_before(step_id, fork.from_step)
+    started = start_one(Wave(writer, now, _NO_TERMS), _start_of(writer, fork, row))
+    if isinstance(started, Started):
+        _copy(writer, fork, begun[0], now)
+    assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
+    return started
+
+
+def _start_of(writer: Writer, fork: Fork, row: Row) -> StartRun:
+    return StartRun(
+        run=RunKey(fork.source.namespace, fork.new_run_id),
+        workflow_id=fork.workflow_id,
+        workflow_type=row[2],
+        request_id=fork.request_id,
+        input=_payload(writer, fork.source.run_id, "$input"),
+        context=_payload(writer, fork.source.run_id, "$context"),
+        version=fork.version or row[3],
+        labels=read_labels(row[8]),
+        priority=row[7],
+        concurrency_key=row[11] or "",
+        retry=read_policy(row[9]),
+        on_conflict="fail",
+    )
+
+
+def _payload(writer: Writer, run_id: str, step_id: str) -> Payload | None:
+    row = writer.database.row("payload_of", (run_id, step_id))
+    return None if row is None else read_payload(row[0], row[1])
+
+
+def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
+    run = RunKey(fork.source.namespace, fork.new_run_id)
+    ids = {"run_id": fork.source.run_id, "new_run_id": run.run_id}
+    writer.database.run("fork_steps", ids | {"before": before, "from_step": fork.from_step, "now": now})
+    writer.database.run("fork_attempts", ids)
+    for step_id, payload in fork.outputs.items():
+        output = {"output": payload.data, "output_meta": write_strings(payload.metadata)}
+        writer.database.run("replace_output", {"run_id": run.run_id, "step_id": step_id} | output)
+    writer.database.run("mark_fork", (fork.source.run_id, before, run.run_id))
+    for step_id, child_run_id in writer.database.rows("open_children", (run.run_id,)):
+        writer.database.run("watch_run", (child_run_id, run.namespace))
+        writer.database.run("link_child", (run.namespace, child_run_id, run.run_id, step_id))
+        writer.fences.forget(child_run_id)
+    _hear_of_children(writer, run, now)

@@ -1,0 +1,234 @@
+"""The rows of a batch, gathered so that few statements carry many commands, and written at each flush."""
+
+from typing import Any
+
+from ....core.records import Payload
+from ....core.run.commands import BeginSleep, BeginStep, RecordPatch, StartRun
+from ....core.run.state import OUTPUT_STEP
+from ....core.seams import Dice
+from ....core.states import KindCode, StepCode
+from ....core.times import Timestamp
+from ...protocol import LeaseTerms
+from ...rows import write_json, write_policy, write_strings
+from ..connection.connection import Database
+from ..operate.namespace_rows import Namespaces
+from ..operate.type_limits import Types
+from .fences import Fence, Fences
+
+StepRow = list[Any]
+
+# Places in a row of `insert_steps` that a result in the same wave fills in.
+STATUS, SEQ, OUTPUT, OUTPUT_META, FINISHED_AT = 4, 7, 14, 15, 22
+
+_FUNCTION, _SLEEP, _PATCH = int(KindCode.FUNCTION), int(KindCode.SLEEP), int(KindCode.PATCH)
+_RUNNING, _COMPLETED = int(StepCode.RUNNING), int(StepCode.COMPLETED)
+_NAMES = {KindCode.INPUT: "$input", KindCode.CONTEXT: "$context"}
+
+
+class NotAsPlanned(Exception):
+    """A statement changed fewer rows than the plan says: something was there before, or is not there any more."""
+
+
+class Writer:
+    """What the thread that writes works with: its connection, and what it knows by heart."""
+
+    def __init__(self, database: Database, dice: Dice, *, fast_path: bool) -> None:
+        self.database = database
+        self.dice = dice
+        self.fast_path = fast_path
+        self.fences = Fences()
+        self.namespaces = Namespaces(database)
+        self.types = Types(database)
+
+    def forget_all(self) -> None:
+        self.fences.forget_all()
+        self.namespaces.forget_all()
+        self.types.forget_all()
+
+
+class Wave:
+    """Gathers what commands of one batch come to. Nothing of it is in the database before `flush`."""
+
+    def __init__(self, writer: Writer, now: Timestamp, terms: LeaseTerms) -> None:
+        self.writer = writer
+        self.database = writer.database
+        self.fences = writer.fences
+        self.now = now
+        self.terms = terms
+        self.begun: dict[tuple[str, str], StepRow] = {}  # steps begun in this wave that have no result yet
+        self.completed: set[tuple[str, str]] = set()  # steps of earlier waves that got a result in this one
+        self.touched: dict[str, Fence] = {}
+        self._ended: set[str] = set()
+        self._run_rows: list[tuple[Any, ...]] = []
+        self._label_rows: list[tuple[Any, ...]] = []
+        self._step_rows: list[StepRow] = []
+        self._completions: list[tuple[Any, ...]] = []
+        self._ends: list[tuple[str, int, int, int]] = []
+        self._progressed: list[str] = []  # runs whose lost leases do not count any more
+
+    def add_run(self, command: StartRun, row: tuple[Any, ...]) -> None:
+        """A run begins, with its input, context and labels. The row is one of `insert_runs`."""
+        self._run_rows.append(row)
+        run_id = command.run.run_id
+        if command.input is not None:
+            self.add_payload(run_id, KindCode.INPUT, command.input)
+        if command.context is not None:
+            self.add_payload(run_id, KindCode.CONTEXT, command.context)
+        for key, value in command.labels.items():
+            self._label_rows.append((command.run.namespace, key, value, self.now, run_id))
+
+    def add_payload(self, run_id: str, kind: KindCode, payload: Payload) -> None:
+        """A run's input or context, as a row of its history."""
+        name, now = _NAMES[kind], self.now
+        meta = write_strings(payload.metadata) if payload.metadata else None
+        row: StepRow = [run_id, name, name, int(kind), _COMPLETED, 1, 0, 0, 0, 0, None, 0, None, None]
+        row += (payload.data, meta, None, "", "", 0, now, None, now, None)
+        self._step_rows.append(row)
+
+    def add_step(self, command: BeginStep, fence: Fence, seq: int) -> None:
+        """The first attempt of a step that is new."""
+        given = command.input
+        now = self.now
+        row: StepRow = [
+            fence.run_id,
+            command.step_id,
+            command.name,
+            _FUNCTION,
+            _RUNNING,
+            1,
+            seq,
+            0,
+            fence.lease,
+            fence.nonce,
+            None if command.retry is None else write_policy(command.retry),
+            command.timeout_ms,
+            None if given is None else given.data,
+            None if given is None else write_strings(given.metadata),
+            None,
+            None,
+            None,
+            command.parent_step_id,
+            command.parallel_group_id,
+            command.once,
+            now,
+            now,
+            None,
+            fence.worker_id,
+        ]
+        self._step_rows.append(row)
+        self.begun[fence.run_id, command.step_id] = row
+        self.touched[fence.run_id] = fence
+
+    def add_sleep(self, command: BeginSleep, fence: Fence, seq: int, wake_at: Timestamp) -> None:
+        """A sleep that is new; complete if its time has come."""
+        now = self.now
+        status, result_seq, finished_at = (_COMPLETED, seq, now) if wake_at <= now else (_RUNNING, 0, None)
+        row: StepRow = [fence.run_id, command.step_id, command.name, _SLEEP, status, 1, seq, result_seq]
+        row += (fence.lease, fence.nonce, None, 0, None, None, None, None, wake_at)
+        row += (command.parent_step_id, command.parallel_group_id, 0, now, now, finished_at, fence.worker_id)
+        self._step_rows.append(row)
+        self.touched[fence.run_id] = fence
+
+    def add_patch(self, command: RecordPatch, fence: Fence, seq: int) -> None:
+        """A patch marker that is new: begun and complete at once."""
+        now = self.now
+        row: StepRow = [fence.run_id, command.step_id, command.name, _PATCH, _COMPLETED, 1, seq, seq]
+        row += (fence.lease, fence.nonce, None, 0, None, None, None, None, None)
+        row += ("", "", 0, now, now, now, fence.worker_id)
+        self._step_rows.append(row)
+        self.touched[fence.run_id] = fence
+
+    def add_completion(self, fence: Fence, step_id: str, attempt: int, seq: int, output: Payload) -> None:
+        """A result of a step that was begun in an earlier wave."""
+        meta = write_strings(output.metadata) if output.metadata else None
+        self.completed.add((fence.run_id, step_id))
+        self._completions.append(
+            (fence.run_id, step_id, attempt, fence.lease, fence.nonce, seq, output.data, meta, self.now)
+        )
+        self.touched[fence.run_id] = fence
+
+    def add_end(self, fence: Fence, seq: int, output: Payload) -> None:
+        """The run completes. From here on it has no fence."""
+        now, meta = self.now, write_strings(output.metadata) if output.metadata else None
+        row: StepRow = [fence.run_id, OUTPUT_STEP, OUTPUT_STEP, int(KindCode.OUTPUT), _COMPLETED, 1, seq, seq]
+        row += (fence.lease, fence.nonce, None, 0, None, None, output.data, meta, None)
+        row += ("", "", 0, now, now, now, fence.worker_id)
+        self._step_rows.append(row)
+        self._ends.append((fence.run_id, fence.lease, fence.nonce, seq))
+        self._ended.add(fence.run_id)
+        self._note_progress(fence)
+        self.let_go(fence.run_id)
+
+    def let_go(self, run_id: str) -> None:
+        """The run is no longer held: its row is written by whoever says so."""
+        self.touched.pop(run_id, None)
+        self.fences.forget(run_id)
+
+    def fence_of(self, run_id: str) -> Fence:
+        """Of a run that is RUNNING."""
+        if (fence := self.fences.get(run_id)) is None:
+            self.fences.load(self.database, (run_id,))
+            fence = self.fences.get(run_id)
+        assert fence is not None  # the run was just read
+        return fence
+
+    def concerns(self, run_id: str) -> bool:
+        """Whether something about this run is not yet written."""
+        return run_id in self.touched or run_id in self._ended
+
+    def flush(self) -> None:
+        """Write what was gathered. Raises NotAsPlanned if it does not fit what is there."""
+        if self._run_rows:
+            self._write("insert_runs", self._run_rows)
+        if self._step_rows:
+            self._write("insert_steps", self._step_rows)
+            self.begun.clear()
+        if self._label_rows:
+            self._write("insert_labels", self._label_rows)
+        if self._completions:
+            self._write("complete_steps", self._completions)
+            self.completed.clear()
+        if self._ends:
+            given = {"rows": write_json(self._ends), "now": self.now}
+            if self.database.run("complete_runs", given) != len(self._ends):
+                raise NotAsPlanned
+            self._ends.clear()
+            self._ended.clear()
+        if self.touched:
+            self._advance()
+        if self._progressed:
+            self.database.run("forget_lost_leases", (write_json(self._progressed),))
+            self._progressed.clear()
+
+    def _write(self, statement: str, rows: list[Any]) -> None:
+        expected = len(rows)
+        written = self.database.run_many(statement, rows)
+        rows.clear()
+        if written != expected:
+            raise NotAsPlanned
+
+    def _note_progress(self, fence: Fence) -> None:
+        if fence.lost_leases < 0:
+            fence.lost_leases = 0
+            self._progressed.append(fence.run_id)
+
+    def _advance(self) -> None:
+        """Write the seqs of the runs touched; and their leases, where half is gone."""
+        plain: list[tuple[str, int, int, int]] = []
+        renewed: list[tuple[str, int, int, int]] = []
+        renew_before, until = self.terms.renew_before, self.terms.until
+        for fence in self.touched.values():
+            row = (fence.run_id, fence.lease, fence.nonce, fence.seq)
+            self._note_progress(fence)
+            if fence.lease_until >= renew_before:
+                plain.append(row)
+            else:
+                fence.lease_until = until
+                renewed.append(row)
+        self.touched = {}
+        if plain and self.database.run("advance_runs", {"rows": write_json(plain)}) != len(plain):
+            raise NotAsPlanned
+        if renewed:
+            given = {"rows": write_json(renewed), "until": until}
+            if self.database.run("advance_and_renew_runs", given) != len(renewed):
+                raise NotAsPlanned

@@ -1,0 +1,162 @@
+"""Saves what a command changed of a run (core/run)."""
+
+from typing import Any
+
+import msgspec
+
+from ....core import limits
+from ....core.records import Payload
+from ....core.run.commands import BeatStep, ClosingCommand, DecideRace, Park, SetStatus, StartChild, StepCommand
+from ....core.run.outcomes import Outcome, RunClosed
+from ....core.run.state import AttemptState, RunState, StepState
+from ....core.states import RunCode
+from ...rows import write_error, write_policy, write_strings
+from .children import create_children
+from .continue_as_new import create_successor
+from .endings import tell_end
+from .fast_path import NotAsPlanned, Wave
+
+_RUNNING = int(RunCode.RUNNING)
+
+
+def save(wave: Wave, run: RunState, command: StepCommand | ClosingCommand, outcome: Outcome) -> Outcome:
+    """Write what the command changed. Returns the outcome, with what became of other runs by it."""
+    database, run_id = wave.database, run.run.run_id
+    if run.status != _RUNNING and run.watched:
+        wave.flush()  # its parents may be among those gathered
+    for step in run.steps.values():
+        if step.changed:
+            _save_step(wave, run_id, step, command)
+    for attempt in run.new_attempts:
+        database.run("save_attempt", _attempt_row(run_id, attempt))
+    for signal in run.signals:
+        if signal.step_id:
+            database.run("bind_signal", (signal.step_id, run_id, signal.number))
+    if isinstance(command, SetStatus):
+        database.run("set_status", (run.status_text, run.progress, run_id))
+    if run.status != _RUNNING:
+        return _save_left(wave, run, command, outcome)
+    if isinstance(command, DecideRace) and run.cascade_due:
+        database.run("cascade_due", (run_id,))
+    _advance(wave, run)
+    return create_children(wave, run, outcome) if isinstance(command, StartChild) else outcome
+
+
+def _advance(wave: Wave, run: RunState) -> None:
+    """The run goes on: its row is written with the others of the batch."""
+    fence = wave.fence_of(run.run.run_id)
+    fence.seq = run.seq
+    if run.progressed and fence.lost_leases:
+        fence.lost_leases = -1
+    if run.result_seq and fence.last_result is not None:
+        fence.last_result = run.result_seq
+    fence.related = fence.related or run.has_children
+    if fence.steps_met is not None and run.step_count:  # only what may begin a step has counted them
+        fence.steps_met = run.step_count
+    wave.touched[run.run.run_id] = fence
+
+
+def _save_left(wave: Wave, run: RunState, command: StepCommand | ClosingCommand, outcome: Outcome) -> Outcome:
+    run_id = run.run.run_id
+    wave.let_go(run_id)
+    if isinstance(command, Park) and run.status == RunCode.SLEEPING:  # the one left that may not have been read
+        _leave(wave, "park_run", (run.wait_reason, run.due_at, run_id, run.lease.counter, run.lease.nonce))
+        return outcome
+    _leave(wave, "leave_run", _left_row(run))
+    if run.tried_build is not None and run.problem is not None:
+        given = {"problem": write_error(run.problem), "build_id": run.tried_build, "others": limits.TRIED_BUILDS - 1}
+        wave.database.run("note_divergence", given | {"run_id": run_id})
+    if run.successor is not None:
+        create_successor(wave, run, run.successor)
+    elif run.ended and run.watched and isinstance(outcome, RunClosed):
+        return msgspec.structs.replace(outcome, stirred=tell_end(wave.writer, run_id, wave.now).stirred)
+    return outcome
+
+
+def _leave(wave: Wave, statement: str, given: tuple[Any, ...] | dict[str, Any]) -> None:
+    if wave.database.run(statement, given) != 1:
+        raise NotAsPlanned
+
+
+def _left_row(run: RunState) -> dict[str, Any]:
+    return {
+        "run_id": run.run.run_id,
+        "lease": run.lease.counter,
+        "nonce": run.lease.nonce,
+        "status": int(run.status),
+        "seq": run.seq,
+        "attempt": run.attempt,
+        "wait_reason": run.wait_reason,
+        "due_at": run.due_at,
+        "ready_at": run.ready_at,
+        "finished_at": run.finished_at,
+        "error": None if run.error is None else write_error(run.error),
+        "cascade_due": run.cascade_due,
+        "continued_as": run.continued_as,
+    }
+
+
+def _save_step(wave: Wave, run_id: str, step: StepState, command: StepCommand | ClosingCommand) -> None:
+    if step.new:
+        wave.database.run("insert_step", (*_constant_columns(run_id, step), *_changing_columns(step)))
+    elif isinstance(command, BeatStep):
+        wave.database.run("set_details", (*_payload_columns(step.details), run_id, step.step_id))
+    else:
+        wave.database.run("update_step", (*_changing_columns(step), run_id, step.step_id))
+
+
+def _constant_columns(run_id: str, step: StepState) -> tuple[Any, ...]:
+    return (
+        run_id,
+        step.step_id,
+        step.name,
+        step.kind,
+        write_policy(step.retry),
+        step.timeout_ms,
+        *_payload_columns(step.input),
+        step.wake_at,
+        step.parent_step_id,
+        step.parallel_group_id,
+        step.once,
+        step.created_at,
+    )
+
+
+def _changing_columns(step: StepState) -> tuple[Any, ...]:
+    return (
+        step.status,
+        step.attempt,
+        step.begun_seq,
+        step.seq,
+        step.lease.counter,
+        step.lease.nonce,
+        *_payload_columns(step.output),
+        None if step.error is None else write_error(step.error),
+        step.retry_at,
+        step.child_run_id,
+        step.started_at,
+        step.finished_at,
+        step.worker_id,
+    )
+
+
+def _payload_columns(payload: Payload | None) -> tuple[bytes | None, str | None]:
+    return (None, None) if payload is None else (payload.data, write_strings(payload.metadata))
+
+
+def _attempt_row(run_id: str, attempt: AttemptState) -> tuple[Any, ...]:
+    assert attempt.error is not None  # it is new
+    return (
+        run_id,
+        attempt.step_id,
+        attempt.attempt,
+        attempt.begun_seq,
+        attempt.seq,
+        attempt.lease.counter,
+        attempt.lease.nonce,
+        attempt.started_at,
+        attempt.finished_at,
+        write_error(attempt.error),
+        attempt.retry_at,
+        attempt.worker_id,
+    )

@@ -1,0 +1,245 @@
+"""Loads the state of a run that a command is decided on (core/run). `run_changes.py` saves what became of it."""
+
+from collections.abc import Iterator
+from typing import get_args
+
+from ....core.limits import MESSAGE_SOFT_BYTES, STEPS_PER_RUN
+from ....core.pages.sizes import STEP_BYTES, error_bytes, payload_bytes
+from ....core.records import Lease, Payload
+from ....core.run.commands import (
+    BeginStep,
+    ClosingCommand,
+    CompleteRun,
+    DecideRace,
+    FailRun,
+    FailStep,
+    Park,
+    StartChild,
+    StepCommand,
+    WaitSignal,
+)
+from ....core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
+from ....core.run.steps import Beginning
+from ....core.states import RunCode, StepCode
+from ...rows import (
+    read_error,
+    read_labels,
+    read_payload,
+    read_policy,
+    write_json,
+)
+from ..connection.connection import Row
+from .children import find_relatives
+from .fast_path import Wave
+from .fences import NEVER
+
+_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
+_NO_PAYLOADS = (None,) * 5
+_NEED_FENCE_ONLY = frozenset((*get_args(StepCommand), Park))
+_RUNNING = int(RunCode.RUNNING)
+
+
+def load(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
+    """The run, and of its steps, attempts, signals and relatives what matters to this command. None: there is no such run."""
+    run = _held(wave, command) or _read(wave, command)
+    if run is None:
+        return None
+    step = None
+    if (step_id := _named_step(run, command)) is not None:
+        statement = "step_with_payloads" if isinstance(command, RETURNS_STEP) else "step_state"
+        if (row := wave.database.row(statement, (run.run.run_id, step_id))) is not None:
+            step = run.steps[step_id] = _step_state(row)
+    if isinstance(command, (BeginStep, FailStep)):
+        if step is not None:
+            _load_attempt(wave, run, step, command)
+    elif run.status == _RUNNING and run.lease == command.lease:  # else it is a repeat at best, decided by the step
+        _load_more(wave, run, command)
+    if isinstance(command, StartChild):
+        run.relatives = find_relatives(wave, command, step)
+    if run.seq >= STEPS_PER_RUN and isinstance(command, Beginning):
+        run.step_count = _count_steps(wave, run)
+    return run
+
+
+def _held(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
+    """The run as its fence knows it, which is all that matters to its steps and waits. None: the run must be read."""
+    fence = wave.fences.get(command.run.run_id)
+    if (
+        fence is None
+        or type(command) not in _NEED_FENCE_ONLY
+        or not fence.admits(command.lease)
+        or fence.namespace != command.run.namespace
+        or fence.cancelling
+        or fence.pausing
+    ):
+        return None
+    return RunState(
+        run=command.run,
+        status=_RUNNING,
+        lease=command.lease,
+        read_seq=fence.seq,
+        seq=fence.seq,
+        deadline_at=None if fence.deadline_at == NEVER else fence.deadline_at,
+        worker_id=fence.worker_id,
+    )
+
+
+def _read(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
+    row = wave.database.row("run_state", (command.run.run_id,))
+    return None if row is None or row[0] != command.run.namespace else _run_state(command, row)
+
+
+def _load_more(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
+    if isinstance(command, Park):
+        _load_waits(wave, run, command)
+    elif isinstance(command, DecideRace):
+        _load_losers(wave, run, command)
+    elif isinstance(command, WaitSignal) and not run.steps:
+        _load_signal(wave, run, command)
+
+
+def _named_step(run: RunState, command: StepCommand | ClosingCommand) -> str | None:
+    if isinstance(command, (CompleteRun, FailRun)):
+        return command.after_step if run.cancel_requested_at is not None and command.after_step else None
+    return getattr(command, "step_id", None)
+
+
+def _run_state(command: StepCommand | ClosingCommand, row: Row) -> RunState:
+    return RunState(
+        run=command.run,
+        status=row[1],
+        lease=Lease(row[2], row[3]),
+        read_seq=row[4],
+        seq=row[4],
+        attempt=row[5],
+        ready_at=row[6],
+        due_at=row[7],
+        wait_reason=row[8],
+        deadline_at=row[9],
+        finished_at=row[10],
+        cancel_requested_at=row[11],
+        worker_id=row[12],
+        retry=read_policy(row[13]),
+        watched=bool(row[14]),
+        has_children=bool(row[15]),
+        cascade_due=bool(row[16]),
+        pause_requested=bool(row[17]),
+        cancel_reason=row[18] or "",
+        cancel_unseen=row[11] is not None and row[19] == row[2],
+        continued_as=row[20],
+    )
+
+
+def _step_state(row: Row) -> StepState:
+    """From the columns of `part_step_state`, and what it holds if that is there."""
+    output, output_meta, error, details, details_meta = row[21:] or _NO_PAYLOADS
+    return StepState(
+        step_id=row[0],
+        name=row[1],
+        kind=row[2],
+        status=row[3],
+        begun_seq=row[4],
+        lease=Lease(row[5], row[6]),
+        created_at=row[7],
+        attempt=row[8],
+        seq=row[9],
+        started_at=row[10],
+        finished_at=row[11],
+        retry_at=row[12],
+        wake_at=row[13],
+        retry=read_policy(row[14]),
+        timeout_ms=row[15],
+        once=bool(row[16]),
+        worker_id=row[17],
+        parent_step_id=row[18],
+        parallel_group_id=row[19],
+        child_run_id=row[20],
+        output=read_payload(output, output_meta),
+        error=read_error(error),
+        details=read_payload(details, details_meta),
+    )
+
+
+def _load_attempt(wave: Wave, run: RunState, step: StepState, command: BeginStep | FailStep) -> None:
+    """The earlier attempt that a repeat may be about, if it was recorded under this very lease."""
+    current = command.attempt in (0, step.attempt)
+    if isinstance(command, FailStep):
+        repeated = not current or step.status != StepCode.RUNNING
+    else:
+        repeated = command.attempt > 0 and (not current or step.lease != command.lease)
+    if not repeated:
+        return
+    attempt, lease = command.attempt or step.attempt - 1, command.lease
+    given = (run.run.run_id, step.step_id, attempt, lease.counter, lease.nonce)
+    if (row := wave.database.row("failed_attempt", given)) is not None:
+        run.attempts[step.step_id, attempt] = AttemptState(
+            step_id=step.step_id,
+            attempt=attempt,
+            begun_seq=row[0],
+            seq=row[1],
+            lease=lease,
+            started_at=row[2],
+            finished_at=row[3],
+            retry_at=row[4],
+        )
+
+
+def _load_waits(wave: Wave, run: RunState, command: Park) -> None:
+    """What the run waits for, as far as it decides when it wakes; and results that its worker does not know, a page of them."""
+    names = write_json(command.waits) if command.waits else None
+    given = {"run_id": run.run.run_id, "names": names}
+    rows = wave.database.rows("next_waits", given)
+    if any(row[13] is not None and row[13] <= wave.now for row in rows):
+        rows += wave.database.rows("due_waits", given | {"now": wave.now})
+    for row in rows:
+        run.steps[row[0]] = _step_state(row)
+    if _last_result(wave, run.run.run_id) > command.known_seq:
+        size = 0
+        for number, step in enumerate(_results_after(wave, run.run.run_id, command.known_seq)):
+            run.steps[step.step_id] = step
+            size += STEP_BYTES + payload_bytes(step.output) + error_bytes(step.error) + payload_bytes(step.details)
+            if number and size > MESSAGE_SOFT_BYTES:
+                return  # this one is too many: it tells that there are more
+
+
+def _last_result(wave: Wave, run_id: str) -> int:
+    """Remembered: looking costs as much as the history is long."""
+    fence = wave.fence_of(run_id)
+    if fence.last_result is None:
+        row = wave.database.row("last_result", (run_id,))
+        fence.last_result = row[0] if row else 0
+    return fence.last_result or 0
+
+
+def _results_after(wave: Wave, run_id: str, known_seq: int) -> Iterator[StepState]:
+    """Each is read when it is asked for: the order is found without the payloads."""
+    for (step_id,) in wave.database.rows("results_after", (run_id, known_seq, _PAGE_STEPS)):
+        row = wave.database.row("step_with_payloads", (run_id, step_id))
+        assert row is not None  # it was just found
+        yield _step_state(row)
+
+
+def _load_losers(wave: Wave, run: RunState, command: DecideRace) -> None:
+    for step_id in command.losers:
+        if step_id not in run.steps:
+            row = wave.database.row("step_state", (run.run.run_id, step_id))
+            if row is not None:
+                run.steps[step_id] = _step_state(row)
+
+
+def _load_signal(wave: Wave, run: RunState, command: WaitSignal) -> None:
+    row = wave.database.row("next_signal", (run.run.run_id, command.signal_name))
+    if row is not None:
+        payload = Payload(row[1], read_labels(row[2]) if row[2] else None)
+        run.signals.append(SignalState(number=row[0], name=command.signal_name, payload=payload))
+
+
+def _count_steps(wave: Wave, run: RunState) -> int:
+    """Of a run whose seq says that the limit may be near. Remembered, like the last result."""
+    if run.status != _RUNNING:
+        return 0  # nothing begins
+    fence = wave.fence_of(run.run.run_id)
+    if fence.steps_met is None:
+        row = wave.database.row("count_steps", (run.run.run_id,))
+        fence.steps_met = row[0] if row else 0
+    return fence.steps_met or 0

@@ -1,0 +1,67 @@
+"""Signals: kept in order, each bound to one step that waits for its name."""
+
+from ....core.limits import SIGNALS_BUFFERED
+from ....core.records import RunKey
+from ....core.run.commands import SignalGiven
+from ....core.run.control import refuse_signal
+from ....core.run.outcomes import Refused
+from ....core.times import Timestamp
+from ...protocol import Signalled
+from ...rows import write_strings
+from ..connection.connection import Row
+from .endings import stir
+from .fast_path import Writer
+from .text_validation import require_plain
+
+
+def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given them
+    writer: Writer, namespace: str, run_id: str, workflow_id: str, signal: SignalGiven, now: Timestamp
+) -> Signalled | Refused | None:
+    """See Store.signal_run."""
+    metadata = signal.payload.metadata or {}
+    require_plain(name=signal.name, request_id=signal.request_id, metadata="".join([*metadata, *metadata.values()]))
+    if run_id:
+        row = writer.database.row("signalled_run", (run_id,))
+    else:
+        row = writer.database.row("run_of_workflow_for_signal", (namespace, workflow_id))
+    if row is None or row[1] != namespace:
+        return None
+    return give(writer, row, signal, now)
+
+
+def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> Signalled | Refused:
+    """Bind a signal to the step that waits for it, or keep it. The row is (run_id, namespace, workflow_type, status, lease,
+    nonce, worker_id)."""
+    if (repeated := _repeated(writer, row, signal)) is not None:
+        return repeated
+    run = RunKey(row[1], row[0])
+    last = writer.database.row("last_signal", (run.run_id,))
+    number = (last[0] if last else 0) + 1
+    waiting = writer.database.row("waiting_step", (run.run_id, signal.name))
+    buffered = 0 if waiting is not None else _buffered(writer, run, number)
+    refused = refuse_signal(run.run_id, row[3], waited_for=waiting is not None, buffered=buffered)
+    if refused is not None:
+        return refused
+    data, meta = signal.payload.data, write_strings(signal.payload.metadata)
+    given = {"run_id": run.run_id, "number": number, "name": signal.name, "payload": data, "meta": meta}
+    step_id = None if waiting is None else waiting[0]
+    writer.database.run("insert_signal", given | {"request_id": signal.request_id, "now": now, "step_id": step_id})
+    if step_id is None:
+        return Signalled(run, delivered=False)
+    seq, stirred = stir(writer, run, row[2:], now)
+    result = {"run_id": run.run_id, "step_id": step_id, "seq": seq, "output": data, "output_meta": meta, "now": now}
+    writer.database.run("give_signal", result)
+    return Signalled(run, delivered=True, stirred=() if stirred is None else (stirred,))
+
+
+def _repeated(writer: Writer, row: Row, signal: SignalGiven) -> Signalled | None:
+    found = writer.database.row("signal_of_request", (row[0], signal.request_id))
+    return None if found is None else Signalled(RunKey(row[1], row[0]), delivered=bool(found[0]))
+
+
+def _buffered(writer: Writer, run: RunKey, number: int) -> int:
+    """How many no step has taken. Counts only where the number says that the limit may be near."""
+    if number <= SIGNALS_BUFFERED:
+        return 0
+    counted = writer.database.row("count_signals", (run.run_id, SIGNALS_BUFFERED))
+    return counted[0] if counted else 0

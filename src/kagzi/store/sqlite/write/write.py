@@ -1,0 +1,278 @@
+"""The hot verb: a batch of commands in one transaction.
+
+Ordinary commands are planned from memory and written together (`wave.py`). What is not ordinary is looked at alone
+(`apply_one`: load, decide, save). If the database does not agree with the plan, or refuses a statement, the transaction is rolled back and
+the batch is done again, each command alone in a savepoint: a bad one is refused, its neighbours are recorded.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....core.error_details import ErrorCode
+from ....core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
+from ....core.pages.sizes import outcome_bytes
+from ....core.run.commands import (
+    BeginSleep,
+    BeginStep,
+    Command,
+    CompleteRun,
+    CompleteStep,
+    Park,
+    RecordPatch,
+    StartChild,
+    StartRun,
+)
+from ....core.run.decide import decide
+from ....core.run.outcomes import Begun, Deferred, Failed, Outcome, Recorded, RunClosed, RunNotFound, TimerSet
+from ....core.run.refusals import is_reserved, refused, unstorable
+from ....core.run.state import RETURNS_STEP
+from ....core.states import RunStatus, StepCode
+from ....core.text_validation import is_storable, unstorable_field
+from ....core.times import Timestamp
+from ...protocol import LeaseTerms
+from ...rows import write_strings
+from ..connection.failures import describe
+from .children import without_assignment
+from .fast_path import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
+from .fences import Fence
+from .run_changes import save
+from .run_state import load
+from .starts import plan_start, start_one
+
+RUN_NOT_FOUND, DEFERRED = RunNotFound(), Deferred()
+
+_RETURNS_PAYLOADS = (Park, *RETURNS_STEP)
+
+_COMPLETED = int(StepCode.COMPLETED)
+
+# What one bad command can make a statement raise. Anything else is trouble of the store's, and no command's fault.
+_ONE_COMMANDS_FAULT = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+    UnicodeError,
+    ValueError,
+    TypeError,
+)
+
+
+def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> list[Outcome]:
+    """See Store.write."""
+    if not writer.fast_path:
+        return _in_transaction(writer, _one_by_one, batch, now, terms)
+    try:
+        return _in_transaction(writer, _together, batch, now, terms)
+    except (NotAsPlanned, *_ONE_COMMANDS_FAULT):
+        return _in_transaction(writer, _one_by_one, batch, now, terms)
+
+
+_How = Callable[[Wave, Sequence[Command]], list[Outcome]]
+
+
+def _in_transaction(
+    writer: Writer, how: _How, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
+) -> list[Outcome]:
+    writer.database.begin()
+    try:
+        outcomes = how(Wave(writer, now, terms), batch)
+        writer.database.commit()
+    except BaseException:
+        writer.namespaces.forget_all()
+        for command in batch:
+            _forget(writer, command)
+        writer.database.rollback()
+        raise
+    return outcomes
+
+
+def _forget(writer: Writer, command: Command) -> None:
+    """What was learnt from a command that is undone."""
+    writer.fences.forget(command.run.run_id)
+    if isinstance(command, StartChild):
+        writer.fences.forget(command.start.run.run_id)
+
+
+# --- together: planned from memory ------------------------------------------------------------------------------------
+
+
+def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
+    fences, now = wave.fences, wave.now
+    fences.load(wave.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
+    outcomes: list[Outcome] = []
+    answers = AnswerBudget()
+    for command in batch:
+        outcome: Outcome | None = None
+        if isinstance(command, StartRun):
+            outcome = plan_start(wave, command)
+        elif answers.follows_deferred(command):
+            outcome = DEFERRED
+        else:
+            fence = fences.get(command.run.run_id)
+            if fence is not None and fence.admits(command.lease) and fence.namespace == command.run.namespace:
+                plan = _PLANS.get(type(command))
+                if plan is not None and fence.deadline_at > now:
+                    outcome = plan(wave, command, fence)
+        if outcome is None:
+            if isinstance(command, StartRun) or wave.concerns(command.run.run_id):
+                wave.flush()
+            outcome = answers.spend(command, wave)
+        outcomes.append(outcome)
+    wave.flush()
+    return outcomes
+
+
+class AnswerBudget:
+    """How much one batch reads in order to answer it. What asks for more is deferred, with all that its run says after it."""
+
+    def __init__(self) -> None:
+        self._left = BATCH_ANSWER_BYTES
+        self._deferred: set[str] = set()
+
+    def follows_deferred(self, command: Command) -> bool:
+        return bool(self._deferred) and command.run.run_id in self._deferred
+
+    def spend(self, command: Command, wave: Wave) -> Outcome:
+        """Apply the command, unless its answer may be large and the budget is spent."""
+        if self._left <= 0 and isinstance(command, _RETURNS_PAYLOADS):
+            self._deferred.add(command.run.run_id)
+        if self.follows_deferred(command):
+            return DEFERRED
+        outcome = apply_one(wave, command)
+        self._left -= outcome_bytes(outcome)
+        return outcome
+
+
+def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
+    step_id = command.step_id
+    if fence.cancelling and not command.cleanup:
+        return None
+    if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
+        return None
+    if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
+        return None
+    step = (fence.run_id, step_id)
+    if step in wave.begun or step in wave.completed or command.attempt < 0:
+        return None
+    seq = fence.next_seq()
+    wave.add_step(command, fence, seq)
+    return Begun(seq, wave.now, 1)
+
+
+def _plan_complete(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome | None:
+    output = command.output
+    row = wave.begun.get((fence.run_id, command.step_id))
+    if row is None:
+        if command.attempt < 1:
+            return None
+        seq = fence.next_result()
+        wave.add_completion(fence, command.step_id, command.attempt, seq, output)
+        return Recorded(seq, wave.now)
+    if command.attempt not in (0, 1):
+        return None
+    del wave.begun[fence.run_id, command.step_id]
+    seq = fence.next_result()
+    row[STATUS] = _COMPLETED
+    row[SEQ] = seq
+    row[OUTPUT] = output.data
+    if output.metadata:
+        row[OUTPUT_META] = write_strings(output.metadata)
+    row[FINISHED_AT] = wave.now
+    return Recorded(seq, wave.now)
+
+
+def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None:
+    step_id = command.step_id
+    if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
+        return None
+    if fence.cancelling and not command.cleanup:
+        return None
+    if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
+        return None
+    wake_at = command.until if command.until is not None else wave.now + (command.duration_us or 0)
+    if wake_at > wave.now:
+        seq = fence.next_seq()
+        wave.add_sleep(command, fence, seq, wake_at)
+        return TimerSet(seq, wave.now, wake_at)
+    seq = fence.next_result()
+    wave.add_sleep(command, fence, seq, wake_at)
+    return Recorded(seq, wave.now)
+
+
+def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | None:
+    step_id = command.step_id
+    if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or "\0" in step_id or "\0" in command.name:
+        return None
+    seq = fence.next_result()
+    wave.add_patch(command, fence, seq)
+    return Recorded(seq, wave.now)
+
+
+def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome | None:
+    if fence.related or (fence.cancelling and command.after_step):
+        return None
+    seq = fence.next_seq()
+    wave.add_end(fence, seq, command.output)
+    return RunClosed(seq, wave.now, RunStatus.COMPLETED)
+
+
+_PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
+    BeginStep: _plan_begin,
+    CompleteStep: _plan_complete,
+    BeginSleep: _plan_sleep,
+    RecordPatch: _plan_patch,
+    CompleteRun: _plan_end,
+}
+
+
+# --- one by one: looked at --------------------------------------------------------------------------------------------
+
+
+def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    failed: dict[str, Failed] = {}  # by run: what follows in a run waits for it, since a hole in its order is worse
+    answers = AnswerBudget()
+    for command in batch:
+        if (before := failed.get(command.run.run_id)) is not None:
+            outcomes.append(before)
+            continue
+        wave.database.savepoint()
+        try:
+            outcome = answers.spend(command, wave)
+            wave.flush()
+        except (NotAsPlanned, *_ONE_COMMANDS_FAULT) as error:
+            wave.database.rollback_to_savepoint()
+            _forget(wave.writer, command)
+            wave = Wave(wave.writer, wave.now, wave.terms)
+            outcome = _refuse_culprit(error)
+            if isinstance(outcome, Failed):
+                failed[command.run.run_id] = outcome
+        else:
+            wave.database.release()
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _refuse_culprit(error: Exception) -> Outcome:
+    if isinstance(error, OverflowError):
+        return refused(ErrorCode.INVALID_ARGUMENT, f"the command holds a value that cannot be stored: {error}")
+    return Failed(f"SQLite refused it: {describe(error)}")
+
+
+def apply_one(wave: Wave, command: Command) -> Outcome:
+    """One command by itself, after a look at what is there. What was gathered before it must be written."""
+    if not isinstance(command, StartRun) and not is_storable(command.run.run_id):
+        return RUN_NOT_FOUND
+    if (field := unstorable_field(command)) is not None:
+        return unstorable(field)
+    if isinstance(command, StartRun):
+        return start_one(wave, command)
+    if isinstance(command, StartChild):
+        command = without_assignment(wave, command)
+    run = load(wave, command)
+    if run is None:
+        return RUN_NOT_FOUND
+    outcome = decide(run, command, wave.now, wave.writer.dice)
+    return save(wave, run, command, outcome) if run.changed else outcome
