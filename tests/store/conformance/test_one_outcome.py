@@ -203,7 +203,7 @@ async def test_a_child_start_that_met_another_run_fails_again_in_the_same_words(
 async def test_limits_are_named_and_numbered(cellar: Cellar, monkeypatch: pytest.MonkeyPatch) -> None:
     """`limit` is a name, `maximum` a number, on both stores."""
     holding = await cellar.running()
-    for module in ("core.run.control", "store.postgres.signals", "store.sqlite.signals"):
+    for module in ("core.run.control", "store.postgres.write.signals", "store.sqlite.write.signals"):
         monkeypatch.setattr(f"kagzi.{module}.SIGNALS_BUFFERED", 2)
     for _ in range(2):
         await cellar.signal(holding.run)

@@ -139,7 +139,7 @@ async def test_everything_that_belongs_to_it_goes(cellar: Cellar) -> None:
 
 async def test_a_long_history_goes_bit_by_bit(cellar: Cellar, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"kagzi.store.{package}.retention.LONG_HISTORY_SEQ", 5)
+        monkeypatch.setattr(f"kagzi.store.{package}.operate.retention.LONG_HISTORY_SEQ", 5)
     command = cellar.start_command("long")
     await cellar.do(command)
     holding = held(await cellar.claim_one())
