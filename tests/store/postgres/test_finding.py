@@ -10,8 +10,9 @@ import pytest
 from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
-from kagzi.store.postgres.connection.connection import QUERY_SETTINGS, STATEMENTS, Session
+from kagzi.store.postgres.connection.connection import QUERY_SETTINGS, Session
 from kagzi.store.postgres.run.runs import count_runs, list_runs
+from kagzi.store.postgres.statements import PARAMETERS, STATEMENTS
 
 from .verbs import NOW
 
@@ -81,9 +82,9 @@ class Explained(Session):
 
     plan: dict[str, Any]
 
-    async def read(self, name: str, *arguments: object) -> Any:
+    async def read(self, name: str, /, **given: object) -> Any:
         statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {STATEMENTS[name]}"
-        text = await self._connection.fetchval(statement, *arguments)
+        text = await self._connection.fetchval(statement, *PARAMETERS[name].in_order(given))
         self.plan = json.loads(text)[0]["Plan"]
         return [{"runs": 0}] if "count" in name else []
 

@@ -20,7 +20,7 @@ ADDED["_export"] = ADDED["read_page"] | {"run_id", "limit"}
 
 def calls() -> Iterator[tuple[str, str, str, ast.Call]]:
     """Every call that names a statement: where, by what function, which statement."""
-    for module in sorted(FOLDER.glob("*.py")):
+    for module in sorted(FOLDER.rglob("*.py")):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
                 function = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
