@@ -86,3 +86,16 @@ async def test_who_goes_away_leaves_no_trace() -> None:
     assert answers.used == 0
     async with answers.reserve("n", SHARE):
         assert answers.used == SHARE
+
+
+async def test_who_is_cancelled_at_that_moment_is_given_no_room() -> None:
+    """Its task has not run since: the room goes to the next."""
+    answers = Answers(TOTAL, SHARE)
+    async with answers.reserve("n", SHARE):
+        gone, last = Holder(answers, "n"), Holder(answers, "n")
+        await settle()
+        gone.task.cancel()
+    await asyncio.wait_for(last.has_room.wait(), LOADED_MACHINE_S)
+    await last.let_go()
+    assert gone.task.cancelled()
+    assert answers.used == 0

@@ -69,3 +69,22 @@ async def test_who_is_cancelled_gives_its_turn_on() -> None:
     await asyncio.wait_for(second, LOADED_MACHINE_S)
     with pytest.raises(asyncio.CancelledError):
         await first
+
+
+async def test_who_is_cancelled_at_that_moment_is_given_no_turn() -> None:
+    """Its task has not run since: the turn goes to the next, and none is lost."""
+    turns = ScanTurns(at_once=1)
+    await turns.enter("n")
+    gone, last = asyncio.create_task(turns.enter("n")), asyncio.create_task(turns.enter("n"))
+    await settle()
+    gone.cancel()
+    turns.leave("n")
+    await asyncio.wait_for(last, LOADED_MACHINE_S)
+    alone = asyncio.create_task(turns.enter("n"))
+    await settle()
+    alone.cancel()
+    turns.leave("n")
+    await settle()
+    async with asyncio.timeout(LOADED_MACHINE_S), turns.take("n"):
+        assert gone.cancelled()
+        assert alone.cancelled()

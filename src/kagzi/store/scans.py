@@ -74,10 +74,13 @@ class ScanTurns:
                 continue
             waiting = self._waiting.pop(namespace)
             turn = waiting.popleft()
+            while turn.cancelled() and waiting:  # its task has not run since
+                turn = waiting.popleft()
             if waiting:
                 self._waiting[namespace] = waiting  # behind the other namespaces
-            self._begin(namespace)
-            turn.set_result(None)
+            if not turn.cancelled():
+                self._begin(namespace)
+                turn.set_result(None)
 
     def _forget(self, namespace: str, turn: asyncio.Future[None]) -> None:
         waiting = self._waiting.get(namespace)

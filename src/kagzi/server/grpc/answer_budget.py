@@ -103,6 +103,8 @@ class Answers:
     def _let_in(self) -> None:
         """In the order of coming, except that a namespace which has its share lets others pass."""
         for turn, (namespace, size) in list(self._waiting.items()):
+            if turn.cancelled():  # its task has not run since, and takes it out then
+                continue
             if self.used + size > self._total:
                 return
             if self._used[namespace] + size <= self._share:
