@@ -185,6 +185,27 @@ async def test_after_the_grace_another_worker_gets_the_run(make_engine: MakeEngi
     assert again.lease.counter == 2
 
 
+async def test_what_a_lost_worker_had_sent_does_not_keep_its_run(
+    make_engine: MakeEngine, store: TroubledStore, clock: MovableClock
+) -> None:
+    """It is written after the lease was shortened, and renews it."""
+    engine = make_engine(reconnect_grace_ms=20, lease_ms=600_000)
+    await engine.start()
+    session, _, (run,) = await working(engine)
+    session.received([held(run)])
+    clock.ahead_us += 400_000_000  # so much of the lease is over that a write renews it
+    writing = store.before["write"] = Gate()
+    await session.submit([(1, begin(run))])
+    await writing.arrived.wait()
+    await session.close()
+    clock.ahead_us += 300_000_000
+    writing.open()
+    other = RecordingOutlet()
+    await engine.sessions.open(worker("hello"), (), other)
+    (again,) = await other.tasks_given(1)
+    assert (again.run, again.lease.counter) == (run.run, 2)
+
+
 async def test_a_worker_that_comes_back_keeps_its_runs(engine: Engine, store: TroubledStore) -> None:
     session, _, (run,) = await working(engine)
     session.received([held(run)])

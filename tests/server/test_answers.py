@@ -88,8 +88,8 @@ async def test_who_goes_away_leaves_no_trace() -> None:
         assert answers.used == SHARE
 
 
-async def test_who_is_cancelled_at_that_moment_is_given_no_room() -> None:
-    """Its task has not run since: the room goes to the next."""
+async def test_who_is_cancelled_at_that_moment_takes_nothing() -> None:
+    """Its task has not run since: its share goes to the next."""
     answers = Answers(TOTAL, SHARE)
     async with answers.reserve("n", SHARE):
         gone, last = Holder(answers, "n"), Holder(answers, "n")

@@ -71,7 +71,7 @@ async def test_who_is_cancelled_gives_its_turn_on() -> None:
         await first
 
 
-async def test_who_is_cancelled_at_that_moment_is_given_no_turn() -> None:
+async def test_who_is_cancelled_at_that_moment_takes_no_turn() -> None:
     """Its task has not run since: the turn goes to the next, and none is lost."""
     turns = ScanTurns(at_once=1)
     await turns.enter("n")

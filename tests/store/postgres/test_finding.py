@@ -82,9 +82,9 @@ class Explained(Session):
 
     plan: dict[str, Any]
 
-    async def read(self, name: str, /, **given: object) -> Any:
+    async def read(self, name: str, /, **parameters: object) -> Any:
         statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {STATEMENTS[name]}"
-        text = await self._connection.fetchval(statement, *PARAMETERS[name].in_order(given))
+        text = await self._connection.fetchval(statement, *PARAMETERS[name].in_order(parameters))
         self.plan = json.loads(text)[0]["Plan"]
         return [{"runs": 0}] if "count" in name else []
 

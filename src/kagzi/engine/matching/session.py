@@ -262,7 +262,18 @@ class Session(Taker):
         """The stream ended without goodbye: runs that had not arrived go back at once, the others have a grace."""
         if not self.closed:
             self._keeper.broke(self)
-            await self._keeper.hand_back(self._keeper.end(self), broken=True)
+            holdings = self._keeper.end(self)
+            await self._keeper.hand_back(holdings, broken=True)
+            if not self._quiet.is_set():
+                _ = self._keeper.in_background(self._hand_back_again(holdings))
+
+    async def _hand_back_again(self, holdings: Sequence[Holding]) -> None:
+        """What the worker had sent is written after its leases were shortened, and has renewed them."""
+        await self._quiet.wait()
+        leased = self._keeper.holders.get
+        await self._keeper.hand_back(
+            [each for each in holdings if each.received and leased(each.held.run.run_id, each.held.lease) is None]
+        )
 
     # --- what the worker is told --------------------------------------------------------------------------------------------------
 
