@@ -6,6 +6,7 @@ end is used on its own loop only; whatever it sends is one wake-up of the other 
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -38,7 +39,7 @@ class OpenCall(Protocol):
     ) -> "ClientEnd": ...
 
 
-class End:
+class End(ABC):
     """One end of a call. At most one reader and one writer at a time.
 
     Waits are plain futures: what asyncio's own primitives look like to a run that waits in them is another matter (`idle`).
@@ -134,8 +135,8 @@ class End:
         self._on_last_message()
         _wake(self._room)
 
-    def _on_other_gone(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _on_other_gone(self) -> None: ...
 
 
 class ClientEnd(End):

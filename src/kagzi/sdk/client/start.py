@@ -16,7 +16,7 @@ from ...core.run.commands import OnConflict, StartRequest
 from ...core.times import Timestamp, from_datetime, us_from_timedelta
 from ...core.workflow_types.names import canonical_type
 from ..workflow.codec import ANY, write_payload
-from ..workflow.retry import Retry
+from ..workflow.retry import Retry, check_retry
 from ..workflow.workflow import Workflow
 from .run import Run
 
@@ -178,6 +178,7 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str) -> 
         raise InvalidArgument(f"on_conflict={options.on_conflict!r} must be one of {known}.", field="on_conflict")
     delay = None if options.delay is None else us_from_timedelta(parse_duration(options.delay, what="delay"))
     timeout = workflow.timeout if isinstance(workflow, Workflow) else None
+    retry = check_retry(options.retry)
     return StartRequest(
         namespace=options.namespace or namespace,
         workflow_type=checked_workflow_name(workflow),
@@ -191,7 +192,7 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str) -> 
         delay_us=delay,
         deadline_at=as_moment(options.deadline, "deadline"),
         timeout_us=None if timeout is None else us_from_timedelta(timeout),
-        retry=_checked_retry(options.retry),
+        retry=None if retry is None else retry.to_policy(),
         on_conflict=options.on_conflict,
         concurrency_key=_checked_id(options.concurrency_key, "concurrency_key"),
     )
@@ -283,11 +284,3 @@ def checked_priority(priority: object) -> int:
     if not low <= priority <= high:
         raise InvalidArgument(f"priority={priority} is outside {low}..{high}.", field="priority")
     return priority
-
-
-def _checked_retry(retry: object) -> Any:
-    if retry is None:
-        return None
-    if isinstance(retry, Retry):
-        return retry.to_policy()
-    raise InvalidArgument(f"retry={retry!r} is not a Retry. Write Retry.attempts(3), for example.", field="retry")

@@ -218,4 +218,4 @@ def check_retry(retry: object) -> Retry | None:
     """Raises InvalidArgument for what is neither a Retry nor None."""
     if retry is None or isinstance(retry, Retry):
         return retry
-    raise InvalidArgument(f"retry={retry!r} is no Retry. Write Retry.attempts(3), for example.", field="retry")
+    raise InvalidArgument(f"retry={retry!r} is not a Retry. Write Retry.attempts(3), for example.", field="retry")
