@@ -129,7 +129,7 @@ async def test_the_build_is_what_was_said_else_the_environment_else_a_hash_of_th
         ({"workflows": [hello, hello]}, "more than once"),
         ({"workflows": [_hello]}, "is no workflow"),
         ({"shutdown_grace": "30"}, "no unit"),
-        ({"retry": 3}, "no Retry"),
+        ({"retry": 3}, "is not a Retry"),
     ],
 )
 def test_what_cannot_work_is_refused_at_construction(options: dict[str, Any], says: str) -> None:
