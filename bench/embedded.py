@@ -29,7 +29,7 @@ from kagzi.cli.bench.measure import Bench
 from kagzi.cli.bench.plan import Measurement, Plan
 from kagzi.cli.loops import fast_runner
 from kagzi.embedded import EmbeddedServer
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 
 TRANSPORTS = ("grpc", "in_process")
 WORKLOADS = ("W1", "W2", "W3")
@@ -92,7 +92,7 @@ async def measure(transport: str, plan: Plan, address: str) -> list[Measurement]
         Worker(address, workflows=[sequence, fan_out], max_concurrent=max(plan.in_flight)),
         Kagzi.connect(address) as client,
     ):
-        bench = Bench(client, plan, meter, SystemDice())
+        bench = Bench(client, plan, meter, SystemRng())
         await bench.warm_up()
         results: list[Measurement] = []
         for workload in plan.workloads:

@@ -1,4 +1,4 @@
-"""The real clock, ids and dice: the one place where time, identity and chance enter. Everything else is handed a seam."""
+"""The real clock, ids and rng: the one place where time, identity and chance enter. Everything else is handed a seam."""
 
 import random
 import secrets
@@ -50,7 +50,7 @@ class SystemIds:
         return secrets.randbits(63) | 1
 
 
-class SystemDice:
+class SystemRng:
     def __init__(self) -> None:
         self._random = random.Random()
 

@@ -9,7 +9,7 @@ from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import Databases
 from tests.support.processes import Processes
 
-from .site import POOLED, SETUPS, Site
+from .cluster import POOLED, SETUPS, Cluster
 
 
 @pytest.fixture(scope="session")
@@ -28,14 +28,14 @@ def setup(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def site(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+async def cluster(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
     """A module may have SERVER_OPTIONS of its own."""
     database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
     pooler = request.getfixturevalue("pgbouncer").through(database) if setup in POOLED else None
     options: list[str] = ["--db-direct", database] if setup == "pgbouncer-and-direct" else []
     options += getattr(request.module, "SERVER_OPTIONS", ())
     async with Processes(tmp_path) as processes:
-        site = Site(processes, database, tmp_path, *options, pooler=pooler)
+        cluster = Cluster(processes, database, tmp_path, *options, pooler=pooler)
         for _ in range(1 if setup in ("sqlite", "postgres") else 2):
-            await site.add_server()
-        yield site
+            await cluster.add_server()
+        yield cluster

@@ -12,8 +12,8 @@ import msgspec
 from kagzi import Kagzi, Run
 from tests.support.processes import Process, Processes
 
+from .cluster import Cluster
 from .drain_flows import GRACE_S, KINDS, mark_of
-from .site import Site
 
 LEASE = ("--lease", "120s", "--heartbeat", "5s")  # so long that a run which waits for it to end is seen
 RUNS = 20
@@ -47,32 +47,32 @@ class Try(msgspec.Struct, frozen=True):
         )
 
 
-async def serve(processes: Processes, site: Site, address: str | None = None) -> Process:
+async def serve(processes: Processes, cluster: Cluster, address: str | None = None) -> Process:
     """`kagzi worker`, as people run it."""
     process = await processes.run(
         *(sys.executable, "-m", "kagzi", "worker", "tests.acceptance.drain_flows:worker"),
-        *("--address", address or site.address),
+        *("--address", address or cluster.address),
         name="worker",
-        KAGZI_TEST_LEDGER=str(site.ledger.path),
+        KAGZI_TEST_LEDGER=str(cluster.ledger.path),
     )
     await process.wait_for(SERVES)
     return process
 
 
-async def send_home(site: Site, client: Kagzi, leaver: Process, processes: Processes) -> tuple[Try, Process]:
+async def send_home(cluster: Cluster, client: Kagzi, leaver: Process, processes: Processes) -> tuple[Try, Process]:
     """Answers how it went, and the worker that took over."""
-    mark_of(site.ledger.path, leaver.pid).touch()
+    mark_of(cluster.ledger.path, leaver.pid).touch()
     runs = [await client.start(KINDS[number % len(KINDS)]) for number in range(RUNS)]
     for run in runs:
-        await _begun(site, run)
-    heir = await serve(processes, site)
+        await _begun(cluster, run)
+    heir = await serve(processes, cluster)
     await asyncio.sleep(random.random() * 0.3)  # at any moment of what they do
     signalled_at = time.monotonic()
     exit_code = await leaver.terminate(GRACE_S + 20.0)
     gone_at = time.monotonic()
     results = await asyncio.gather(*(run.result(timeout="60s") for run in runs), return_exceptions=True)
     ended_at = time.monotonic()
-    begun = [entry for entry in site.ledger.entries() if entry.pid == heir.pid]
+    begun = [entry for entry in cluster.ledger.entries() if entry.pid == heir.pid]
     taken_over = {entry.run_id for entry in begun} & {run.id for run in runs}
     given_up = [entry.at - signalled_at for entry in begun if entry.step_id in GIVEN_UP]
     outcome = Try(
@@ -87,8 +87,8 @@ async def send_home(site: Site, client: Kagzi, leaver: Process, processes: Proce
     return outcome, heir
 
 
-async def _begun(site: Site, run: Run[Any]) -> None:
-    await site.until(lambda entries: any(entry.run_id == run.id for entry in entries), f"{run.id} begun")
+async def _begun(cluster: Cluster, run: Run[Any]) -> None:
+    await cluster.until(lambda entries: any(entry.run_id == run.id for entry in entries), f"{run.id} begun")
 
 
 def words(outcome: Try) -> str:

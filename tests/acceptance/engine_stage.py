@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 from kagzi.core.errors import KagziError
+from kagzi.core.providers import Clock
 from kagzi.core.records import Payload, RunEnd, StepRecord
 from kagzi.core.retry.policy import SERVER_DEFAULT
 from kagzi.core.run.commands import BeginStep, Command, CompleteStep, FailStep, SignalGiven, StartRequest, WaitSignal
 from kagzi.core.run.outcomes import Outcome, Refused, StepFailed
-from kagzi.core.seams import Clock
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.engine import Engine, Notice
 from kagzi.engine.services.paging import PageAsk

@@ -1,4 +1,4 @@
-"""A worker and its session without a network, on a real engine: the letters are the same, and every moment can be struck.
+"""A worker and its session without a network, on a real engine: the messages are the same, and every moment can be struck.
 
 The SDK's own executor, outbox and held runs on one side, the engine's session on the other. What the worker sends goes to the
 engine message by message, and what it is told comes in the order of a stream; where something is to happen, a message is cut: what
@@ -8,10 +8,10 @@ is before is durable, what is after is not sent.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from kagzi.core.providers import Clock
 from kagzi.core.records import ClaimedRun, RunKey, WorkerRecord
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Outcome, Refused
-from kagzi.core.seams import Clock
 from kagzi.engine import Engine, Notice
 from kagzi.engine.matching.session import Session
 from kagzi.sdk.worker.executor import Executor
@@ -130,16 +130,16 @@ class InProcessWorker:
 
     async def _run(self) -> None:
         while not self.is_dead.is_set():
-            letter = await self._inbox.get()
-            if isinstance(letter, pb.SessionRequest):
-                await self._submit(self._read(letter))
-            elif isinstance(letter, pb.SessionResponse):
-                self.held.answers(letter)
-                for task in letter.tasks:
+            message = await self._inbox.get()
+            if isinstance(message, pb.SessionRequest):
+                await self._submit(self._read(message))
+            elif isinstance(message, pb.SessionResponse):
+                self.held.answers(message)
+                for task in message.tasks:
                     await self._accept(task)
             else:
-                self.on_notice(letter)
-                self.held.notice(_write_notice(letter))
+                self.on_notice(message)
+                self.held.notice(_write_notice(message))
 
     async def _accept(self, task: pb.Task) -> None:
         happening = self._moment(f"claim of {task.workflow_type}")

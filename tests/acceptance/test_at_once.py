@@ -6,7 +6,7 @@ from kagzi import RunStatus, StepStatus
 from tests.support.patience import LOADED_MACHINE
 
 from . import execution_flows as flows
-from .site import Site, replayed, until_status
+from .cluster import Cluster, replayed, until_status
 
 MUCH = [
     "a",
@@ -23,17 +23,17 @@ def as_json(value: object) -> object:
     return [as_json(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-async def test_everything_at_once_survives_a_kill_and_a_replay(site: Site) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_everything_at_once_survives_a_kill_and_a_replay(cluster: Cluster) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start(flows.much_at_once)
-        await site.strike(worker, run)
+        await cluster.strike(worker, run)
         assert as_json(await run.result(timeout=LOADED_MACHINE)) == MUCH
-        counts = site.executions(run)
+        counts = cluster.executions(run)
         assert {step: count for step, count in counts.items() if count != 1} == {"bad": 3, "hold": 2}
         again = await replayed(run)
         assert as_json(await again.result(timeout=LOADED_MACHINE)) == MUCH
-        assert site.executions(again) == {"hold": 1}, "what was recorded ran again"
+        assert cluster.executions(again) == {"hold": 1}, "what was recorded ran again"
 
         steps = {step.id: step for step in await run.steps()}
     assert {"a", "parallel[1]/open", "parallel[1]/close", "square[3]", "square[1]", "square[2]"} <= set(steps)
@@ -42,88 +42,88 @@ async def test_everything_at_once_survives_a_kill_and_a_replay(site: Site) -> No
     assert steps["parallel[1]/open"].parallel_group == "parallel"
 
 
-async def test_three_steps_of_100_ms_take_less_than_300_ms(site: Site) -> None:
-    await site.author()
-    async with site.client() as client:
+async def test_three_steps_of_100_ms_take_less_than_300_ms(cluster: Cluster) -> None:
+    await cluster.author()
+    async with cluster.client() as client:
         took: list[float] = []
         for _ in range(8):
             run = await client.start(flows.three_at_once)
             assert await run.result(timeout=LOADED_MACHINE) == "after"
-            begun = {e.step_id: e.at for e in site.ledger.entries(event="begin") if e.run_id == run.id}
+            begun = {e.step_id: e.at for e in cluster.ledger.entries(event="begin") if e.run_id == run.id}
             took.append(begun["after"] - min(begun.values()))
     assert min(took) < 0.3, f"one after the other? at best {min(took) * 1_000:.0f} ms"
 
 
-async def test_the_failure_of_one_branch_stops_the_others(site: Site) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_the_failure_of_one_branch_stops_the_others(cluster: Cluster) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start(flows.one_fails)
-        await site.strike(worker, run)
+        await cluster.strike(worker, run)
         assert await run.result(timeout=LOADED_MACHINE) == "bad"
-        site.check_struck_once(run)
-        assert "cancelled" in [entry.event for entry in site.ledger.entries() if entry.step_id == "slow"]
+        cluster.check_struck_once(run)
+        assert "cancelled" in [entry.event for entry in cluster.ledger.entries() if entry.step_id == "slow"]
         again = await replayed(run)
         assert await again.result(timeout=LOADED_MACHINE) == "bad"
-        assert site.executions(again) == {"hold": 1}
+        assert cluster.executions(again) == {"hold": 1}
 
 
-async def test_a_map_keeps_its_limit_and_its_order_over_a_kill(site: Site) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_a_map_keeps_its_limit_and_its_order_over_a_kill(cluster: Cluster) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start(flows.mapped, 40)
-        await site.until(lambda entries: sum(e.event == "end" for e in entries) >= 15, "some items done")
+        await cluster.until(lambda entries: sum(e.event == "end" for e in entries) >= 15, "some items done")
         worker.kill()
-        await site.author()
+        await cluster.author()
         assert await run.result(timeout=LOADED_MACHINE) == [f"{n}" for n in range(40)]
-    counts = site.executions(run)
+    counts = cluster.executions(run)
     assert len(counts) == 40
     assert sum(count - 1 for count in counts.values()) <= 4 * 2, "done items ran again"
-    for pid in {entry.pid for entry in site.ledger.entries()}:
+    for pid in {entry.pid for entry in cluster.ledger.entries()}:
         open_bodies = 0
-        for entry in site.ledger.entries():
+        for entry in cluster.ledger.entries():
             if entry.pid == pid:
                 open_bodies += {"begin": 1, "end": -1}.get(entry.event, 0)
                 assert open_bodies <= 4, "more at once than allowed"
 
 
-async def test_a_race_returns_at_once_when_its_loser_is_a_running_step(site: Site) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_a_race_returns_at_once_when_its_loser_is_a_running_step(cluster: Cluster) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start(flows.race_lost_by_a_step)
-        entries = await site.until_begun(run)
+        entries = await cluster.until_begun(run)
         begun = {entry.step_id: entry.at for entry in entries if entry.event == "begin"}
         slow, held = (next(at for step, at in begun.items() if step.endswith(name)) for name in ("slow", "hold"))
         assert held - slow < 30.0, f"the race took {held - slow:.1f} s"
         worker.kill()
-        await site.author()
+        await cluster.author()
         assert await run.result(timeout=LOADED_MACHINE) == "nap"
-        site.check_struck_once(run)
+        cluster.check_struck_once(run)
         states = {step.id: step.status for step in await run.steps()}
     assert [status for step, status in states.items() if step.endswith("slow")] == [StepStatus.ABANDONED]
 
 
-async def test_races_are_decided_once(site: Site) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_races_are_decided_once(cluster: Cluster) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start("races", None, id="races")
-        await site.until_begun(run)
+        await cluster.until_begun(run)
         loser = client.get("races/loser")
         await until_status(loser, RunStatus.CANCELLED)
         worker.kill()
-        await site.author()
+        await cluster.author()
         expected = ["quick", "work", "w-open+w-close"]
         assert await run.result(timeout=LOADED_MACHINE) == expected
-        site.check_struck_once(run)
+        cluster.check_struck_once(run)
         again = await replayed(run)
         assert await again.result(timeout=LOADED_MACHINE) == expected
-        assert site.executions(again) == {"hold": 1}
+        assert cluster.executions(again) == {"hold": 1}
 
 
-async def test_a_sleeping_branch_neither_stops_nor_delays_a_running_one(site: Site) -> None:
-    await site.author()
-    async with site.client() as client:
+async def test_a_sleeping_branch_neither_stops_nor_delays_a_running_one(cluster: Cluster) -> None:
+    await cluster.author()
+    async with cluster.client() as client:
         runs = await asyncio.gather(*(client.start(flows.much_at_once) for _ in range(5)))
         for run in runs:
             assert as_json(await run.result(timeout=LOADED_MACHINE)) == MUCH
-            holds = [e.event for e in site.ledger.entries() if e.run_id == run.id and e.step_id == "hold"]
+            holds = [e.event for e in cluster.ledger.entries() if e.run_id == run.id and e.step_id == "hold"]
             assert holds == ["begin", "end"]

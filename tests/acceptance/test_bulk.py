@@ -7,7 +7,7 @@ import pytest
 from kagzi import Kagzi
 from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
-from .site import Site
+from .cluster import Cluster
 
 RUNS = 2_000
 TRIES = 8  # a loaded machine may look when all is done
@@ -23,19 +23,19 @@ async def caught_in_the_middle(client: Kagzi, label: str) -> tuple[str, bool]:
     return operation.id, progress.matched < RUNS
 
 
-async def test_its_server_is_killed_in_the_middle(site: Site) -> None:
-    async with site.client(0) as first:
+async def test_its_server_is_killed_in_the_middle(cluster: Cluster) -> None:
+    async with cluster.client(0) as first:
         await first.start_many(first.start("nobody-serves-this", n) for n in range(100))
         for tries in range(1, TRIES + 1):
             operation_id, caught = await caught_in_the_middle(first, str(tries))
             if caught:
-                site.servers[0].kill()
+                cluster.servers[0].kill()
                 break
         else:
             pytest.fail(f"each of {TRIES} operations was done before the server could be killed")
-    if len(site.servers) == 1:
-        await site.restart(0)
-    async with site.client(len(site.servers) - 1) as client:
+    if len(cluster.servers) == 1:
+        await cluster.restart(0)
+    async with cluster.client(len(cluster.servers) - 1) as client:
         progress = await client.bulk.get(operation_id).wait(LOADED_MACHINE)
         assert (progress.matched, progress.done, progress.failed) == (RUNS, RUNS, 0), progress
         assert await client.count(labels={"doomed": str(tries)}, status="cancelled") == RUNS

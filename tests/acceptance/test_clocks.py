@@ -10,7 +10,7 @@ from kagzi import RunStatus
 from tests.support.processes import Processes
 from tests.support.shifted_time import ShiftedClock
 
-from .site import TIMINGS, Site, until_status
+from .cluster import TIMINGS, Cluster, until_status
 
 FLOWS = "tests.acceptance.clock_flows"
 HOUR_S = 3_600
@@ -24,12 +24,12 @@ async def test_a_server_an_hour_off_keeps_the_stores_time(
     database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
     clock = ShiftedClock(tmp_path, seconds=seconds)
     async with Processes(tmp_path) as processes:
-        site = Site(processes, database, tmp_path)
-        site.servers.append(await processes.server(database, *TIMINGS, **clock.environment))
+        cluster = Cluster(processes, database, tmp_path)
+        cluster.servers.append(await processes.server(database, *TIMINGS, **clock.environment))
         if setup != "sqlite":
-            await site.add_server()
-        await site.worker(address=site.servers[-1].grpc, module=FLOWS)
-        async with site.client() as client:
+            await cluster.add_server()
+        await cluster.worker(address=cluster.servers[-1].grpc, module=FLOWS)
+        async with cluster.client() as client:
             sleeper = await client.start("nap", 900.0)
             patient = await client.start("nap", 600.0, deadline=datetime.now(UTC) + timedelta(minutes=30))
             await until_status(sleeper, RunStatus.SLEEPING)
@@ -43,8 +43,8 @@ async def test_a_server_an_hour_off_keeps_the_stores_time(
             assert await sleeper.status() is RunStatus.SLEEPING
             assert await patient.status() is RunStatus.SLEEPING
 
-            doomed = await site.worker(address=site.servers[0].grpc, module=FLOWS)
+            doomed = await cluster.worker(address=cluster.servers[0].grpc, module=FLOWS)
             holds = [await client.start("hold-on", 0.2) for _ in range(20)]
-            await site.until_begun(holds[-1])
+            await cluster.until_begun(holds[-1])
             doomed.kill()
             assert await asyncio.wait_for(asyncio.gather(*(hold.result() for hold in holds)), 60) == [1] * 20

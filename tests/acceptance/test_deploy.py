@@ -11,7 +11,7 @@ from kagzi import Kagzi, PreconditionFailed, Run, WorkerStatus
 from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Process, Processes
 
-from .site import Site
+from .cluster import Cluster
 
 SERVES = re.compile(r"\bserves\b")
 PER_SECOND = 20
@@ -21,11 +21,19 @@ BEHIND_S = 1.5
 """As long as a server may be behind: one that others cannot wake looks every second."""
 
 
-async def serve(site: Site, processes: Processes, version: str) -> Process:
+async def serve(cluster: Cluster, processes: Processes, version: str) -> Process:
     process = await processes.run(
-        *(sys.executable, "-m", "kagzi", "worker", "tests.acceptance.deploy_flows:worker", "--address", site.address),
+        *(
+            sys.executable,
+            "-m",
+            "kagzi",
+            "worker",
+            "tests.acceptance.deploy_flows:worker",
+            "--address",
+            cluster.address,
+        ),
         name=f"worker-v{version}",
-        KAGZI_TEST_LEDGER=str(site.ledger.path),
+        KAGZI_TEST_LEDGER=str(cluster.ledger.path),
         KAGZI_TEST_VERSION=version,
     )
     await process.wait_for(SERVES)
@@ -58,16 +66,16 @@ async def until_drained(client: Kagzi, version: str) -> None:
 
 
 @pytest.mark.timeout(150)
-async def test_a_new_version_is_deployed_while_the_old_one_drains(site: Site) -> None:
-    processes = site._processes
-    old = await serve(site, processes, "1")
-    async with site.client(0) as one, site.client(len(site.servers) - 1) as other:
+async def test_a_new_version_is_deployed_while_the_old_one_drains(cluster: Cluster) -> None:
+    processes = cluster._processes
+    old = await serve(cluster, processes, "1")
+    async with cluster.client(0) as one, cluster.client(len(cluster.servers) - 1) as other:
         load = Load([one, other])
         loading = asyncio.create_task(load.run())
         while len(load.runs) < 40:  # noqa: ASYNC110  the load goes on
             await asyncio.sleep(0.05)
 
-        new = await serve(site, processes, "2")
+        new = await serve(cluster, processes, "2")
         await asyncio.sleep(BEHIND_S)
         deployed_at = len(load.runs)
         listed = {version.version: version async for version in one.versions.list("order")}
@@ -92,15 +100,15 @@ async def test_a_new_version_is_deployed_while_the_old_one_drains(site: Site) ->
     assert set(results[deployed_at:]) == {"2 by code of 2"}
     assert len(results) > deployed_at
     assert set(results) == {"1 by code of 1", "2 by code of 2"}
-    by_pid = {(entry.pid, entry.note) for entry in site.ledger.entries()}
+    by_pid = {(entry.pid, entry.note) for entry in cluster.ledger.entries()}
     assert by_pid == {(old.pid, "1"), (new.pid, "2")}
 
 
-async def test_the_default_can_be_set_and_taken_back(site: Site) -> None:
-    processes = site._processes
-    await serve(site, processes, "1")
-    await serve(site, processes, "2")
-    async with site.client(0) as one, site.client(len(site.servers) - 1) as other:
+async def test_the_default_can_be_set_and_taken_back(cluster: Cluster) -> None:
+    processes = cluster._processes
+    await serve(cluster, processes, "1")
+    await serve(cluster, processes, "2")
+    async with cluster.client(0) as one, cluster.client(len(cluster.servers) - 1) as other:
 
         async def version_of(client: Kagzi) -> str | None:
             run = await client.start("order")
@@ -117,14 +125,14 @@ async def test_the_default_can_be_set_and_taken_back(site: Site) -> None:
         assert await version_of(one) == "2"
 
 
-async def test_a_run_whose_version_nobody_has_waits_and_says_so(site: Site) -> None:
-    await serve(site, site._processes, "1")
-    async with site.client() as client:
+async def test_a_run_whose_version_nobody_has_waits_and_says_so(cluster: Cluster) -> None:
+    await serve(cluster, cluster._processes, "1")
+    async with cluster.client() as client:
         run = await client.start("order").version(7)
         explained = await run.explain()
         assert explained.reason == "no_worker_for_version"
         assert "version 7 of order" in str(explained)
         assert explained.facts["versions_served"] == "1"
         assert f"kagzi fork {run.id} --version 1" in explained.remedy
-        await serve(site, site._processes, "7")
+        await serve(cluster, cluster._processes, "7")
         assert await run.result(timeout=LOADED_MACHINE) == "7 by code of 7"

@@ -14,23 +14,25 @@ from kagzi import Kagzi, WorkerInfo, WorkerStatus
 from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Processes
 
+from .cluster import Cluster
 from .drain_flows import GRACE_S, blocking_step, long_step, mark_of
 from .draining import LEASE, SLACK_S, send_home, serve, words
-from .site import Site
 
 TRIES = 5
 PATIENCE_S = LOADED_MACHINE_S
 
 
 @pytest.fixture
-async def patient(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Site, Processes]]:
+async def patient(
+    setup: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[tuple[Cluster, Processes]]:
     """Servers whose leases are so long that nobody can wait for their end."""
     database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
     async with Processes(tmp_path) as processes:
-        site = Site(processes, database, tmp_path, *LEASE)
+        cluster = Cluster(processes, database, tmp_path, *LEASE)
         for _ in range(1 if setup == "sqlite" else 2):
-            await site.add_server()
-        yield site, processes
+            await cluster.add_server()
+        yield cluster, processes
 
 
 async def the_worker(client: Kagzi, pid: int) -> WorkerInfo:
@@ -50,13 +52,13 @@ async def kinds(client: Kagzi, worker_id: str) -> list[str]:
 
 
 @pytest.mark.timeout(180)
-async def test_a_signal_with_20_running_runs(patient: tuple[Site, Processes]) -> None:
-    site, processes = patient
-    leaver = await serve(processes, site)
-    async with site.client() as client:
+async def test_a_signal_with_20_running_runs(patient: tuple[Cluster, Processes]) -> None:
+    cluster, processes = patient
+    leaver = await serve(processes, cluster)
+    async with cluster.client() as client:
         for _ in range(TRIES):
             left = await the_worker(client, leaver.pid)
-            outcome, leaver = await send_home(site, client, leaver, processes)
+            outcome, leaver = await send_home(cluster, client, leaver, processes)
             print(words(outcome))
             assert outcome.well, words(outcome)
             assert outcome.handed_back, "nothing was handed back: this has shown nothing"
@@ -64,15 +66,15 @@ async def test_a_signal_with_20_running_runs(patient: tuple[Site, Processes]) ->
             assert (await client.workers.get(left.id)).status is WorkerStatus.OFFLINE
 
 
-async def test_an_operator_sends_a_worker_home_through_another_server(patient: tuple[Site, Processes]) -> None:
-    site, processes = patient
-    worker = await serve(processes, site, address=site.servers[0].grpc)
-    async with site.client(len(site.servers) - 1) as client:
+async def test_an_operator_sends_a_worker_home_through_another_server(patient: tuple[Cluster, Processes]) -> None:
+    cluster, processes = patient
+    worker = await serve(processes, cluster, address=cluster.servers[0].grpc)
+    async with cluster.client(len(cluster.servers) - 1) as client:
         run = await client.start(long_step)
-        await site.until_begun(run, "long")
+        await cluster.until_begun(run, "long")
         found = await the_worker(client, worker.pid)
         assert found.status is WorkerStatus.ONLINE
-        heir = await serve(processes, site)
+        heir = await serve(processes, cluster)
         asked_at = time.monotonic()
         drained = await client.workers.drain(found.id)
         assert drained.status is WorkerStatus.DRAINING
@@ -81,17 +83,17 @@ async def test_an_operator_sends_a_worker_home_through_another_server(patient: t
         assert await run.result(timeout=LOADED_MACHINE) == "done"
         assert (await until_status(client, found.id, WorkerStatus.OFFLINE)).active == 0
         assert await kinds(client, found.id) == ["registered", "draining", "drained", "left"]
-        begun = {entry.pid for entry in site.ledger.entries() if entry.run_id == run.id and entry.event == "begin"}
+        begun = {entry.pid for entry in cluster.ledger.entries() if entry.run_id == run.id and entry.event == "begin"}
         assert heir.pid in begun or worker.pid in begun
 
 
-async def test_a_second_signal_ends_it_at_once(patient: tuple[Site, Processes]) -> None:
-    site, processes = patient
-    worker = await serve(processes, site)
-    async with site.client() as client:
-        mark_of(site.ledger.path, worker.pid).touch()
+async def test_a_second_signal_ends_it_at_once(patient: tuple[Cluster, Processes]) -> None:
+    cluster, processes = patient
+    worker = await serve(processes, cluster)
+    async with cluster.client() as client:
+        mark_of(cluster.ledger.path, worker.pid).touch()
         run = await client.start(blocking_step)
-        await site.until_begun(run, "blocking")
+        await cluster.until_begun(run, "blocking")
         worker.interrupt()
         await worker.wait_for(re.compile("stops; runs to finish: 1"))
         worker.interrupt()

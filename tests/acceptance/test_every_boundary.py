@@ -20,7 +20,7 @@ from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_MS
 from kagzi.engine import Engine
 from kagzi.store.protocol import NullBus, Store
-from kagzi.system import SystemDice, SystemIds
+from kagzi.system import SystemIds, SystemRng
 from tests.engine.parties import MovableClock
 from tests.support.random_programs import PROGRAMS, Program
 from tests.support.replaying import check_replays
@@ -49,12 +49,12 @@ async def open_store(database: str) -> Store:
         from kagzi.store.postgres import PostgresMigrator, PostgresStore
 
         await PostgresMigrator(database).migrate()
-        store: Store = PostgresStore(database, dice=SystemDice())
+        store: Store = PostgresStore(database, rng=SystemRng())
     else:
         from kagzi.store.sqlite import SqliteMigrator, SqliteStore
 
         await SqliteMigrator(database).migrate()
-        store = SqliteStore(database, dice=SystemDice())
+        store = SqliteStore(database, rng=SystemRng())
     await store.open()
     return store
 
@@ -97,7 +97,7 @@ async def theatre(database: str) -> AsyncIterator[Theatre]:
     # heartbeat, and on a machine with much to do they would be taken for late.
     settings = Settings(lease_ms=240_000, heartbeat_ms=120_000, reconnect_grace_ms=1, look_interval_ms=600_000)
     engine = Engine(
-        store, NullBus(), clock=clock, ids=SystemIds(), dice=SystemDice(), settings=settings, server_id="server"
+        store, NullBus(), clock=clock, ids=SystemIds(), rng=SystemRng(), settings=settings, server_id="server"
     )
     await engine.start()
     clock.ahead_us += settings.lease_ms * US_PER_MS  # a server that has just begun ends no lease for one term
@@ -122,8 +122,8 @@ async def test_a_crash_or_a_cancellation_at_any_moment(database: str, program: P
             return crashed.crashes
 
         async def cancel(moment: int) -> None:
-            dice = Random(moment)
-            then = dice.choice([None, moment + dice.randrange(4)])
+            rng = Random(moment)
+            then = rng.choice([None, moment + rng.randrange(4)])
             cancelled, end = await house.perform(program, seed, cancel_at=moment, crash_at=then)
             stopped = end.status is RunStatus.CANCELLED
             assert stopped or cancelled.value_of(end) == wanted, f"cancelled at {moment}: {end}"

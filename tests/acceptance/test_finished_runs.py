@@ -26,7 +26,7 @@ from tests.support.patience import LOADED_MACHINE
 from tests.support.replaying import check_replays, history_of
 
 from . import execution_flows as flows
-from .site import Site, until_status
+from .cluster import Cluster, until_status
 
 _AT_ONCE_PATIENCE = "60s"
 
@@ -72,9 +72,9 @@ CASES = [
 
 
 @pytest.fixture(autouse=True)
-def ledger_of_replays(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def ledger_of_replays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """What workflow code writes while it is replayed here goes where the workers write."""
-    monkeypatch.setattr(flows, "LEDGER", site.ledger)
+    monkeypatch.setattr(flows, "LEDGER", cluster.ledger)
 
 
 async def start(client: Kagzi, number: int, case: Case) -> Run[Any]:
@@ -84,9 +84,9 @@ async def start(client: Kagzi, number: int, case: Case) -> Run[Any]:
     return run
 
 
-def pids_of(site: Site, run: Run[Any]) -> set[int]:
+def pids_of(cluster: Cluster, run: Run[Any]) -> set[int]:
     """The workers that executed something of it, its children aside."""
-    return {entry.pid for entry in site.ledger.entries(event="begin") if entry.run_id == run.id}
+    return {entry.pid for entry in cluster.ledger.entries(event="begin") if entry.run_id == run.id}
 
 
 async def ended(run: Run[Any]) -> str:
@@ -97,40 +97,40 @@ async def ended(run: Run[Any]) -> str:
     return "completed"
 
 
-async def test_what_was_killed_and_has_ended_replays_in_any_order(site: Site) -> None:
-    worker = await site.author(KAGZI_TEST_HOLD="600")
-    async with site.client() as client:
+async def test_what_was_killed_and_has_ended_replays_in_any_order(cluster: Cluster) -> None:
+    worker = await cluster.author(KAGZI_TEST_HOLD="600")
+    async with cluster.client() as client:
         runs = [await start(client, number, case) for number, case in enumerate(CASES)]
         struck = [(run, case) for run, case in zip(runs, CASES, strict=True) if case.strike]
-        await asyncio.gather(*(site.until_begun(run, case.strike) for run, case in struck))
+        await asyncio.gather(*(cluster.until_begun(run, case.strike) for run, case in struck))
         worker.kill()
-        await site.author()
+        await cluster.author()
         assert await asyncio.gather(*(ended(run) for run in runs)) == [case.ends for case in CASES]
         for run, case in struck:
-            hit = len(pids_of(site, run)) == 2
+            hit = len(pids_of(cluster, run)) == 2
             assert hit or case.strike != "hold", f"the kill did not hit {case.workflow}"
 
-        bodies = len(site.ledger.entries(event="begin"))
+        bodies = len(cluster.ledger.entries(event="begin"))
         for run, case in zip(runs, CASES, strict=True):
             history = await history_of(run)
             await check_replays(history, case.workflow, reordered=case.reordered)
-        assert len(site.ledger.entries(event="begin")) == bodies, "a replay executed something"
-    facts = {entry.note for entry in site.ledger.entries(event="facts")}
+        assert len(cluster.ledger.entries(event="begin")) == bodies, "a replay executed something"
+    facts = {entry.note for entry in cluster.ledger.entries(event="facts")}
     assert len(facts) == 1, "a replay saw other side effects"
 
 
-async def test_cancelled_continued_and_patched_runs_replay(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = await site.author(KAGZI_TEST_CODE="patched")
-    async with site.client() as client:
+async def test_cancelled_continued_and_patched_runs_replay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = await cluster.author(KAGZI_TEST_CODE="patched")
+    async with cluster.client() as client:
         cancelled = await client.start(flows.tidies_up, 60.0)
         counts = await client.start("counts-down", 2, id="counts")
         patched = await client.start(flows.patched)
-        await site.until_begun(cancelled, "long")
-        await site.until_begun(patched)
+        await cluster.until_begun(cancelled, "long")
+        await cluster.until_begun(patched)
         await cancelled.cancel("changed my mind")
-        await site.until_begun(cancelled, "undo")
+        await cluster.until_begun(cancelled, "undo")
         worker.kill()
-        await site.author(KAGZI_TEST_CODE="patched")
+        await cluster.author(KAGZI_TEST_CODE="patched")
         await client.signal("counts", "approved", "at last")
         assert await counts.result(timeout=LOADED_MACHINE) == "at last counts"
         assert await patched.result(timeout=LOADED_MACHINE) == ["extra", "first", "late"]
@@ -145,20 +145,20 @@ async def test_cancelled_continued_and_patched_runs_replay(site: Site, monkeypat
         await check_replays(await history_of(patched), flows.patched)
 
 
-async def test_retried_and_forked_runs_are_killed_and_replay(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_retried_and_forked_runs_are_killed_and_replay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start(flows.mendable)
         assert await ended(run) == "failed"
         await check_replays(await history_of(run), flows.mendable)
         original = await client.start(flows.rewritten)
         assert await original.result(timeout=LOADED_MACHINE) == "first"
         fork = await original.fork(from_step="hold", outputs={"first": "replaced"})
-        await site.until_begun(fork)
+        await cluster.until_begun(fork)
         worker.kill()
-        await site.author(KAGZI_TEST_MENDED="1")
+        await cluster.author(KAGZI_TEST_MENDED="1")
         assert await fork.result(timeout=LOADED_MACHINE) == "replaced"
-        assert site.executions(fork) == {"hold": 2}
+        assert cluster.executions(fork) == {"hold": 2}
         await run.retry()
         assert await run.result(timeout=LOADED_MACHINE) == ["first", "mended", "after mended"]
 
@@ -169,29 +169,29 @@ async def test_retried_and_forked_runs_are_killed_and_replay(site: Site, monkeyp
             await check_replays(await history_of(fork), flows.rewritten)
 
 
-async def test_a_deadline_passes_though_nobody_works(site: Site) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_a_deadline_passes_though_nobody_works(cluster: Cluster) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start(flows.too_long)
-        await site.until_begun(run, "before")
+        await cluster.until_begun(run, "before")
         worker.kill()
         with pytest.raises(RunError) as failed:
             await run.result(timeout=LOADED_MACHINE)
         assert failed.value.kind is ErrorKind.TIMEOUT
 
 
-async def test_explain_follows_a_run_over_the_death_of_its_worker(site: Site) -> None:
-    worker = await site.author()
-    async with site.client() as client:
+async def test_explain_follows_a_run_over_the_death_of_its_worker(cluster: Cluster) -> None:
+    worker = await cluster.author()
+    async with cluster.client() as client:
         run = await client.start(flows.approval)
         await until_status(run, RunStatus.SLEEPING)
         assert "approved" in str(await run.explain())
         await approve(client, run)
-        await site.until_begun(run)
+        await cluster.until_begun(run)
         worker.kill()
         await until_status(run, RunStatus.PENDING)
         assert "worker" in str(await run.explain()).lower()
-        await site.author()
+        await cluster.author()
         assert await run.result(timeout=LOADED_MACHINE) == "yes"
         assert "completed" in str(await run.explain()).lower()
-        site.check_struck_once(run)
+        cluster.check_struck_once(run)

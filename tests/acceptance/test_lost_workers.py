@@ -11,8 +11,8 @@ from tests.support.ledger import Entry
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.processes import Process
 
+from .cluster import Cluster
 from .flows import ten_steps
-from .site import Site
 
 LEASE_S = 2.0
 SERVER_OPTIONS = ("--lease", "2s", "--heartbeat", "400ms")
@@ -34,28 +34,28 @@ async def until_offline(client: Kagzi, worker_id: str) -> None:
     assert worker_id not in {worker.id async for worker in client.workers.list(status="online")}
 
 
-async def taken_over_after(site: Site, heir: Process, runs: set[str], since: float) -> float:
+async def taken_over_after(cluster: Cluster, heir: Process, runs: set[str], since: float) -> float:
     """When the last of these runs began a step in other hands."""
 
     def all_begun(entries: list[Entry]) -> bool:
         return runs <= {entry.run_id for entry in entries if entry.pid == heir.pid}
 
-    entries = await site.until(all_begun, "every run in the hands of the other worker")
+    entries = await cluster.until(all_begun, "every run in the hands of the other worker")
     first = {entry.run_id: entry.at for entry in reversed(entries) if entry.pid == heir.pid}
     return max(first[run_id] for run_id in runs) - since
 
 
-async def test_a_worker_is_killed(site: Site) -> None:
-    worker = await site.worker()
-    async with site.client() as client:
+async def test_a_worker_is_killed(cluster: Cluster) -> None:
+    worker = await cluster.worker()
+    async with cluster.client() as client:
         runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
         for run in runs:
-            await site.until_begun(run, "s0")
+            await cluster.until_begun(run, "s0")
         lost = await find(client, worker.pid)
-        heir = await site.worker()
+        heir = await cluster.worker()
         killed_at = time.monotonic()
         worker.kill()
-        after = await taken_over_after(site, heir, {run.id for run in runs}, killed_at)
+        after = await taken_over_after(cluster, heir, {run.id for run in runs}, killed_at)
         print(f"taken over after {after:.2f} s")
         assert after <= WITHIN_S
         await until_offline(client, lost.id)
@@ -66,40 +66,40 @@ async def test_a_worker_is_killed(site: Site) -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_a_server_dies_with_its_worker(site: Site) -> None:
-    if len(site.servers) == 1:
-        await _alone(site)
+async def test_a_server_dies_with_its_worker(cluster: Cluster) -> None:
+    if len(cluster.servers) == 1:
+        await _alone(cluster)
         return
-    worker = await site.worker(address=site.servers[0].grpc)
-    async with site.client(1) as client:
+    worker = await cluster.worker(address=cluster.servers[0].grpc)
+    async with cluster.client(1) as client:
         runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
         for run in runs:
-            await site.until_begun(run, "s0")
+            await cluster.until_begun(run, "s0")
         lost = await find(client, worker.pid)
-        heir = await site.worker(address=site.servers[1].grpc)
+        heir = await cluster.worker(address=cluster.servers[1].grpc)
         killed_at = time.monotonic()
-        site.servers[0].kill()
+        cluster.servers[0].kill()
         worker.kill()
-        after = await taken_over_after(site, heir, {run.id for run in runs}, killed_at)
+        after = await taken_over_after(cluster, heir, {run.id for run in runs}, killed_at)
         print(f"taken over after {after:.2f} s")
         assert after <= WITHIN_S
         await until_offline(client, lost.id)
         assert await asyncio.gather(*(run.result(timeout="60s") for run in runs)) == [45] * RUNS
 
 
-async def _alone(site: Site) -> None:
+async def _alone(cluster: Cluster) -> None:
     """The only server: from its return on, everybody gets a lease to come back."""
-    worker = await site.worker()
-    async with site.client() as client:
+    worker = await cluster.worker()
+    async with cluster.client() as client:
         runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
         for run in runs:
-            await site.until_begun(run, "s0")
+            await cluster.until_begun(run, "s0")
         worker.kill()
-        site.servers[0].kill()
-        await site.restart(0)
-        heir = await site.worker()
+        cluster.servers[0].kill()
+        await cluster.restart(0)
+        heir = await cluster.worker()
         back_at = time.monotonic()
-        after = await taken_over_after(site, heir, {run.id for run in runs}, back_at)
+        after = await taken_over_after(cluster, heir, {run.id for run in runs}, back_at)
         print(f"taken over after {after:.2f} s")
         assert after <= WITHIN_S
         assert await asyncio.gather(*(run.result(timeout="60s") for run in runs)) == [45] * RUNS

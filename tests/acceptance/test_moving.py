@@ -7,14 +7,14 @@ from kagzi import Kagzi, RunStatus
 from tests.support.patience import LOADED_MACHINE
 from tests.support.processes import Processes
 
+from .cluster import Cluster, until_status
 from .flows import long_nap
-from .site import Site, until_status
 
 
 async def test_sleeping_runs_move_to_another_store_and_finish_there(tmp_path: Path, postgres_url: str) -> None:
     async with Processes(tmp_path) as processes:
-        old = Site(processes, f"sqlite:///{tmp_path}/kagzi.db", tmp_path)
-        new = Site(processes, postgres_url, tmp_path)
+        old = Cluster(processes, f"sqlite:///{tmp_path}/kagzi.db", tmp_path)
+        new = Cluster(processes, postgres_url, tmp_path)
         await asyncio.gather(old.add_server(), new.add_server())
         worker = await old.worker()
         async with old.client() as there, new.client() as here:

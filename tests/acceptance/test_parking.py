@@ -7,8 +7,8 @@ import re
 from kagzi import RunStatus
 
 from . import park_flows
+from .cluster import PATIENCE_S, Cluster, last_part, until_status
 from .flows import tries_for_ever
-from .site import PATIENCE_S, Site, last_part, until_status
 
 SERVER_OPTIONS = (
     "--reconnect-grace",
@@ -18,10 +18,10 @@ RUNS = 20
 AGENT = ["model", "model", "send"]
 
 
-async def test_it_sleeps_until_its_signal_comes_and_goes_on_elsewhere(site: Site) -> None:
+async def test_it_sleeps_until_its_signal_comes_and_goes_on_elsewhere(cluster: Cluster) -> None:
     module = park_flows.__name__
-    worker = await site.worker(module=module)
-    async with site.client() as client:
+    worker = await cluster.worker(module=module)
+    async with cluster.client() as client:
         runs = [
             await client.start(park_flows.behind_a_generator),
             await client.start(park_flows.support, "may I?"),
@@ -34,34 +34,34 @@ async def test_it_sleeps_until_its_signal_comes_and_goes_on_elsewhere(site: Site
             assert [last_part(wait) for wait in info.waits] == ["approved"]
         worker.kill()
         await worker.wait()
-        await site.worker(module=module)
+        await cluster.worker(module=module)
         for run in runs:
             await run.signal(park_flows.approved, True)
         results = [await run.result(timeout="60s") for run in runs]
     assert results == [True, "refund: granted", "refund: granted"]
-    executed = [site.executions(run) for run in runs]
+    executed = [cluster.executions(run) for run in runs]
     assert [sorted(map(last_part, steps)) for steps in executed] == [["after", "before"], AGENT, AGENT]
     assert {count for steps in executed for count in steps.values()} == {1}
 
 
-async def test_a_worker_that_was_stopped_begins_nothing_of_what_others_have(site: Site) -> None:
-    stopped = await site.worker()
-    async with site.client() as client:
+async def test_a_worker_that_was_stopped_begins_nothing_of_what_others_have(cluster: Cluster) -> None:
+    stopped = await cluster.worker()
+    async with cluster.client() as client:
         runs = await asyncio.gather(*(client.start(tries_for_ever) for _ in range(RUNS)))
         for run in runs:
-            await site.until_begun(run, "try", times=3)  # from now on most of them wait for their next try
+            await cluster.until_begun(run, "try", times=3)  # from now on most of them wait for their next try
         stopped.pause()
-        heir = await site.worker()
+        heir = await cluster.worker()
         taken = {run.id for run in runs}
-        await site.until(
+        await cluster.until(
             lambda entries: taken <= {entry.run_id for entry in entries if entry.pid == heir.pid},
             "all runs in the hands of the other worker",
         )
-        before = sum(entry.pid == stopped.pid for entry in site.ledger.entries())
+        before = sum(entry.pid == stopped.pid for entry in cluster.ledger.entries())
         stopped.resume()
         for run in runs:
             await stopped.wait_for(re.compile(f"{run.id} is abandoned"))
-        after = sum(entry.pid == stopped.pid for entry in site.ledger.entries())
+        after = sum(entry.pid == stopped.pid for entry in cluster.ledger.entries())
         await asyncio.gather(*(run.cancel() for run in runs))
     print(f"bodies begun after the lease had ended: {after - before}")
     assert after == before

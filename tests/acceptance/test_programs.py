@@ -11,8 +11,8 @@ from kagzi import Kagzi, Run
 from tests.support.processes import Process
 
 from . import programs
+from .cluster import Cluster
 from .keeping import replaced
-from .site import Site
 
 MODULE = "tests.acceptance.programs"
 AT_ONCE = 12
@@ -48,26 +48,26 @@ async def results_of(runs: list[Run[Any]]) -> list[Any]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(drawn=st.lists(programs.PROGRAMS, min_size=AT_ONCE, max_size=AT_ONCE))
-async def test_crashes_change_nothing(site: Site, drawn: list[programs.Program]) -> None:
-    async with site.client() as client:
-        steady = await site.worker(module=MODULE)
+async def test_crashes_change_nothing(cluster: Cluster, drawn: list[programs.Program]) -> None:
+    async with cluster.client() as client:
+        steady = await cluster.worker(module=MODULE)
         runs = await start_all(client, drawn)
         expected = await results_of(runs)
         await steady.terminate()
 
         async def crashing() -> Process:
-            return await site.worker(module=MODULE, KAGZI_TEST_CRASHES=CRASH_PERCENT)
+            return await cluster.worker(module=MODULE, KAGZI_TEST_CRASHES=CRASH_PERCENT)
 
         async with replaced([await crashing(), await crashing()], crashing):
             runs = await start_all(client, drawn)
             results = await results_of(runs)
     assert results == expected
-    check_bodies(site)
+    check_bodies(cluster)
 
 
-def check_bodies(site: Site) -> None:
+def check_bodies(cluster: Cluster) -> None:
     """No process runs an attempt twice, nobody runs a third one, and an attempt runs again only if its process died."""
-    entries = site.ledger.entries(event="begin")
+    entries = cluster.ledger.entries(event="begin")
     within = Counter((entry.run_id, entry.step_id, entry.attempt, entry.pid) for entry in entries)
     assert set(within.values()) <= {1}, within.most_common(3)
     assert max((entry.attempt for entry in entries), default=1) <= 2

@@ -12,15 +12,15 @@ from tests.support.ledger import Entry
 from tests.support.patience import LOADED_MACHINE
 
 from . import queue_flows as flows
-from .site import NOT_TOLD_S, Site, until_status
+from .cluster import NOT_TOLD_S, Cluster, until_status
 
 FLOWS = "tests.acceptance.queue_flows"
 
 
-async def workers(site: Site, slots: int = 40) -> None:
+async def workers(cluster: Cluster, slots: int = 40) -> None:
     """One at each server, so that permits travel between them."""
-    for server in site.servers:
-        await site.worker("--max-concurrent", str(slots), address=server.grpc, module=FLOWS)
+    for server in cluster.servers:
+        await cluster.worker("--max-concurrent", str(slots), address=server.grpc, module=FLOWS)
 
 
 def most_at_once(entries: list[Entry]) -> Counter[str]:
@@ -33,11 +33,11 @@ def most_at_once(entries: list[Entry]) -> Counter[str]:
     return most
 
 
-async def test_a_thousand_runs_of_fifty_keys_one_of_each_at_a_time(site: Site) -> None:
+async def test_a_thousand_runs_of_fifty_keys_one_of_each_at_a_time(cluster: Cluster) -> None:
     """Never two of a key at once; all complete; no key waits for the end of another."""
     keys = [f"key-{number:02}" for number in range(50)]
-    await workers(site)
-    async with site.client() as client:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running_per_key=1)
         # The first key has most of the runs, and they come first.
         plan = ["key-00"] * 118 + [keys[1 + n % 49] for n in range(882)]
@@ -46,7 +46,7 @@ async def test_a_thousand_runs_of_fifty_keys_one_of_each_at_a_time(site: Site) -
         results = await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
         took = time.monotonic() - began
     assert results == plan
-    entries = site.ledger.entries()
+    entries = cluster.ledger.entries()
     assert len([entry for entry in entries if entry.event == "begin"]) == 1_000
     assert set(most_at_once(entries).values()) == {1}
     # By the time the others are all done the first key has not had more turns than a key can have in that time.
@@ -56,14 +56,14 @@ async def test_a_thousand_runs_of_fifty_keys_one_of_each_at_a_time(site: Site) -
     assert all(ends.index(key) < 500 for key in keys), "a key waited for half of the others to end"
 
 
-async def test_a_limit_of_a_type_and_of_a_key_together(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_a_limit_of_a_type_and_of_a_key_together(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running=5, max_running_per_key=2)
         plan = ["abcdef"[n % 6] for n in range(60)]
         runs = await client.start_many(client.start(flows.keyed, (key, 0.01), concurrency_key=key) for key in plan)
         await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
-    entries = site.ledger.entries()
+    entries = cluster.ledger.entries()
     assert max(most_at_once(entries).values()) <= 2
     inside = most = 0
     for entry in entries:
@@ -72,15 +72,15 @@ async def test_a_limit_of_a_type_and_of_a_key_together(site: Site) -> None:
     assert most <= 5
 
 
-async def test_a_freed_permit_is_taken_within_milliseconds_also_elsewhere(site: Site) -> None:
+async def test_a_freed_permit_is_taken_within_milliseconds_also_elsewhere(cluster: Cluster) -> None:
     """Each run waits for the end of the one before it, which runs at either server. A loaded machine is seldom that quick, but a
     server that is not told looks once in NOT_TOLD_S."""
-    await workers(site, slots=1)
-    async with site.client() as client:
+    await workers(cluster, slots=1)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running=1)
         runs = await client.start_many(client.start(flows.keyed, ("k", 0.05)) for _ in range(30))
         await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
-    entries = site.ledger.entries()
+    entries = cluster.ledger.entries()
     gaps = [after.at - before.at for before, after in zip(entries[1::2], entries[2::2], strict=False)]
     assert [entry.event for entry in entries[1:3]] == ["end", "begin"]
     gaps.sort()
@@ -88,9 +88,9 @@ async def test_a_freed_permit_is_taken_within_milliseconds_also_elsewhere(site: 
     assert gaps[len(gaps) // 2] < NOT_TOLD_S / 2, f"gaps between runs: {[round(gap * 1_000) for gap in gaps]} ms"
 
 
-async def test_a_sleeping_run_holds_no_permit(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_a_sleeping_run_holds_no_permit(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.patient, max_running=1)
         began = time.monotonic()
         runs = await client.start_many(client.start(flows.patient, 2.0) for _ in range(10))
@@ -98,9 +98,9 @@ async def test_a_sleeping_run_holds_no_permit(site: Site) -> None:
     assert time.monotonic() - began < 15.0, "they slept one after the other"
 
 
-async def test_a_paused_type_waits_and_says_so(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_a_paused_type_waits_and_says_so(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         assert (await client.workflow_types.pause(flows.keyed)).paused
         run = await client.start(flows.keyed, ("a", 0.0))
         other = await client.start(flows.patient, 0.0)
@@ -108,25 +108,25 @@ async def test_a_paused_type_waits_and_says_so(site: Site) -> None:
         assert await run.status() is RunStatus.PENDING
         assert "type keyed is paused" in str(await run.explain())
         (queue,) = await client.workflow_types.queue_depth(flows.keyed)
-        assert (queue.waiting, queue.workers, queue.held_back) == (1, len(site.servers), "type keyed is paused")
+        assert (queue.waiting, queue.workers, queue.held_back) == (1, len(cluster.servers), "type keyed is paused")
         await client.workflow_types.resume(flows.keyed)
         assert await run.result(timeout=LOADED_MACHINE) == "a"
 
 
-async def test_a_rate_spreads_starts(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_a_rate_spreads_starts(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, starts_per_second=10)
         runs = await client.start_many(client.start(flows.keyed, ("a", 0.0)) for _ in range(16))
         await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
-    begun = [entry.at for entry in site.ledger.entries(event="begin")]
+    begun = [entry.at for entry in cluster.ledger.entries(event="begin")]
     assert begun[-1] - begun[0] > 1.3, "fifteen spaces of 100 ms"
     assert begun[-1] - begun[0] < 10.0, "it looked only every few seconds"
 
 
-async def test_higher_priority_first_within_limits(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_higher_priority_first_within_limits(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.pause(flows.keyed)
         await client.workflow_types.update(flows.keyed, max_running=1)
         priorities = [0, 5, -3, 9, 5, 1]
@@ -136,12 +136,12 @@ async def test_higher_priority_first_within_limits(site: Site) -> None:
         await until_status(late, RunStatus.PENDING)
         await client.workflow_types.resume(flows.keyed)
         await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in (*runs, late)))
-    begun = [entry.note for entry in site.ledger.entries(event="begin")]
+    begun = [entry.note for entry in cluster.ledger.entries(event="begin")]
     assert begun == ["late", "9", "5", "5", "1", "0", "-3"]
 
 
-async def test_a_full_type_rejects(site: Site) -> None:
-    async with site.client() as client:
+async def test_a_full_type_rejects(cluster: Cluster) -> None:
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running_per_key=1, when_full="reject")
         await client.start(flows.keyed, ("a", 0.0), concurrency_key="a")
         with pytest.raises(ResourceExhausted) as refused:
@@ -151,12 +151,12 @@ async def test_a_full_type_rejects(site: Site) -> None:
         await client.start(flows.keyed).input(("b", 0.0)).concurrency_key("b")
 
 
-async def test_the_oldest_is_cancelled_and_its_worker_hears_at_once(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_the_oldest_is_cancelled_and_its_worker_hears_at_once(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running_per_key=1, when_full="cancel-oldest")
         first = await client.start(flows.keyed, ("a", 30.0), concurrency_key="a")
-        await site.until(lambda entries: any(entry.run_id == first.id for entry in entries), "the first run begun")
+        await cluster.until(lambda entries: any(entry.run_id == first.id for entry in entries), "the first run begun")
         began = time.monotonic()
         second = await client.start(flows.keyed, ("a", 0.0), concurrency_key="a")
         assert await second.result(timeout=LOADED_MACHINE) == "a"
@@ -165,9 +165,9 @@ async def test_the_oldest_is_cancelled_and_its_worker_hears_at_once(site: Site) 
         assert second.id in (await first.info()).error.message  # type: ignore[union-attr]
 
 
-async def test_why_a_run_waits(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_why_a_run_waits(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running=2, max_running_per_key=1)
         first = await client.start(flows.keyed, ("a", 30.0), concurrency_key="a")
         await until_status(first, RunStatus.RUNNING)
@@ -186,9 +186,9 @@ async def test_why_a_run_waits(site: Site) -> None:
         assert "the rate limit of type keyed lets the next run begin at" in str(await limited.explain())
 
 
-async def test_types_are_listed_with_what_is_known_of_them(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_types_are_listed_with_what_is_known_of_them(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         updated = await client.workflow_types.update(flows.keyed, max_running=3)
         assert (updated.max_running, updated.when_full, updated.default_version) == (3, "queue", "1")
         await client.workflow_types.update("unheard", starts_per_second=0.5)
@@ -204,10 +204,10 @@ async def test_types_are_listed_with_what_is_known_of_them(site: Site) -> None:
         await run.cancel()
 
 
-async def test_children_of_one_key_run_one_after_the_other(site: Site) -> None:
-    await workers(site)
-    async with site.client() as client:
+async def test_children_of_one_key_run_one_after_the_other(cluster: Cluster) -> None:
+    await workers(cluster)
+    async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running_per_key=1)
         run = await client.start(flows.family, 6)
         assert await run.result(timeout=LOADED_MACHINE) == 6
-    assert most_at_once(site.ledger.entries()) == {"shared": 1}
+    assert most_at_once(cluster.ledger.entries()) == {"shared": 1}

@@ -2,12 +2,12 @@
 
 from tests.campaigns.rolling import Rolling
 
-from .site import Site
+from .cluster import Cluster
 
 
-async def test_everything_is_restarted_in_turn_and_no_client_notices(site: Site) -> None:
-    rolling = Rolling(site, workers=2)
+async def test_everything_is_restarted_in_turn_and_no_client_notices(cluster: Cluster) -> None:
+    rolling = Rolling(cluster, workers=2)
     await rolling.prepare()
     figures = await rolling.run(per_second=8, seconds=8)
     assert figures["client_errors"] == 0
-    assert len(rolling.restarts) == len(site.servers) + 2
+    assert len(rolling.restarts) == len(cluster.servers) + 2

@@ -7,8 +7,8 @@ from itertools import pairwise
 from kagzi import Kagzi, RunStatus, ScheduleFire
 from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 
+from .cluster import Cluster, until_status
 from .flows import ten_steps
-from .site import Site, until_status
 
 SECOND = timedelta(seconds=1)
 PATIENCE_S = LOADED_MACHINE_S
@@ -44,31 +44,31 @@ def check_every_second(fires: list[ScheduleFire]) -> None:
         at += SECOND
 
 
-async def test_every_second_is_accounted_for_while_servers_are_killed(site: Site) -> None:
-    async with site.client() as client:
+async def test_every_second_is_accounted_for_while_servers_are_killed(cluster: Cluster) -> None:
+    async with cluster.client() as client:
         await client.schedule("tick").workflow(ten_steps).input(0.0).cron("* * * * * *")
         await client.schedule("few").workflow(ten_steps).input(0.0).cron("* * * * * *").catchup(1)
         fires = await until_fired(client, "tick", 3)
         for kill in range(3):
             fires = await until_fired(client, "tick", 3, after=fires[-1].nominal_at)
-            index = kill % len(site.servers)
-            site.servers[index].kill()
-            if len(site.servers) > 1:
+            index = kill % len(cluster.servers)
+            cluster.servers[index].kill()
+            if len(cluster.servers) > 1:
                 # The other one goes on: nothing is missed by more than the time to find out.
                 fires = await until_fired(client, "tick", 3, after=fires[-1].nominal_at)
             else:
                 await asyncio.sleep(3)  # downtime is the subject
-            await site.restart(index)
+            await cluster.restart(index)
         fires = await until_fired(client, "tick", 3, after=fires[-1].nominal_at)
         check_every_second(fires)
         assert not [fire for fire in fires if fire.run_id is None], "a hundred may be caught up with: none is skipped"
         late = [(fire.at - fire.nominal_at).total_seconds() for fire in fires]
         assert min(late) >= 0
-        if len(site.servers) > 1:
+        if len(cluster.servers) > 1:
             assert max(late) < LATE_AFTER_A_DEATH_S + 1.5
         few = await until_fired(client, "few", 1, after=fires[-1].nominal_at)
         check_every_second(few)
-        if len(site.servers) == 1:
+        if len(cluster.servers) == 1:
             assert [fire for fire in few if fire.run_id is None], "downtime longer than one time leaves a skip"
         runs = [run async for run in client.list(schedule="tick")]
         ids = {fire.run_id for fire in await fires_of(client, "tick")}
@@ -76,8 +76,8 @@ async def test_every_second_is_accounted_for_while_servers_are_killed(site: Site
         assert len({run.workflow_id for run in runs}) == len(runs)
 
 
-async def test_firing_is_on_time(site: Site) -> None:
-    async with site.client() as client:
+async def test_firing_is_on_time(cluster: Cluster) -> None:
+    async with cluster.client() as client:
         await asyncio.gather(
             *(
                 client.schedule(f"on-time-{number}").workflow(ten_steps).input(0.0).cron("* * * * * *")
@@ -111,9 +111,9 @@ async def how_late_this_machine_is(seconds: int) -> float:
     return worst
 
 
-async def test_a_buffered_run_begins_when_the_other_has_ended(site: Site) -> None:
-    worker = await site.worker()
-    async with site.client() as client:
+async def test_a_buffered_run_begins_when_the_other_has_ended(cluster: Cluster) -> None:
+    worker = await cluster.worker()
+    async with cluster.client() as client:
         await client.schedule("slow").workflow(ten_steps).input(0.2).cron("* * * * * *").overlap("buffer_one")
         fires = await until_fired(client, "slow", 4)
         await client.schedules.pause("slow")
@@ -131,9 +131,9 @@ async def test_a_buffered_run_begins_when_the_other_has_ended(site: Site) -> Non
     assert worker.running
 
 
-async def test_cancel_other_reaches_the_worker_at_once(site: Site) -> None:
-    await site.worker()
-    async with site.client() as client:
+async def test_cancel_other_reaches_the_worker_at_once(cluster: Cluster) -> None:
+    await cluster.worker()
+    async with cluster.client() as client:
         await client.schedule("newest").workflow(ten_steps).input(0.5).cron("* * * * * *").overlap("cancel_other")
         fires = await until_fired(client, "newest", 4)
         await client.schedules.pause("newest")

@@ -8,7 +8,7 @@ from kagzi import Kagzi, Run
 from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Process
 
-from .site import Site
+from .cluster import Cluster
 from .trouble_flows import (
     THREADS,
     beside,
@@ -24,11 +24,19 @@ PATIENCE_S = LOADED_MACHINE_S
 SERVES = re.compile(r"\bserves\b")
 
 
-async def serve(site: Site) -> Process:
-    process = await site._processes.run(
-        *(sys.executable, "-m", "kagzi", "worker", "tests.acceptance.trouble_flows:worker", "--address", site.address),
+async def serve(cluster: Cluster) -> Process:
+    process = await cluster._processes.run(
+        *(
+            sys.executable,
+            "-m",
+            "kagzi",
+            "worker",
+            "tests.acceptance.trouble_flows:worker",
+            "--address",
+            cluster.address,
+        ),
         name="worker",
-        KAGZI_TEST_LEDGER=str(site.ledger.path),
+        KAGZI_TEST_LEDGER=str(cluster.ledger.path),
     )
     await process.wait_for(SERVES)
     return process
@@ -48,14 +56,14 @@ async def trouble(client: Kagzi, kind: str) -> str:
             await asyncio.sleep(0.1)
 
 
-def check_ran_once(site: Site, *runs: Run[str]) -> None:
+def check_ran_once(cluster: Cluster, *runs: Run[str]) -> None:
     for run in runs:
-        assert set(site.executions(run).values()) == {1}, "its lease was lost: somebody began it again"
+        assert set(cluster.executions(run).values()) == {1}, "its lease was lost: somebody began it again"
 
 
-async def test_a_blocked_event_loop(site: Site) -> None:
-    worker = await serve(site)
-    async with site.client() as client:
+async def test_a_blocked_event_loop(cluster: Cluster) -> None:
+    worker = await serve(cluster)
+    async with cluster.client() as client:
         run = await client.start(blocking_the_loop, LONG_S)
         detail = await trouble(client, "loop_blocked")
         assert await run.status() == "running", "it was told only when it was over"
@@ -63,13 +71,13 @@ async def test_a_blocked_event_loop(site: Site) -> None:
         assert "in block" in detail, "the code that blocks is named"
         assert await run.result(timeout=LOADED_MACHINE) == "done"
         assert len(await troubles(client)) == 1
-        check_ran_once(site, run)
+        check_ran_once(cluster, run)
     assert "The event loop has been blocked" in worker.output
 
 
-async def test_sync_steps_that_wait_for_a_thread(site: Site) -> None:
-    await serve(site)
-    async with site.client() as client:
+async def test_sync_steps_that_wait_for_a_thread(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
         runs = [await client.start(waiting_in_threads, LONG_S) for _ in range(THREADS + 3)]
         detail = await trouble(client, "threads_full")
         assert re.search(rf"3 sync steps wait for a thread.*all {THREADS} threads are taken", detail), detail
@@ -77,12 +85,12 @@ async def test_sync_steps_that_wait_for_a_thread(site: Site) -> None:
         assert "Worker(threads=...)" in detail
         assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs)) == ["done"] * len(runs)
         assert len(await troubles(client)) == 1, "the same was said again and again"
-        check_ran_once(site, *runs)
+        check_ran_once(cluster, *runs)
 
 
-async def test_a_step_that_computes_in_python(site: Site) -> None:
-    await serve(site)
-    async with site.client() as client:
+async def test_a_step_that_computes_in_python(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
         run = await client.start(computing, LONG_S)
         other = await client.start(beside)
         detail = await trouble(client, "gil_held")
@@ -90,22 +98,22 @@ async def test_a_step_that_computes_in_python(site: Site) -> None:
         assert "ProcessPoolExecutor" in detail
         assert await other.result(timeout=LOADED_MACHINE) == "done"
         assert await run.result(timeout=LOADED_MACHINE) == "done"
-        check_ran_once(site, run)
+        check_ran_once(cluster, run)
 
 
-async def test_a_step_that_computes_in_c_and_does_not_let_go(site: Site) -> None:
-    await serve(site)
-    async with site.client() as client:
+async def test_a_step_that_computes_in_c_and_does_not_let_go(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
         run = await client.start(computing_in_c, 4)
         detail = await trouble(client, "gil_held")
         assert f"step add of run {run.id} kept the interpreter to itself" in detail
         assert "Heartbeats cannot go on" in detail
 
 
-async def test_a_step_that_computes_and_lets_go_is_no_trouble(site: Site) -> None:
-    await serve(site)
-    async with site.client() as client:
+async def test_a_step_that_computes_and_lets_go_is_no_trouble(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
         run = await client.start(hashing, LONG_S)
         assert await run.result(timeout=LOADED_MACHINE) == "done"
         assert await troubles(client) == []
-        check_ran_once(site, run)
+        check_ran_once(cluster, run)

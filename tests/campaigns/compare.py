@@ -38,12 +38,12 @@ async def compare(
 
 
 async def _measure(ask: Ask[Asked], small: Sized[Asked], large: Sized[Asked]) -> dict[str, Any]:
-    dice = random.Random(7)
+    rng = random.Random(7)
     times: dict[str, list[float]] = {"small": [], "large": []}
     for sample in range(WARM_UP + SAMPLES):
         for name, sized in (("small", small), ("large", large)):
             # Such as are completed, so that every question about one has the same answer.
-            g = dice.randrange(1, sized.runs // 220) * 220 + 7
+            g = rng.randrange(1, sized.runs // 220) * 220 + 7
             began = time.perf_counter()
             await ask(sized.asked, g)
             if sample >= WARM_UP:

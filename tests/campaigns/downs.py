@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from kagzi import Kagzi, Unavailable
-from tests.acceptance.site import Site
+from tests.acceptance.cluster import Cluster
 from tests.support.postgres import PostgresServer
 from tests.support.processes import REPOSITORY
 
 from . import flows
 
-Fault = Callable[[Site, PostgresServer], AbstractAsyncContextManager[None]]
+Fault = Callable[[Cluster, PostgresServer], AbstractAsyncContextManager[None]]
 
 STEP_S = 1.0  # of runs that are under way when the fault comes
 AFTER_S = 120.0  # how long everything may take when it is over
@@ -31,21 +31,21 @@ NOISE = ("%5B", "ipv4:", "ipv6:", "failed to connect", "last error", "Traceback"
 
 
 @asynccontextmanager
-async def server_gone(site: Site, _database: PostgresServer) -> AsyncIterator[None]:
-    site.servers[0].kill()
+async def server_gone(cluster: Cluster, _database: PostgresServer) -> AsyncIterator[None]:
+    cluster.servers[0].kill()
     yield
-    await site.restart(0)
+    await cluster.restart(0)
 
 
 @asynccontextmanager
-async def database_gone(_site: Site, database: PostgresServer) -> AsyncIterator[None]:
+async def database_gone(_cluster: Cluster, database: PostgresServer) -> AsyncIterator[None]:
     database.kill()
     yield
     database.start()
 
 
 @asynccontextmanager
-async def database_frozen(_site: Site, database: PostgresServer) -> AsyncIterator[None]:
+async def database_frozen(_cluster: Cluster, database: PostgresServer) -> AsyncIterator[None]:
     """It accepts connections and says nothing: no error tells the server anything."""
     frozen = _family(database.pid or 0)
     for pid in frozen:
@@ -132,9 +132,9 @@ async def command(seen: Seen, who: str, *arguments: str) -> int:
             child.kill()
 
 
-async def play(site: Site, database: PostgresServer, fault: Fault, seconds: float) -> dict[str, Any]:
+async def play(cluster: Cluster, database: PostgresServer, fault: Fault, seconds: float) -> dict[str, Any]:
     """Raises AssertionError if somebody is not told in time, is told the wrong thing, or does not go on afterwards."""
-    address = site.servers[0].grpc
+    address = cluster.servers[0].grpc
     seen = Seen()
     patience = f"{seconds + AFTER_S:g}s"
     with seen.log():
@@ -145,7 +145,7 @@ async def play(site: Site, database: PostgresServer, fault: Fault, seconds: floa
             at_the_terminal = asyncio.create_task(command(seen, "start --wait", *waits))
             await _until_there(patient, "terminal")
             seen.begin()
-            async with fault(site, database):
+            async with fault(cluster, database):
                 starting = asyncio.create_task(patient.run(flows.load, 0.01, id="patient", timeout=patience))
                 giving_up = asyncio.create_task(_told(usual))
                 listing = asyncio.create_task(command(seen, "list", "list", "--address", address))

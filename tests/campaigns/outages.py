@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 
 from kagzi import Kagzi, KagziError, Run, RunStatus, Unavailable
-from tests.acceptance.site import Site, check_done_is_done
+from tests.acceptance.cluster import Cluster, check_done_is_done
 from tests.support.processes import Process
 
 from . import flows
@@ -114,10 +114,10 @@ async def steps_broken(url: str, share: float = 0.01) -> AsyncIterator[Hits]:
 
 
 class Storm:
-    """`site` has its servers; `prepare` starts workers and schedules, `run` has a fault come while runs go on."""
+    """`cluster` has its servers; `prepare` starts workers and schedules, `run` has a fault come while runs go on."""
 
-    def __init__(self, site: Site, database: str, *, workers: int) -> None:
-        self._site = site
+    def __init__(self, cluster: Cluster, database: str, *, workers: int) -> None:
+        self._cluster = cluster
         self._database = database
         self._count = workers
         self._workers: list[Process] = []
@@ -126,7 +126,7 @@ class Storm:
         self._started = 0
 
     async def prepare(self, client: Kagzi) -> None:
-        self._workers = [await self._site.worker(module=flows.__name__) for _ in range(self._count)]
+        self._workers = [await self._cluster.worker(module=flows.__name__) for _ in range(self._count)]
         for number in range(SCHEDULES):
             await client.schedule(f"tick-{number}").workflow(flows.pickup).input(None).cron("* * * * * *")
 
@@ -221,7 +221,7 @@ class Storm:
         return sum(counts)
 
     async def _check(self, client: Kagzi) -> None:
-        assert all(server.running for server in self._site.servers), "a server ended"
+        assert all(server.running for server in self._cluster.servers), "a server ended"
         assert all(worker.running for worker in self._workers), "a worker ended"
         for status in (RunStatus.FAILED, RunStatus.PAUSED, RunStatus.CANCELLED):
             assert await client.count(status=status) == 0, f"runs are {status}"
@@ -231,4 +231,4 @@ class Storm:
         for text in self._told:
             assert not [secret for secret in SECRETS if secret in text], text
         load = {run.id async for run in client.list(workflow=flows.load)}
-        check_done_is_done([entry for entry in self._site.ledger.entries() if entry.run_id in load])
+        check_done_is_done([entry for entry in self._cluster.ledger.entries() if entry.run_id in load])

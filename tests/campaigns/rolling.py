@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kagzi import Kagzi, RunStatus
-from tests.acceptance.site import Site, check_done_is_done
+from tests.acceptance.cluster import Cluster, check_done_is_done
 from tests.support.ledger import Entry
 from tests.support.processes import Process
 
@@ -36,10 +36,10 @@ class Restart(NamedTuple):
 
 
 class Rolling:
-    """`site` has its servers; `prepare` starts the workers, `run` puts everything under load and restarts it in turn."""
+    """`cluster` has its servers; `prepare` starts the workers, `run` puts everything under load and restarts it in turn."""
 
-    def __init__(self, site: Site, *, workers: int) -> None:
-        self._site = site
+    def __init__(self, cluster: Cluster, *, workers: int) -> None:
+        self._cluster = cluster
         self._count = workers
         self._workers: list[Process] = []
         self.restarts: list[Restart] = []
@@ -51,7 +51,7 @@ class Rolling:
 
     async def run(self, *, per_second: float, seconds: float) -> dict[str, Any]:
         """Raises AssertionError if anything was lost, failed or done twice. Answers the figures."""
-        async with self._site.client() as client:
+        async with self._cluster.client() as client:
             load = Load(client, flows.load, STEP_S, expected=sum(range(flows.STEPS)))
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(load.run(per_second, seconds))
@@ -64,7 +64,7 @@ class Rolling:
         """Evenly over the time, with the load already running and some of it left at the end."""
         turns: list[tuple[str, Callable[[], Awaitable[int]]]] = [
             (f"server {number}", lambda number=number: self._restart_server(number))
-            for number in range(len(self._site.servers))
+            for number in range(len(self._cluster.servers))
         ]
         turns += [
             (f"worker {number}", lambda number=number: self._restart_worker(number)) for number in range(self._count)
@@ -77,9 +77,9 @@ class Rolling:
             self.restarts.append(Restart(what, pid, at, time.monotonic() - at))
 
     async def _restart_server(self, number: int) -> int:
-        before = self._site.servers[number]
+        before = self._cluster.servers[number]
         assert await before.terminate() == 0, before.report()
-        await self._site.restart(number)
+        await self._cluster.restart(number)
         return 0
 
     async def _restart_worker(self, number: int) -> int:
@@ -89,16 +89,16 @@ class Rolling:
         return before.pid
 
     async def _worker(self) -> Process:
-        return await self._site.worker(*WORKER_OPTIONS, module=flows.__name__)
+        return await self._cluster.worker(*WORKER_OPTIONS, module=flows.__name__)
 
     async def _check(self, client: Kagzi, expected: int) -> None:
         assert not self.errors, f"{len(self.errors)} errors, the first: {self.errors[:3]}"
         assert len(self.done) == expected
         assert await client.count(status=RunStatus.COMPLETED) == expected
-        check_done_is_done(self._site.ledger.entries())
+        check_done_is_done(self._cluster.ledger.entries())
 
     def _figures(self, per_second: float, seconds: float) -> dict[str, Any]:
-        entries = self._site.ledger.entries()
+        entries = self._cluster.ledger.entries()
         figures: dict[str, Any] = {
             "runs": len(self.done),
             "load": f"{per_second:g} runs/s for {seconds:g} s, {flows.STEPS} steps of {STEP_S * 1_000:g} ms each",

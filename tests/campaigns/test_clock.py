@@ -10,7 +10,7 @@ import pytest
 
 from kagzi import Kagzi, RunStatus
 from tests.acceptance.clock_flows import nap, ten_steps
-from tests.acceptance.site import Site, until_status
+from tests.acceptance.cluster import Cluster, until_status
 from tests.support.processes import Processes
 from tests.support.shifted_time import ShiftedClock
 
@@ -42,11 +42,11 @@ async def test_clocks_are_set_under_load(setup: str, request: pytest.FixtureRequ
         return
     clock = ShiftedClock(tmp_path)
     async with Processes(tmp_path) as processes:
-        site = Site(processes, database, tmp_path)
+        cluster = Cluster(processes, database, tmp_path)
         for _ in range(1 if setup == "sqlite" else 2):
-            site.servers.append(await processes.server(database, *TIMINGS, **clock.faketime_environment))
-        await site.worker(module=FLOWS)
-        async with site.client() as client:
+            cluster.servers.append(await processes.server(database, *TIMINGS, **clock.faketime_environment))
+        await cluster.worker(module=FLOWS)
+        async with cluster.client() as client:
             load = Load(client, ten_steps, 0.01, expected=45)
             naps = Naps(client)
             long = [await client.start(nap, 900.0), await client.start(nap, 1_000.0, deadline=_in(minutes=30))]
@@ -54,8 +54,8 @@ async def test_clocks_are_set_under_load(setup: str, request: pytest.FixtureRequ
                 await until_status(run, RunStatus.SLEEPING)
             jumps, _, _ = await asyncio.gather(_jump(clock, SECONDS), load.run(PER_SECOND, SECONDS), naps.run(SECONDS))
             assert [await run.status() for run in long] == [RunStatus.SLEEPING] * 2
-            leases = [await _leases(site, client, done) for done in load.done[:: max(len(load.done) // 50, 1)]]
-            takeover_s = await _take_over(site, client)
+            leases = [await _leases(cluster, client, done) for done in load.done[:: max(len(load.done) // 50, 1)]]
+            takeover_s = await _take_over(cluster, client)
     figures.put(
         setup,
         {
@@ -104,17 +104,17 @@ class Naps:
             self.late_s.append(round(time.monotonic() - began - NAP_S, 3))
 
 
-async def _leases(site: Site, client: Kagzi, done: Done) -> int:
+async def _leases(cluster: Cluster, client: Kagzi, done: Done) -> int:
     run = client.get(done.run_id)
     assert await run.status() is RunStatus.COMPLETED
-    return await site.claims_of(run)
+    return await cluster.claims_of(run)
 
 
-async def _take_over(site: Site, client: Kagzi) -> float:
+async def _take_over(cluster: Cluster, client: Kagzi) -> float:
     """Seconds from kill -9 of a worker to the end of what it held."""
-    doomed = await site.worker(module=FLOWS)
+    doomed = await cluster.worker(module=FLOWS)
     holds = [await client.start("hold-on", 1.0) for _ in range(20)]
-    await site.until_begun(holds[-1])
+    await cluster.until_begun(holds[-1])
     doomed.kill()
     began = time.monotonic()
     await asyncio.gather(*(hold.result(timeout="120s") for hold in holds))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.site import Site
+from tests.acceptance.cluster import Cluster
 from tests.support.postgres import PostgresServer
 from tests.support.processes import Processes
 
@@ -25,9 +25,9 @@ async def test_what_is_down_is_told_and_waited_for(fault: Fault, tmp_path: Path)
     try:
         database.start()
         async with Processes(tmp_path) as processes:
-            site = Site(processes, database.url, tmp_path)
-            await site.add_server()
-            await site.worker(module=flows.__name__)
-            figures.put(fault.__name__, await play(site, database, fault, SECONDS))
+            cluster = Cluster(processes, database.url, tmp_path)
+            await cluster.add_server()
+            await cluster.worker(module=flows.__name__)
+            figures.put(fault.__name__, await play(cluster, database, fault, SECONDS))
     finally:
         database.close()

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kagzi.cli.bench.plan import percentile
+from tests.acceptance.cluster import Cluster
 from tests.acceptance.drain_flows import GRACE_S
 from tests.acceptance.draining import LEASE, RUNS, Try, send_home, serve, words
-from tests.acceptance.site import Site
 from tests.support.processes import Processes
 
 from .figures import Figures, number
@@ -29,13 +29,13 @@ async def test_drain(setup: str, request: pytest.FixtureRequest, tmp_path: Path)
     database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
     tries: list[Try] = []
     async with Processes(tmp_path) as processes:
-        site = Site(processes, database, tmp_path, *LEASE)
+        cluster = Cluster(processes, database, tmp_path, *LEASE)
         for _ in range(1 if setup == "sqlite" else 2):
-            await site.add_server()
-        leaver = await serve(processes, site)
-        async with site.client() as client:
+            await cluster.add_server()
+        leaver = await serve(processes, cluster)
+        async with cluster.client() as client:
             for each in range(TRIES):
-                outcome, leaver = await send_home(site, client, leaver, processes)
+                outcome, leaver = await send_home(cluster, client, leaver, processes)
                 tries.append(outcome)
                 print(f"{setup} {each + 1}: {'in time' if outcome.in_time else 'LATE'}, {words(outcome)}")
     in_time = sum(outcome.in_time for outcome in tries)

@@ -14,7 +14,7 @@ from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter
 from kagzi.core.states import RunStatus
 from kagzi.store.protocol import LeaseTerms, Store
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 from tests.support.postgres import Databases
 
 from . import crowd
@@ -120,8 +120,8 @@ async def opened(store: Store) -> AsyncIterator[Store]:
 async def sqlite_crowd(directory: Path, runs: int) -> AsyncIterator[Sized[Store]]:
     from kagzi.store.sqlite import SqliteStore
 
-    path = await kept_sqlite_store(directory, runs, SystemDice())
-    async with opened(SqliteStore(str(path), dice=SystemDice())) as store:
+    path = await kept_sqlite_store(directory, runs, SystemRng())
+    async with opened(SqliteStore(str(path), rng=SystemRng())) as store:
         yield Sized(store, runs)
 
 
@@ -129,8 +129,8 @@ async def sqlite_crowd(directory: Path, runs: int) -> AsyncIterator[Sized[Store]
 async def postgres_crowd(url: str, runs: int) -> AsyncIterator[Sized[Store]]:
     from kagzi.store.postgres import PostgresStore
 
-    await fill_postgres_store(url, runs, SystemDice())
-    async with opened(PostgresStore(url, dice=SystemDice())) as store:
+    await fill_postgres_store(url, runs, SystemRng())
+    async with opened(PostgresStore(url, rng=SystemRng())) as store:
         yield Sized(store, runs)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from kagzi import Kagzi
 from kagzi.core.times import to_datetime
-from kagzi.system import SystemDice
-from tests.acceptance.site import Site
+from kagzi.system import SystemRng
+from tests.acceptance.cluster import Cluster
 from tests.support.postgres import Databases
 from tests.support.processes import Processes
 
@@ -80,10 +80,10 @@ QUESTIONS: dict[str, Ask[Kagzi]] = {
 
 @asynccontextmanager
 async def served(processes: Processes, directory: Path, database: str, runs: int) -> AsyncIterator[Sized[Kagzi]]:
-    site = Site(processes, database, directory, "--lease", "15s", "--heartbeat", "5s", "--retention", CENTURY)
-    await site.add_server()
-    await site.worker(module=flows.__name__)
-    async with site.client() as client:
+    cluster = Cluster(processes, database, directory, "--lease", "15s", "--heartbeat", "5s", "--retention", CENTURY)
+    await cluster.add_server()
+    await cluster.worker(module=flows.__name__)
+    async with cluster.client() as client:
         yield Sized(client, runs)
 
 
@@ -101,7 +101,7 @@ async def test_sqlite(tmp_path: Path) -> None:
     measured = Figures("million-served").known("sqlite")
     if measured is None:
         directory = crowd_directory(tmp_path)
-        small, large = [await kept_sqlite_store(directory, runs, SystemDice()) for runs in (SMALL_RUNS, RUNS)]
+        small, large = [await kept_sqlite_store(directory, runs, SystemRng()) for runs in (SMALL_RUNS, RUNS)]
         measured = await ask_servers("sqlite", tmp_path, f"sqlite:///{small}", f"sqlite:///{large}")
     check(measured, least_difference_ms=LEAST_DIFFERENCE_MS)
 
@@ -111,7 +111,7 @@ async def test_postgresql(postgres: Databases, tmp_path: Path) -> None:
     measured = Figures("million-served").known("postgresql")
     if measured is None:
         with postgres.database() as small, postgres.database() as large:
-            await fill_postgres_store(small, SMALL_RUNS, SystemDice())
-            await fill_postgres_store(large, RUNS, SystemDice())
+            await fill_postgres_store(small, SMALL_RUNS, SystemRng())
+            await fill_postgres_store(large, RUNS, SystemRng())
             measured = await ask_servers("postgresql", tmp_path, small, large)
     check(measured, least_difference_ms=LEAST_DIFFERENCE_MS)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.site import Site
+from tests.acceptance.cluster import Cluster
 from tests.support.postgres import temporary_postgres
 from tests.support.processes import Processes
 
@@ -25,10 +25,10 @@ async def test_an_outage_is_a_delay_and_nothing_else(fault: Fault, tmp_path: Pat
     # A server of its own: whoever shares one must not find it read-only.
     with temporary_postgres() as url:
         async with Processes(tmp_path) as processes:
-            site = Site(processes, url, tmp_path)
+            cluster = Cluster(processes, url, tmp_path)
             for _ in range(2):
-                await site.add_server()
-            async with site.client() as client:
-                storm = Storm(site, url, workers=2)
+                await cluster.add_server()
+            async with cluster.client() as client:
+                storm = Storm(cluster, url, workers=2)
                 await storm.prepare(client)
                 figures.put(fault.__name__, await storm.run(client, fault, per_second=PER_SECOND, seconds=SECONDS))

@@ -10,7 +10,7 @@ import pytest
 
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 from tests.store.postgres.test_pooler import LEFT_BEHIND, watch
 from tests.store.postgres.verbs import NOW, begin, complete, running, write
 from tests.support.pgbouncer import PgBouncer
@@ -30,7 +30,7 @@ def pooler(postgres: Databases) -> Iterator[PgBouncer]:
 async def store(pooler: PgBouncer, postgres_url: str) -> AsyncIterator[PostgresStore]:
     url = pooler.through(postgres_url)
     await PostgresMigrator(url).migrate()
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     await store.open()
     yield store
     await store.close()

@@ -11,8 +11,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from kagzi.system import SystemDice
-from tests.acceptance.site import Site
+from kagzi.system import SystemRng
+from tests.acceptance.cluster import Cluster
 from tests.support.processes import Processes
 
 from . import crowd, flows
@@ -37,9 +37,9 @@ YOUNG = f"finished_at > {HALF + 3_600 * crowd.SPACING_US} AND workflow_type = '{
 ASLEEP = "status = 3"
 
 
-async def loaded(site: Site, until: Callable[[], bool]) -> tuple[list[Done], list[str]]:
+async def loaded(cluster: Cluster, until: Callable[[], bool]) -> tuple[list[Done], list[str]]:
     """Runs go on until that holds; seen from their client."""
-    async with site.client() as client:
+    async with cluster.client() as client:
         load = Load(client, flows.load, STEP_S, expected=sum(range(flows.STEPS)))
         while not until():
             await load.run(PER_SECOND, 5)
@@ -50,20 +50,20 @@ async def forget(directory: Path, database: str, count: Count) -> dict[str, Any]
     before = {"old": await count(OLD), "young": await count(YOUNG), "asleep": await count(ASLEEP)}
     kept_s = time.time() - (crowd.BEGAN // 1_000_000 + RUNS // 2 * crowd.SPACING_US // 1_000_000)
     async with Processes(directory) as processes:
-        site = Site(processes, database, directory, "--lease", "15s", "--heartbeat", "5s", "--housekeeping", "1s")
-        server = await site.add_server("--retention", CENTURY)
-        await site.worker(module=flows.__name__)
+        cluster = Cluster(processes, database, directory, "--lease", "15s", "--heartbeat", "5s", "--housekeeping", "1s")
+        server = await cluster.add_server("--retention", CENTURY)
+        await cluster.worker(module=flows.__name__)
         ends = time.monotonic() + BASELINE_S
-        quiet, quiet_errors = await loaded(site, lambda: time.monotonic() > ends)
+        quiet, quiet_errors = await loaded(cluster, lambda: time.monotonic() > ends)
         assert await server.terminate() == 0
 
-        site.servers.clear()
-        await site.add_server("--retention", f"{kept_s:.0f}s", "--listen", server.grpc)
-        async with site.client() as client:
+        cluster.servers.clear()
+        await cluster.add_server("--retention", f"{kept_s:.0f}s", "--listen", server.grpc)
+        async with cluster.client() as client:
             await client.run(flows.load, STEP_S)  # the worker is back
         began = time.monotonic()
         watching = asyncio.create_task(_until_gone(count))
-        busy, busy_errors = await loaded(site, watching.done)
+        busy, busy_errors = await loaded(cluster, watching.done)
         took_s = watching.result() - began
     after = {"old": await count(OLD), "young": await count(YOUNG), "asleep": await count(ASLEEP)}
     return {
@@ -112,7 +112,7 @@ async def test_sqlite(tmp_path: Path) -> None:
     if measured is None:
         directory = crowd_directory(tmp_path)
         path = directory / "retention.db"
-        await fill_sqlite_store(path, RUNS, SystemDice())
+        await fill_sqlite_store(path, RUNS, SystemRng())
 
         async def count(where: str) -> int:
             def ask() -> int:
@@ -132,7 +132,7 @@ async def test_postgresql(postgres_url: str, tmp_path: Path) -> None:
     figures = Figures("retention")
     measured = figures.known("postgresql")
     if measured is None:
-        await fill_postgres_store(postgres_url, RUNS, SystemDice())
+        await fill_postgres_store(postgres_url, RUNS, SystemRng())
 
         async def count(where: str) -> int:
             connection = await asyncpg.connect(postgres_url)

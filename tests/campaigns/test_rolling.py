@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.site import Site
+from tests.acceptance.cluster import Cluster
 from tests.support.processes import Processes
 
 from .figures import Figures, number
@@ -20,10 +20,10 @@ async def test_rolling_restart(postgres_url: str, tmp_path: Path) -> None:
     if figures.known("rolling"):
         return
     async with Processes(tmp_path) as processes:
-        site = Site(processes, postgres_url, tmp_path, *SERVER_OPTIONS)
+        cluster = Cluster(processes, postgres_url, tmp_path, *SERVER_OPTIONS)
         for _ in range(2):
-            await site.add_server()
-        rolling = Rolling(site, workers=4)
+            await cluster.add_server()
+        rolling = Rolling(cluster, workers=4)
         await rolling.prepare()
         figures.put("rolling", await rolling.run(per_second=PER_SECOND, seconds=SECONDS))
     assert len(rolling.restarts) == 6

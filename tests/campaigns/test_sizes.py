@@ -16,7 +16,7 @@ from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1.worker_pb2_grpc import WorkerServiceStub
 from tests.acceptance import size_flows as flows
-from tests.acceptance.site import Site
+from tests.acceptance.cluster import Cluster
 from tests.support.processes import Process, Processes
 
 from .figures import Figures, number
@@ -34,12 +34,12 @@ STORES = ("sqlite", "postgres")
 
 
 @asynccontextmanager
-async def one_site(store: str, request: pytest.FixtureRequest, directory: Path) -> AsyncIterator[Site]:
+async def one_cluster(store: str, request: pytest.FixtureRequest, directory: Path) -> AsyncIterator[Cluster]:
     database = f"sqlite:///{directory}/kagzi.db" if store == "sqlite" else request.getfixturevalue("postgres_url")
     async with Processes(directory) as processes:
-        site = Site(processes, database, directory, *LIMITS, "--lease", "15s", "--heartbeat", "5s")
-        await site.add_server()
-        yield site
+        cluster = Cluster(processes, database, directory, *LIMITS, "--lease", "15s", "--heartbeat", "5s")
+        await cluster.add_server()
+        yield cluster
 
 
 def peak_mb(process: Process) -> float:
@@ -49,38 +49,38 @@ def peak_mb(process: Process) -> float:
     return round(int(line.split()[1]) / 1_000, 1)
 
 
-def beats(site: Site, run: Run[Any]) -> int:
-    return sum(entry.run_id == run.id for entry in site.ledger.entries(event="begin"))
+def beats(cluster: Cluster, run: Run[Any]) -> int:
+    return sum(entry.run_id == run.id for entry in cluster.ledger.entries(event="begin"))
 
 
 class Neighbour:
     """Small steps, one after the other; how many a second."""
 
-    def __init__(self, site: Site, run: Run[Any]) -> None:
-        self._site = site
+    def __init__(self, cluster: Cluster, run: Run[Any]) -> None:
+        self._cluster = cluster
         self.run = run
 
     @classmethod
-    async def begin(cls, site: Site, client: Kagzi) -> "Neighbour":
-        neighbour = cls(site, await client.start(flows.neighbour, PACE_S))
+    async def begin(cls, cluster: Cluster, client: Kagzi) -> "Neighbour":
+        neighbour = cls(cluster, await client.start(flows.neighbour, PACE_S))
         async with asyncio.timeout(60):
-            while not beats(site, neighbour.run):  # noqa: ASYNC110  another process writes it
+            while not beats(cluster, neighbour.run):  # noqa: ASYNC110  another process writes it
                 await asyncio.sleep(0.1)
         return neighbour
 
     async def pace(self, until: Any) -> tuple[float, float]:
         """Steps a second, and seconds, until this is done."""
-        begun, at = beats(self._site, self.run), time.monotonic()
+        begun, at = beats(self._cluster, self.run), time.monotonic()
         await until
         seconds = time.monotonic() - at
-        return (beats(self._site, self.run) - begun) / seconds, seconds
+        return (beats(self._cluster, self.run) - begun) / seconds, seconds
 
 
-async def beside(site: Site, client: Kagzi, worker: Process, run: Run[int], expected: int) -> dict[str, Any]:
+async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int], expected: int) -> dict[str, Any]:
     """Figures of this run with a neighbour beside it. `run` has not begun: its signal, or its start, comes from here."""
     assert await run.result(timeout="5m") == expected
     return {
-        "server_peak_mb": peak_mb(site.servers[0]),
+        "server_peak_mb": peak_mb(cluster.servers[0]),
         "worker_peak_mb": peak_mb(worker),
         "reconnects": worker.output.count("broken off"),
     }
@@ -99,14 +99,14 @@ async def test_large_results(store: str, kind: str, request: pytest.FixtureReque
     figures = Figures("sizes")
     if figures.known(f"{kind} on {store}"):
         return
-    async with one_site(store, request, tmp_path) as site, site.client() as client:
+    async with one_cluster(store, request, tmp_path) as cluster, cluster.client() as client:
         if kind == "signals":  # they wait before anybody works
             run = await client.start(flows.gathers_signals, SIGNALS)
             for _ in range(SIGNALS):
                 await run.signal(flows.blob, "x" * flows.LARGE)
             await run.pause()
-        worker = await site.worker(module="tests.acceptance.size_flows")
-        neighbour = await Neighbour.begin(site, client)
+        worker = await cluster.worker(module="tests.acceptance.size_flows")
+        neighbour = await Neighbour.begin(cluster, client)
         before, _ = await neighbour.pace(asyncio.sleep(BEFORE_S))
         if kind == "signals":
             await run.resume()
@@ -114,7 +114,7 @@ async def test_large_results(store: str, kind: str, request: pytest.FixtureReque
         else:
             run = await client.start(flows.gathers_children, CHILDREN)
             count = CHILDREN
-        ended = asyncio.create_task(beside(site, client, worker, run, count * flows.LARGE))
+        ended = asyncio.create_task(beside(cluster, client, worker, run, count * flows.LARGE))
         during, seconds = await neighbour.pace(ended)
         await neighbour.run.terminate()
         found = {
@@ -138,16 +138,16 @@ async def test_a_worker_that_does_not_read(
     figures = Figures("sizes")
     if figures.known(f"{kind} unread on {store}"):
         return
-    async with one_site(store, request, tmp_path) as site, site.client() as client:
-        worker = await site.worker(module="tests.acceptance.size_flows")
-        neighbour = await Neighbour.begin(site, client)
+    async with one_cluster(store, request, tmp_path) as cluster, cluster.client() as client:
+        worker = await cluster.worker(module="tests.acceptance.size_flows")
+        neighbour = await Neighbour.begin(cluster, client)
         before, _ = await neighbour.pace(asyncio.sleep(BEFORE_S))
         await client.start("deaf", None)
-        async with grpc.aio.insecure_channel(site.servers[0].grpc) as channel:
+        async with grpc.aio.insecure_channel(cluster.servers[0].grpc) as channel:
             attack = asyncio.create_task(_send(channel, kind))
             during, seconds = await neighbour.pace(attack)
             sent, blocked = attack.result()
-            peak = peak_mb(site.servers[0])
+            peak = peak_mb(cluster.servers[0])
         await neighbour.run.terminate()
         found = {
             "sent_mb": round(sent / 1_000_000, 1),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kagzi import Kagzi
-from tests.acceptance.site import TIMINGS
+from tests.acceptance.cluster import TIMINGS
 from tests.support.ledger import Ledger
 from tests.support.postgres import Databases
 from tests.support.processes import Processes

@@ -15,7 +15,7 @@ import pytest
 
 from kagzi import Kagzi
 from kagzi.cli.bench import flows as bench_flows
-from tests.acceptance.site import Site
+from tests.acceptance.cluster import Cluster
 from tests.support.processes import Process, Processes
 
 from . import flows
@@ -62,10 +62,10 @@ async def steps_per_second(addresses: Sequence[str], seconds: float) -> float:
 
 async def throughput(database: str, directory: Path, servers: int, workers: int) -> float:
     async with Processes(directory) as processes:
-        site = Site(processes, database, directory, "--lease", "15s", "--heartbeat", "5s")
+        cluster = Cluster(processes, database, directory, "--lease", "15s", "--heartbeat", "5s")
         for _ in range(servers):
-            await site.add_server()
-        addresses = [server.grpc for server in site.servers]
+            await cluster.add_server()
+        addresses = [server.grpc for server in cluster.servers]
         for each in range(workers):
             await bench_worker(processes, addresses[each % servers], IN_FLIGHT)
         await steps_per_second(addresses, min(2.0, SECONDS))  # caches, plans, connections
@@ -109,20 +109,20 @@ async def test_pickup_across_servers(postgres_url: str, tmp_path: Path) -> None:
 async def pickups(database: str, directory: Path) -> dict[str, Any]:
     """Start at A; the only worker is connected to B. One run after the other, without a pause, on an idle system."""
     async with Processes(directory) as processes:
-        site = Site(processes, database, directory, "--lease", "15s", "--heartbeat", "5s")
+        cluster = Cluster(processes, database, directory, "--lease", "15s", "--heartbeat", "5s")
         for _ in range(2):
-            await site.add_server()
-        await site.worker(address=site.servers[1].grpc, module=flows.__name__)
+            await cluster.add_server()
+        await cluster.worker(address=cluster.servers[1].grpc, module=flows.__name__)
         asked: dict[str, float] = {}
         waited: list[float] = []
-        async with site.client(0) as client:
+        async with cluster.client(0) as client:
             for _ in range(PICKUPS + 20):
                 at = time.monotonic()
                 run = await client.start(flows.pickup, None)
                 assert await run.result(timeout="30s") == 1
                 waited.append((time.monotonic() - at) * 1_000)
                 asked[run.id] = at
-        begun = {entry.run_id: entry.at for entry in site.ledger.entries(event="begin")}
+        begun = {entry.run_id: entry.at for entry in cluster.ledger.entries(event="begin")}
     times = [(begun[run_id] - at) * 1_000 for run_id, at in asked.items()]
     return {
         "start at A, begun at B": spread(times[20:]),

@@ -34,8 +34,8 @@ def test_a_token_of_another_list_is_refused(cursor: Cursor, made_for: str, used_
 
 
 @given(st.integers(0, len(TOKEN) - 1), st.sampled_from(URL_SAFE))
-def test_a_token_with_one_letter_changed_is_refused(position: int, letter: str) -> None:
-    tampered = TOKEN[:position] + letter + TOKEN[position + 1 :]
+def test_a_token_with_one_letter_changed_is_refused(position: int, message: str) -> None:
+    tampered = TOKEN[:position] + message + TOKEN[position + 1 :]
     if tampered != TOKEN:
         with pytest.raises(InvalidArgument, match="page_token"):
             decode_cursor(tampered, bound_to=HERE)

@@ -10,7 +10,7 @@ NOW = 1_000_000 * US_PER_S
 
 
 def candidates(keys: str, **options: int) -> list[Candidate]:
-    """One run per letter, in the order given; a key's place is its first appearance."""
+    """One run per message, in the order given; a key's place is its first appearance."""
     places = {key: place for place, key in enumerate(dict.fromkeys(keys), start=1)}
     return [Candidate(f"{key}{n}", key, 0, NOW - 100 + n, True, places[key], **options) for n, key in enumerate(keys)]
 

@@ -21,7 +21,7 @@ from kagzi.core.retry.policy import (
 )
 from kagzi.core.times import US_PER_MS
 from tests.support.clock import BEGINNING
-from tests.support.seams import LoadedDice
+from tests.support.providers import LoadedRng
 
 NOW = BEGINNING
 BOOM = ErrorDetail(type="shop.PaymentError", message="card declined", bases=("shop.ShopError", "Exception"))
@@ -46,7 +46,7 @@ def decide(
     fraction: float = 0.0,
     deadline_at: int | None = None,
 ) -> RetryAt | Exhausted:
-    return after_failure(policy, attempt, error, NOW, dice=LoadedDice([fraction]), deadline_at=deadline_at)
+    return after_failure(policy, attempt, error, NOW, rng=LoadedRng([fraction]), deadline_at=deadline_at)
 
 
 @given(policies, fractions)
@@ -64,7 +64,7 @@ def test_no_more_executions_than_the_cap(policy: RetryPolicy, fraction: float) -
 def test_a_delay_lies_between_nothing_and_the_capped_interval(
     policy: RetryPolicy, attempt: int, fraction: float
 ) -> None:
-    delay_ms = delay_after(policy, attempt, BOOM, dice=LoadedDice([fraction]))
+    delay_ms = delay_after(policy, attempt, BOOM, rng=LoadedRng([fraction]))
     try:
         interval = policy.initial_interval_ms * policy.backoff_coefficient ** (attempt - 1)
     except OverflowError:

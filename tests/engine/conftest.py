@@ -7,7 +7,7 @@ from kagzi.core.limits import Settings
 from kagzi.engine import Engine
 from kagzi.store.protocol import Bus, NullBus
 from kagzi.store.sqlite import SqliteStore
-from kagzi.system import SystemDice, SystemIds
+from kagzi.system import SystemIds, SystemRng
 from tests.engine.parties import MovableClock, TroubledStore, until
 
 MakeEngine: TypeAlias = Callable[..., Engine]
@@ -20,7 +20,7 @@ def clock() -> MovableClock:
 
 @pytest.fixture
 async def store() -> AsyncIterator[TroubledStore]:
-    real = SqliteStore(":memory:", dice=SystemDice())
+    real = SqliteStore(":memory:", rng=SystemRng())
     await real.open()
     try:
         yield TroubledStore(real)
@@ -39,7 +39,7 @@ async def make_engine(store: TroubledStore, clock: MovableClock) -> AsyncIterato
             bus or NullBus(),
             clock=clock,
             ids=SystemIds(),
-            dice=SystemDice(),
+            rng=SystemRng(),
             settings=Settings(**settings),
             server_id=f"server-{len(engines)}",
         )

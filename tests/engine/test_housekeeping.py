@@ -12,7 +12,7 @@ from kagzi.core.times import Timestamp
 from kagzi.engine.background import housekeeping as module
 from kagzi.engine.background.housekeeping import Chore, Housekeeping
 from tests.support.patience import LOADED_MACHINE_S
-from tests.support.seams import LoadedDice
+from tests.support.providers import LoadedRng
 
 from .parties import MovableClock, TroubledStore
 
@@ -49,7 +49,7 @@ async def start(store: TroubledStore, clock: MovableClock) -> AsyncIterator[Star
     tasks: list[asyncio.Task[None]] = []
 
     def start(*chores: Chore, settings: Settings = QUICK, alone: bool = True) -> Housekeeping:
-        house = Housekeeping(store, clock=clock, dice=LoadedDice(), settings=settings, alone=alone)
+        house = Housekeeping(store, clock=clock, rng=LoadedRng(), settings=settings, alone=alone)
         for chore in chores:
             house.add(chore)
         tasks.append(asyncio.create_task(house.run()))
@@ -144,7 +144,7 @@ async def test_of_several_servers_one_does_a_shared_chore(start: Start, diary: D
 
 
 def test_what_makes_no_sense_is_refused(store: TroubledStore, clock: MovableClock, diary: Diary) -> None:
-    house = Housekeeping(store, clock=clock, dice=LoadedDice(), settings=QUICK, alone=True)
+    house = Housekeeping(store, clock=clock, rng=LoadedRng(), settings=QUICK, alone=True)
     house.add(chore(diary, "sweep"))
     with pytest.raises(ValueError, match="already"):
         house.add(chore(diary, "sweep"))

@@ -40,22 +40,22 @@ class Sender:
     """Fills messages at random: with nonsense, and with ids that name something."""
 
     def __init__(self, seed: int, known: list[str]) -> None:
-        self._dice = random.Random(seed)
+        self._rng = random.Random(seed)
         self._texts = [*TEXTS, *known * 3]
         self._makers: dict[int, Callable[[FieldDescriptor], Any]] = {
             FieldDescriptor.CPPTYPE_STRING: self._text,
-            FieldDescriptor.CPPTYPE_BOOL: lambda _: self._dice.random() < 0.5,
-            FieldDescriptor.CPPTYPE_INT32: lambda _: self._dice.choice(INTEGERS),
-            FieldDescriptor.CPPTYPE_ENUM: lambda _: self._dice.choice([0, 1, 2, 3, 99]),
-            FieldDescriptor.CPPTYPE_INT64: lambda _: self._dice.choice(LONGS),
-            FieldDescriptor.CPPTYPE_UINT64: lambda _: self._dice.choice([0, 1, 2**64 - 1]),
-            FieldDescriptor.CPPTYPE_DOUBLE: lambda _: self._dice.choice(FLOATS),
+            FieldDescriptor.CPPTYPE_BOOL: lambda _: self._rng.random() < 0.5,
+            FieldDescriptor.CPPTYPE_INT32: lambda _: self._rng.choice(INTEGERS),
+            FieldDescriptor.CPPTYPE_ENUM: lambda _: self._rng.choice([0, 1, 2, 3, 99]),
+            FieldDescriptor.CPPTYPE_INT64: lambda _: self._rng.choice(LONGS),
+            FieldDescriptor.CPPTYPE_UINT64: lambda _: self._rng.choice([0, 1, 2**64 - 1]),
+            FieldDescriptor.CPPTYPE_DOUBLE: lambda _: self._rng.choice(FLOATS),
         }
 
     def message(self, descriptor: Descriptor, depth: int = 0) -> Message:
         message = GetMessageClass(descriptor)()
         for field in descriptor.fields:
-            if self._dice.random() < 0.4 or depth > 4:
+            if self._rng.random() < 0.4 or depth > 4:
                 continue
             self._fill(message, field, depth)
         return message
@@ -64,7 +64,7 @@ class Sender:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             value = field.message_type.fields_by_name["value"]
             if value.message_type is None:
-                getattr(message, field.name)[self._dice.choice(self._texts)] = self._makers[value.cpp_type](value)
+                getattr(message, field.name)[self._rng.choice(self._texts)] = self._makers[value.cpp_type](value)
         elif field.message_type is not None:
             inner = self.message(field.message_type, depth + 1)
             target = getattr(message, field.name)
@@ -81,8 +81,8 @@ class Sender:
 
     def _text(self, field: FieldDescriptor) -> str | bytes:
         if field.type == FieldDescriptor.TYPE_BYTES:
-            return self._dice.randbytes(self._dice.choice([0, 3, 300]))
-        return self._dice.choice(self._texts)
+            return self._rng.randbytes(self._rng.choice([0, 3, 300]))
+        return self._rng.choice(self._texts)
 
 
 async def outcome(stubs: Stubs, path: str, data: list[bytes]) -> grpc.StatusCode:

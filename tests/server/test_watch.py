@@ -189,7 +189,7 @@ async def test_a_server_that_goes_away_costs_no_event_and_tells_none_twice(
         check_numbers(events)
 
 
-# --- by letter --------------------------------------------------------------------------------------------------------
+# --- by message --------------------------------------------------------------------------------------------------------
 
 
 async def responses(stubs: Stubs, **fields: Any) -> AsyncGenerator[pb.WatchResponse]:
@@ -201,7 +201,7 @@ async def responses(stubs: Stubs, **fields: Any) -> AsyncGenerator[pb.WatchRespo
         call.cancel()
 
 
-async def test_letters_carry_the_standing_of_the_run(stubs: Stubs) -> None:
+async def test_messages_carry_the_state_of_the_run(stubs: Stubs) -> None:
     task = await stubs.claim()
     async with aclosing(responses(stubs, run_id=task.run_id)) as stream:
         first = await anext(stream)

@@ -43,12 +43,12 @@ def logical_name(step_id: str) -> str:
     return step_id.rpartition("/")[2].partition("#")[0].replace("~", "")
 
 
-def change(program: list[Any], how: str, dice: Random) -> list[Any] | None:
+def change(program: list[Any], how: str, rng: Random) -> list[Any] | None:
     """The program with one action changed. None if there is nothing to be changed like that."""
     paths = [path for path in _places(program) if how != "swap" or path[1] + 1 < len(path[0])]
     if not paths:
         return None
-    chosen, place = dice.choice(paths)
+    chosen, place = rng.choice(paths)
     action = chosen[place]
     match how:
         case "task" | "helper":
@@ -57,7 +57,7 @@ def change(program: list[Any], how: str, dice: Random) -> list[Any] | None:
             changed = [Marked(f"{action.mark}!", (how, [[action]]))]
         case "double":
             copy = Marked(f"{action.mark}!", ("gather", [[_with_marks(action, "+")]]))
-            changed = [action, copy] if dice.random() < 0.5 else [copy, action]
+            changed = [action, copy] if rng.random() < 0.5 else [copy, action]
         case "rename":
             changed = [_with_marks(action, "~")]
         case "swap":

@@ -7,7 +7,7 @@ BEGINNING: Timestamp = 1_767_323_045_678_901
 
 
 class FakeClock:
-    """A `kagzi.core.seams.Clock`. It never moves by itself."""
+    """A `kagzi.core.providers.Clock`. It never moves by itself."""
 
     def __init__(self, at: Timestamp = BEGINNING) -> None:
         self._at = at

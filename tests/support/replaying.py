@@ -69,15 +69,15 @@ async def check_replays(
     expected = _end_of(history.run)
     registry = Registry(workflows)
     for number in range(times):
-        dice = Random(seed + number)
-        steps = reorder(history.steps, dice) if reordered and number else history.steps
-        found = await replay(History(history.run, steps), registry, dice)
+        rng = Random(seed + number)
+        steps = reorder(history.steps, rng) if reordered and number else history.steps
+        found = await replay(History(history.run, steps), registry, rng)
         assert found == expected, f"replay {number} came to another end"
 
 
-async def replay(history: History, registry: Registry, dice: Random) -> End:
+async def replay(history: History, registry: Registry, rng: Random) -> End:
     executor = Executor(registry, kept_runs_max=0)
-    port = ReplayPort(history, dice)
+    port = ReplayPort(history, rng)
     try:
         executor.accept(port.task, port)
         async with asyncio.timeout(TIMEOUT_S):
@@ -89,12 +89,12 @@ async def replay(history: History, registry: Registry, dice: Random) -> End:
         executor.close()
 
 
-def reorder(steps: Sequence[StepRecord], dice: Random) -> tuple[StepRecord, ...]:
+def reorder(steps: Sequence[StepRecord], rng: Random) -> tuple[StepRecord, ...]:
     """The same results in another order: neighbours change places if the later one was begun before the earlier one ended."""
     results = sorted((step for step in steps if _is_movable(step)), key=lambda step: step.seq)
     seqs = [step.seq for step in results]
     for _ in range(4 * len(results)):
-        place = dice.randrange(max(len(results) - 1, 1))
+        place = rng.randrange(max(len(results) - 1, 1))
         pair = results[place : place + 2]
         if len(pair) == 2 and pair[1].created_at < (pair[0].finished_at or 0):
             results[place], results[place + 1] = pair[1], pair[0]
@@ -114,12 +114,12 @@ class ReplayPort:
     No body begins without saying so: whoever executes one fails here.
     """
 
-    def __init__(self, history: History, dice: Random) -> None:
+    def __init__(self, history: History, rng: Random) -> None:
         self.end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
-        self._dice = dice
+        self._rng = rng
         recorded = [_recorded(step, number) for number, step in enumerate(history.steps, 1)]
-        dice.shuffle(recorded)
-        cut = dice.randint(0, len(recorded))
+        rng.shuffle(recorded)
+        cut = rng.randint(0, len(recorded))
         first, self._rest = recorded[:cut], recorded[cut:]
         self.task = write_task(_claimed(history.run, HistoryPage(tuple(first), bool(self._rest), cut)))
         self._closed = False
@@ -150,11 +150,11 @@ class ReplayPort:
             else:
                 self.end.set_result(End(status, _value(operation)))
         if on_answer is not None and not self._closed:
-            letter = write_answer(1, RunClosed(1_000_000, 0, status or RunStatus.PENDING), 0)
-            on_answer(Answer(letter.seq, letter.at_us, letter))
+            message = write_answer(1, RunClosed(1_000_000, 0, status or RunStatus.PENDING), 0)
+            on_answer(Answer(message.seq, message.at_us, message))
 
     async def fetch_history(self, after: int, known_seq: int = 0) -> Sequence[pb.HistoryStep]:
-        for _ in range(self._dice.randrange(3)):
+        for _ in range(self._rng.randrange(3)):
             await asyncio.sleep(0)
         return [write_history_step(step) for step in self._rest]
 

@@ -67,11 +67,11 @@ def _checked(*command: str) -> str:
     return done.stdout
 
 
-def marked(program: str, letter: str) -> Mapping[int, str]:
+def marked(program: str, message: str) -> Mapping[int, str]:
     """The lines of a program that end in a mark, such as `# E7`. A decorator is part of the function below it."""
     lines = (PROGRAMS / program).read_text().splitlines()
     marks = {
-        number: found[1] for number, line in enumerate(lines, 1) if (found := re.search(rf"# ({letter}\d+)", line))
+        number: found[1] for number, line in enumerate(lines, 1) if (found := re.search(rf"# ({message}\d+)", line))
     }
     for number, line in enumerate(lines, 1):
         if line.startswith("@") and number + 1 in marks:

@@ -65,18 +65,18 @@ def test_a_mask_names_fields_of_a_record() -> None:
     assert read_namespace_fields(["enabled", "limits.open_runs"]) == {"enabled", "open_runs_limit"}
     assert len(read_namespace_fields(["limits"])) == 6
     changed = ("open_runs_limit", "retention_seconds", "enabled")
-    letter, mask = write_changes(NamespaceRecord(namespace="shop", created_at=7), changed)
+    message, mask = write_changes(NamespaceRecord(namespace="shop", created_at=7), changed)
     assert read_namespace_fields(mask) == set(changed)
-    assert not letter.HasField("created_at")
+    assert not message.HasField("created_at")
     with pytest.raises(InvalidArgument, match="cannot be changed"):
         read_namespace_fields(["namespace_id"])
 
 
 def test_a_namespace_is_named_once_or_twice_alike() -> None:
-    letter = pb.Namespace(namespace_id="shop")
-    assert read_new_namespace(letter, "").namespace == read_new_namespace(letter, "shop").namespace == "shop"
+    message = pb.Namespace(namespace_id="shop")
+    assert read_new_namespace(message, "").namespace == read_new_namespace(message, "shop").namespace == "shop"
     assert read_new_namespace(pb.Namespace(), "shop").namespace == "shop"
     with pytest.raises(InvalidArgument, match="differ"):
-        read_new_namespace(letter, "other")
+        read_new_namespace(message, "other")
     with pytest.raises(InvalidArgument, match="empty"):
         read_new_namespace(pb.Namespace(), "")

@@ -58,7 +58,7 @@ from kagzi.wire.operations import read_operation, write_answer, write_answers
 RUN, LEASE = RunKey("default", "r"), Lease(1, 7)
 HELD = {"run": RUN, "lease": LEASE}
 ERROR = ErrorDetail(message="no", type="ValueError")
-ERROR_LETTER = common_pb2.ErrorDetail(
+ERROR_MESSAGE = common_pb2.ErrorDetail(
     code=common_pb2.ERROR_CODE_USER, kind=common_pb2.ERROR_KIND_TRANSIENT, message="no", type="ValueError"
 )
 POLICY = RetryPolicy(maximum_attempts=2)
@@ -88,7 +88,7 @@ UNDERSTOOD = [
         CompleteStep(**HELD, step_id="a", attempt=0, output=Payload(b"null")),
     ),
     (
-        pb.Operation(fail_step=pb.FailStepOperation(step_id="a", attempt=1, error=ERROR_LETTER)),
+        pb.Operation(fail_step=pb.FailStepOperation(step_id="a", attempt=1, error=ERROR_MESSAGE)),
         FailStep(**HELD, step_id="a", attempt=1, error=ERROR),
     ),
     (
@@ -106,8 +106,8 @@ UNDERSTOOD = [
     (pb.Operation(finish_sleep=pb.FinishSleepOperation(step_id="s")), FinishSleep(**HELD, step_id="s")),
     (pb.Operation(park=pb.ParkOperation(waits=["s"], known_seq=3)), Park(**HELD, waits=("s",), known_seq=3)),
     (pb.Operation(complete_run=pb.CompleteRunOperation(output=OUTPUT)), CompleteRun(**HELD, output=Payload(b"1"))),
-    (pb.Operation(fail_run=pb.FailRunOperation(error=ERROR_LETTER)), FailRun(**HELD, error=ERROR)),
-    (pb.Operation(cancel_run=pb.CancelRunOperation(error=ERROR_LETTER)), CancelRun(**HELD, error=ERROR)),
+    (pb.Operation(fail_run=pb.FailRunOperation(error=ERROR_MESSAGE)), FailRun(**HELD, error=ERROR)),
+    (pb.Operation(cancel_run=pb.CancelRunOperation(error=ERROR_MESSAGE)), CancelRun(**HELD, error=ERROR)),
     (pb.Operation(release=pb.ReleaseOperation(reason="stop")), ReleaseRun(**HELD, reason="stop")),
     (
         pb.Operation(begin_step=pb.BeginStepOperation(step_id="a", attempt=1, cleanup=True)),
@@ -186,20 +186,20 @@ UNDERSTOOD = [
         ContinueAsNew(**HELD, new_run_id="", input=Payload(b"1")),
     ),
     (
-        pb.Operation(diverged=pb.DivergedOperation(problem=ERROR_LETTER, build_id="b1")),
+        pb.Operation(diverged=pb.DivergedOperation(problem=ERROR_MESSAGE, build_id="b1")),
         PauseDiverged(**HELD, problem=ERROR, build_id="b1"),
     ),
 ]
 
 
-@pytest.mark.parametrize(("letter", "command"), UNDERSTOOD, ids=lambda value: type(value).__name__)
-def test_an_operation_is_a_command(letter: pb.Operation, command: object) -> None:
-    assert read_operation(letter, RUN, LEASE, NOW) == command
+@pytest.mark.parametrize(("message", "command"), UNDERSTOOD, ids=lambda value: type(value).__name__)
+def test_an_operation_is_a_command(message: pb.Operation, command: object) -> None:
+    assert read_operation(message, RUN, LEASE, NOW) == command
 
 
 def test_every_kind_is_understood() -> None:
     kinds = {field.name for field in pb.Operation.DESCRIPTOR.oneofs_by_name["kind"].fields}
-    assert kinds == {letter.WhichOneof("kind") for letter, _ in UNDERSTOOD}
+    assert kinds == {message.WhichOneof("kind") for message, _ in UNDERSTOOD}
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_every_kind_is_understood() -> None:
 )
 def test_a_child_that_cannot_be_is_refused_and_the_field_named(fields: dict[str, Any], field: str) -> None:
     start = workflow_pb2.StartWorkflowRequest(workflow_type="bill", **fields)
-    letter = pb.Operation(id=1, start_child=pb.StartChildOperation(step_id="bill", start=start))
-    refused = read_operation(letter, RUN, LEASE, NOW)
+    message = pb.Operation(id=1, start_child=pb.StartChildOperation(step_id="bill", start=start))
+    refused = read_operation(message, RUN, LEASE, NOW)
     assert isinstance(refused, Refused)
     assert (refused.error.code, refused.error.subject_id) == (ErrorCode.INVALID_ARGUMENT, field)
 

@@ -1,4 +1,4 @@
-"""Workflow types and queues as letters, there and back."""
+"""Workflow types and queues as messages, there and back."""
 
 import pytest
 from hypothesis import given, settings

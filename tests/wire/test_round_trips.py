@@ -1,4 +1,4 @@
-"""What is written into a letter, sent as bytes and read again is what it was."""
+"""What is written into a message, sent as bytes and read again is what it was."""
 
 from typing import Any, TypeVar
 
@@ -45,12 +45,12 @@ from kagzi.wire.workers import read_register, read_worker, write_register, write
 from . import strategies as some
 from .reading import read_task
 
-Letter = TypeVar("Letter", bound=Message)
+Message = TypeVar("Message", bound=Message)
 few = settings(max_examples=40, deadline=None)
 
 
-def posted(letter: Letter) -> Letter:
-    return type(letter).FromString(letter.SerializeToString())
+def posted(message: Message) -> Message:
+    return type(message).FromString(message.SerializeToString())
 
 
 def plain(value: Any) -> Any:
@@ -135,8 +135,8 @@ def test_starts(request: StartRequest) -> None:
 @few
 @given(some.run_filters)
 def test_filters(where: RunFilter) -> None:
-    letter = workflow_pb2.ListWorkflowsRequest(filter=write_filter(where))
-    assert plain(read_filter(posted(letter))) == plain(where)
+    message = workflow_pb2.ListWorkflowsRequest(filter=write_filter(where))
+    assert plain(read_filter(posted(message))) == plain(where)
 
 
 def test_a_policy_leaves_out_what_the_server_decides() -> None:
@@ -146,10 +146,10 @@ def test_a_policy_leaves_out_what_the_server_decides() -> None:
 
 
 def test_parts_of_a_unit_round_up_so_that_nothing_is_early() -> None:
-    letter = write_duration(1)
-    letter.nanos += 1
-    assert read_duration_us(letter) == 2
-    assert read_duration_ms(letter) == 1
+    message = write_duration(1)
+    message.nanos += 1
+    assert read_duration_us(message) == 2
+    assert read_duration_ms(message) == 1
 
 
 def test_a_nonce_no_claim_draws_fits_no_run() -> None:
@@ -157,19 +157,19 @@ def test_a_nonce_no_claim_draws_fits_no_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("letter", "field"),
+    ("message", "field"),
     [
         (workflow_pb2.StartWorkflowRequest(workflow_type="t", on_conflict=9), "on_conflict"),  # type: ignore[arg-type]
     ],
 )
-def test_a_start_is_refused_for_what_nobody_would_honour(letter: Any, field: str) -> None:
+def test_a_start_is_refused_for_what_nobody_would_honour(message: Any, field: str) -> None:
     with pytest.raises(InvalidArgument) as refusal:
-        read_start(letter)
+        read_start(message)
     assert refusal.value.field == field
 
 
 @pytest.mark.parametrize(
-    ("letter", "field"),
+    ("message", "field"),
     [
         (worker_pb2.RegisterRequest(workflow_types=["a"], queue_concurrency_limit=0), "queue_concurrency_limit"),
         (
@@ -188,9 +188,9 @@ def test_a_start_is_refused_for_what_nobody_would_honour(letter: Any, field: str
         ),
     ],
 )
-def test_a_registration_is_refused_for_what_nobody_would_honour(letter: Any, field: str) -> None:
+def test_a_registration_is_refused_for_what_nobody_would_honour(message: Any, field: str) -> None:
     with pytest.raises(InvalidArgument) as refusal:
-        read_register(letter)
+        read_register(message)
     assert refusal.value.field == field
 
 
@@ -201,7 +201,7 @@ def test_types_without_versions_are_served_at_version_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("letter", "field"),
+    ("message", "field"),
     [
         (workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(statuses=[42])), "status"),  # type: ignore[list-item]
         (
@@ -213,7 +213,7 @@ def test_types_without_versions_are_served_at_version_1() -> None:
         ),
     ],
 )
-def test_a_filter_is_refused_for_what_nobody_would_honour(letter: Any, field: str) -> None:
+def test_a_filter_is_refused_for_what_nobody_would_honour(message: Any, field: str) -> None:
     with pytest.raises(InvalidArgument) as refusal:
-        read_filter(letter)
+        read_filter(message)
     assert refusal.value.field == field

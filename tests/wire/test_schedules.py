@@ -1,4 +1,4 @@
-"""Schedules and what became of their times: as letters and back they are what they were."""
+"""Schedules and what became of their times: as messages and back they are what they were."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,14 +68,14 @@ fires = st.builds(
 
 @given(records)
 def test_a_schedule(record: ScheduleRecord) -> None:
-    letter = pb.WorkflowSchedule.FromString(write_schedule(record).SerializeToString())
-    assert read_schedule(letter) == record
+    message = pb.WorkflowSchedule.FromString(write_schedule(record).SerializeToString())
+    assert read_schedule(message) == record
 
 
 @given(asked_schedules)
 def test_what_is_asked_for(asked: Asked) -> None:
-    letter = pb.CreateWorkflowScheduleRequest.FromString(write_asked(asked).SerializeToString())
-    assert read_asked(letter) == asked
+    message = pb.CreateWorkflowScheduleRequest.FromString(write_asked(asked).SerializeToString())
+    assert read_asked(message) == asked
 
 
 @given(fires)
@@ -94,7 +94,7 @@ def test_an_update_that_says_nothing_changes_nothing(spec: ScheduleSpec) -> None
 
 
 def test_every_field_of_a_schedule_can_be_updated() -> None:
-    """Nothing is accepted and ignored: a field that is added to the letter has to be read."""
+    """Nothing is accepted and ignored: a field that is added to the message has to be read."""
     from kagzi.wire import schedules
 
     handled = {

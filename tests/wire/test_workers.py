@@ -1,4 +1,4 @@
-"""Events, troubles and versions: what is written into a letter, sent as bytes and read again is what it was."""
+"""Events, troubles and versions: what is written into a message, sent as bytes and read again is what it was."""
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ def test_an_event(kind: WorkerEventKind) -> None:
     assert read_worker_event(sent) == msgspec.structs.replace(event, number=0)  # a number is no concern of callers
 
 
-def test_troubles_in_both_letters() -> None:
+def test_diagnostics_in_both_messages() -> None:
     troubles = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
     for kind in (worker_pb2.SessionUpdate, worker_pb2.HeartbeatRequest):
         sent = kind.FromString(kind(troubles=write_troubles(troubles)).SerializeToString())

@@ -1,1 +1,1 @@
-"""The foundation: pure values and decisions. No I/O, no clock, no loop, no dice, no logging."""
+"""The foundation: pure values and decisions. No I/O, no clock, no loop, no rng, no logging."""

@@ -1,4 +1,4 @@
-"""What decides: commands in, outcomes out. Knows the storage contract, and neither drivers nor letters."""
+"""What decides: commands in, outcomes out. Knows the storage contract, and neither drivers nor messages."""
 
 from .checks.refusals import error_of
 from .engine import Engine

@@ -7,8 +7,8 @@ from functools import partial
 
 from ..core.errors import InternalError
 from ..core.limits import Settings
+from ..core.providers import Clock, Ids, Rng
 from ..core.records import RunKey
-from ..core.seams import Clock, Dice, Ids
 from ..core.times import Timestamp
 from ..store.protocol import Bus, Cascaded, Fired, Horizon, NullBus, Poke, Store, TypeKey, Wake
 from .background.cascade import Cascade
@@ -62,7 +62,7 @@ class Engine:
     """The store is opened and closed by whoever hands it in; the bus is opened and closed here."""
 
     def __init__(
-        self, store: Store, bus: Bus, *, clock: Clock, ids: Ids, dice: Dice, settings: Settings, server_id: str
+        self, store: Store, bus: Bus, *, clock: Clock, ids: Ids, rng: Rng, settings: Settings, server_id: str
     ) -> None:
         self.server_id = server_id
         self._bus = bus
@@ -104,7 +104,7 @@ class Engine:
             store,
             clock=clock,
             store_clock=self._store_clock,
-            dice=dice,
+            rng=rng,
             settings=settings,
             leases=self._leases,
             beats=self._beats,
@@ -114,9 +114,7 @@ class Engine:
             alone=isinstance(bus, NullBus),
         )
         self._open_effects(store, clock, settings)
-        self.housekeeping = Housekeeping(
-            store, clock=clock, dice=dice, settings=settings, alone=isinstance(bus, NullBus)
-        )
+        self.housekeeping = Housekeeping(store, clock=clock, rng=rng, settings=settings, alone=isinstance(bus, NullBus))
         self.housekeeping.add(Chore(name="retention", work=Retention(store, settings).work, shared=True))
         self._open_doors(store, clock, ids, settings)
         self._running = False

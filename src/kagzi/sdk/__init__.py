@@ -1,1 +1,1 @@
-"""The guest house: what users import. It reaches the server by letter only."""
+"""The guest house: what users import. It reaches the server by message only."""

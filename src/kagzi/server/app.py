@@ -12,7 +12,7 @@ from ..core.version import __version__
 from ..engine import Engine
 from ..store.private_files import PRIVATE, database_files, make_private
 from ..store.protocol import Bus, Migrator, NullBus, Store
-from ..system import SystemClock, SystemDice, SystemIds
+from ..system import SystemClock, SystemIds, SystemRng
 from ..wire.in_process import ClientEnd, Metadata
 from .config import ServerConfig
 from .database import PostgresDatabase, mask
@@ -45,7 +45,7 @@ _REACH_AGAIN_S = 0.25
 Listeners = tuple[GrpcListener, InProcessListener]
 
 
-class _Cellar(NamedTuple):
+class _StoreHarness(NamedTuple):
     store: Store
     bus: Bus
     migrator: Migrator | None  # None: nothing to migrate
@@ -61,7 +61,7 @@ class Server:
     def __init__(self, config: ServerConfig, *, lock: FileLock | None = None) -> None:
         self._config = config
         self._lock = lock
-        self._clock, self._ids, self._dice = SystemClock(), SystemIds(), SystemDice()
+        self._clock, self._ids, self._rng = SystemClock(), SystemIds(), SystemRng()
         self._stack: AsyncExitStack | None = None
         self._grace_s = 0.0
         self._hurry = asyncio.Event()
@@ -119,32 +119,32 @@ class Server:
 
     async def _start(self, stack: AsyncExitStack) -> None:
         self._grace_s, self._hurry = 0.0, asyncio.Event()
-        cellar = self._open_cellar(stack)
-        await self._reach(lambda: self._migrate(cellar.migrator))
-        stack.push_async_callback(cellar.store.close)
-        await self._reach(cellar.store.open)
+        harness = self._open_harness(stack)
+        await self._reach(lambda: self._migrate(harness.migrator))
+        stack.push_async_callback(harness.store.close)
+        await self._reach(harness.store.open)
         engine = Engine(
-            cellar.store,
-            cellar.bus,
+            harness.store,
+            harness.bus,
             clock=self._clock,
             ids=self._ids,
-            dice=self._dice,
+            rng=self._rng,
             settings=self._config.settings,
             server_id=(server_id := self._ids.token()),
         )
-        if cellar.lock is not None:
-            await engine.workers.died(cellar.lock.died)
+        if harness.lock is not None:
+            await engine.workers.died(harness.lock.died)
         stack.push_async_callback(engine.stop)
         await engine.start()
         info = ServerInfo(
             version=__version__,
-            store=cellar.store.name,
+            store=harness.store.name,
             server_id=server_id,
             max_payload_bytes=self._config.settings.payload_bytes,
         )
         await self._listen(stack, engine, info)
-        if cellar.lock is not None:
-            cellar.lock.publish(Endpoint(os.getpid(), self.grpc_address, self._config.secret))
+        if harness.lock is not None:
+            harness.lock.publish(Endpoint(os.getpid(), self.grpc_address, self._config.secret))
         self._engine, self._info = engine, info
 
     async def _listen(self, stack: AsyncExitStack, engine: Engine, info: ServerInfo) -> None:
@@ -217,23 +217,23 @@ class Server:
 
     # --- the store -----------------------------------------------------------------------------------------------------
 
-    def _open_cellar(self, stack: AsyncExitStack) -> _Cellar:
+    def _open_harness(self, stack: AsyncExitStack) -> _StoreHarness:
         database = self._config.database
         if isinstance(database, PostgresDatabase):
             from ..store.postgres import PostgresBus, PostgresMigrator, PostgresStore  # noqa: PLC0415  one driver is enough
 
             url = database.url
             bus = PostgresBus(self._config.db_direct or url, server_id=self._ids.token())
-            return _Cellar(PostgresStore(url, dice=self._dice), bus, PostgresMigrator(url), None)
+            return _StoreHarness(PostgresStore(url, rng=self._rng), bus, PostgresMigrator(url), None)
         from ..store.sqlite import SqliteMigrator, SqliteStore  # noqa: PLC0415  as above
 
         if database.path is None:
-            return _Cellar(SqliteStore(":memory:", dice=self._dice), NullBus(), None, None)
+            return _StoreHarness(SqliteStore(":memory:", rng=self._rng), NullBus(), None, None)
         lock = self._lock or lock_or_refuse(database.path)
         stack.callback(lock.release)
         _make_private(database.path, lock)
         path = str(database.path)
-        return _Cellar(SqliteStore(path, dice=self._dice), NullBus(), SqliteMigrator(path), lock)
+        return _StoreHarness(SqliteStore(path, rng=self._rng), NullBus(), SqliteMigrator(path), lock)
 
     async def _migrate(self, migrator: Migrator | None) -> None:
         if migrator is None:

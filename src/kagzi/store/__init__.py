@@ -1,1 +1,1 @@
-"""The cellar: where runs are kept. `protocol.py` is the whole contract; PostgreSQL and SQLite each keep it."""
+"""The harness: where runs are kept. `protocol.py` is the whole contract; PostgreSQL and SQLite each keep it."""

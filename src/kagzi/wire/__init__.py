@@ -1,1 +1,1 @@
-"""The post room: letters to core and back. `read_*` reads a letter, `write_*` writes one; status.py is for errors."""
+"""The post room: messages to core and back. `read_*` reads a message, `write_*` writes one; status.py is for errors."""

@@ -40,20 +40,20 @@ def write_bulk(operation: BulkOperation) -> pb.BulkOperation:
     )
 
 
-def read_bulk(letter: pb.BulkOperation, namespace: str) -> BulkOperation:
+def read_bulk(message: pb.BulkOperation, namespace: str) -> BulkOperation:
     """What the server alone knows of it (its request, where it is) is left empty."""
     return BulkOperation(
-        operation_id=letter.operation_id,
+        operation_id=message.operation_id,
         namespace=namespace,
-        action=read_bulk_action(letter.action),
-        where=read_where(letter.filter),
-        reason=letter.reason,
+        action=read_bulk_action(message.action),
+        where=read_where(message.filter),
+        reason=message.reason,
         request_id="",
-        created_at=read_time(letter.created_at),
-        matched=letter.matched,
-        done=letter.done,
-        failed=letter.failed,
-        last_error=letter.last_error,
-        finished_at=read_time_if(letter, "finished_at"),
-        stopped=letter.stopped,
+        created_at=read_time(message.created_at),
+        matched=message.matched,
+        done=message.done,
+        failed=message.failed,
+        last_error=message.last_error,
+        finished_at=read_time_if(message, "finished_at"),
+        stopped=message.stopped,
     )

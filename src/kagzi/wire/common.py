@@ -1,4 +1,4 @@
-"""What every letter is made of: payloads, errors, retry policies, leases, points in time.
+"""What every message is made of: payloads, errors, retry policies, leases, points in time.
 
 Reading translates and does not judge: limits and ranges are the engine's business, so that every door has the same.
 """
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp as TimestampLetter
+from google.protobuf.timestamp_pb2 import Timestamp as TimestampMessage
 
 from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..core.records import DEFAULT_NAMESPACE, Held, Lease, Payload, RunKey
@@ -37,9 +37,9 @@ def read_namespace(namespace_id: str) -> str:
 # --- payloads ----------------------------------------------------------------------------------------------------------
 
 
-def read_payload(letter: pb.Payload) -> Payload:
-    metadata = letter.metadata
-    return Payload(letter.data, dict(metadata)) if metadata else Payload(letter.data)
+def read_payload(message: pb.Payload) -> Payload:
+    metadata = message.metadata
+    return Payload(message.data, dict(metadata)) if metadata else Payload(message.data)
 
 
 def write_payload(payload: Payload) -> pb.Payload:
@@ -53,21 +53,21 @@ def write_payload_if(payload: Payload | None) -> pb.Payload | None:
 # --- errors ------------------------------------------------------------------------------------------------------------
 
 
-def read_error(letter: pb.ErrorDetail) -> ErrorDetail:
+def read_error(message: pb.ErrorDetail) -> ErrorDetail:
     return ErrorDetail(
-        code=ERROR_CODE_FROM_WIRE.get(letter.code, ErrorCode.USER),
-        kind=ERROR_KIND_FROM_WIRE.get(letter.kind, ErrorKind.TRANSIENT),
-        message=letter.message,
-        type=letter.type,
-        bases=tuple(letter.bases),
-        traceback=letter.traceback,
-        non_retryable=letter.non_retryable,
-        retry_after_ms=letter.retry_after_ms,
-        subject=letter.subject,
-        subject_id=letter.subject_id,
-        metadata=dict(letter.metadata),
-        cause=read_error(letter.cause) if letter.HasField("cause") else None,
-        exhausted=letter.exhausted,
+        code=ERROR_CODE_FROM_WIRE.get(message.code, ErrorCode.USER),
+        kind=ERROR_KIND_FROM_WIRE.get(message.kind, ErrorKind.TRANSIENT),
+        message=message.message,
+        type=message.type,
+        bases=tuple(message.bases),
+        traceback=message.traceback,
+        non_retryable=message.non_retryable,
+        retry_after_ms=message.retry_after_ms,
+        subject=message.subject,
+        subject_id=message.subject_id,
+        metadata=dict(message.metadata),
+        cause=read_error(message.cause) if message.HasField("cause") else None,
+        exhausted=message.exhausted,
     )
 
 
@@ -96,28 +96,28 @@ def write_error_if(error: ErrorDetail | None) -> pb.ErrorDetail | None:
 # --- retry policies ----------------------------------------------------------------------------------------------------
 
 
-def read_retry(letter: pb.RetryPolicy) -> RetryPolicy:
+def read_retry(message: pb.RetryPolicy) -> RetryPolicy:
     """A policy with what it leaves out taken from the server's default.
 
     An initial interval of 0 is "at once" only in a policy that also says coefficient and maximum; otherwise it is left out.
     """
-    return _read_retry(letter.SerializeToString(deterministic=True))
+    return _read_retry(message.SerializeToString(deterministic=True))
 
 
 @lru_cache(maxsize=1_024)  # a program has few policies and sends them with every first attempt
 def _read_retry(data: bytes) -> RetryPolicy:
-    letter = pb.RetryPolicy.FromString(data)
-    whole = letter.backoff_coefficient != 0 and letter.maximum_interval_ms != 0
+    message = pb.RetryPolicy.FromString(data)
+    whole = message.backoff_coefficient != 0 and message.maximum_interval_ms != 0
     return RetryPolicy(
-        maximum_attempts=letter.maximum_attempts or SERVER_DEFAULT.maximum_attempts,
-        initial_interval_ms=letter.initial_interval_ms
+        maximum_attempts=message.maximum_attempts or SERVER_DEFAULT.maximum_attempts,
+        initial_interval_ms=message.initial_interval_ms
         if whole
-        else letter.initial_interval_ms or SERVER_DEFAULT.initial_interval_ms,
-        backoff_coefficient=letter.backoff_coefficient or SERVER_DEFAULT.backoff_coefficient,
-        maximum_interval_ms=letter.maximum_interval_ms or SERVER_DEFAULT.maximum_interval_ms,
-        non_retryable_errors=tuple(letter.non_retryable_errors),
-        jitter=letter.jitter if letter.HasField("jitter") else SERVER_DEFAULT.jitter,
-        retry_on_errors=tuple(letter.retry_on_errors),
+        else message.initial_interval_ms or SERVER_DEFAULT.initial_interval_ms,
+        backoff_coefficient=message.backoff_coefficient or SERVER_DEFAULT.backoff_coefficient,
+        maximum_interval_ms=message.maximum_interval_ms or SERVER_DEFAULT.maximum_interval_ms,
+        non_retryable_errors=tuple(message.non_retryable_errors),
+        jitter=message.jitter if message.HasField("jitter") else SERVER_DEFAULT.jitter,
+        retry_on_errors=tuple(message.retry_on_errors),
     )
 
 
@@ -140,18 +140,18 @@ def write_retry_if(policy: RetryPolicy | None) -> pb.RetryPolicy | None:
 # --- leases ------------------------------------------------------------------------------------------------------------
 
 
-def read_lease(letter: pb.Lease) -> Lease:
+def read_lease(message: pb.Lease) -> Lease:
     """A nonce no claim can have drawn becomes one that fits no run."""
-    nonce = letter.nonce
-    return Lease(letter.counter, nonce if nonce <= _NONCE_MAX else _NO_NONCE)
+    nonce = message.nonce
+    return Lease(message.counter, nonce if nonce <= _NONCE_MAX else _NO_NONCE)
 
 
 def write_lease(lease: Lease) -> pb.Lease:
     return pb.Lease(counter=lease.counter, nonce=lease.nonce)
 
 
-def read_held(letter: worker_pb2.HeldRun, namespace: str) -> Held:
-    return Held(RunKey(namespace, letter.run_id), read_lease(letter.lease))
+def read_held(message: worker_pb2.HeldRun, namespace: str) -> Held:
+    return Held(RunKey(namespace, message.run_id), read_lease(message.lease))
 
 
 def write_held(held: Held) -> worker_pb2.HeldRun:
@@ -161,32 +161,32 @@ def write_held(held: Held) -> worker_pb2.HeldRun:
 # --- time --------------------------------------------------------------------------------------------------------------
 
 
-def read_time(letter: TimestampLetter) -> Timestamp:
+def read_time(message: TimestampMessage) -> Timestamp:
     """Parts of a microsecond round up, so that nothing becomes due early."""
-    return letter.seconds * US_PER_S + -(-letter.nanos // _NS_PER_US)
+    return message.seconds * US_PER_S + -(-message.nanos // _NS_PER_US)
 
 
-def read_time_if(letter: Message, field: str) -> Timestamp | None:
-    return read_time(getattr(letter, field)) if letter.HasField(field) else None
+def read_time_if(message: Message, field: str) -> Timestamp | None:
+    return read_time(getattr(message, field)) if message.HasField(field) else None
 
 
-def write_time(at: Timestamp) -> TimestampLetter:
+def write_time(at: Timestamp) -> TimestampMessage:
     seconds, microseconds = divmod(at, US_PER_S)
-    return TimestampLetter(seconds=seconds, nanos=microseconds * _NS_PER_US)
+    return TimestampMessage(seconds=seconds, nanos=microseconds * _NS_PER_US)
 
 
-def write_time_if(at: Timestamp | None) -> TimestampLetter | None:
+def write_time_if(at: Timestamp | None) -> TimestampMessage | None:
     return None if at is None else write_time(at)
 
 
-def read_duration_us(letter: Duration) -> int:
+def read_duration_us(message: Duration) -> int:
     """Microseconds; parts of one round up."""
-    return letter.seconds * US_PER_S + -(-letter.nanos // _NS_PER_US)
+    return message.seconds * US_PER_S + -(-message.nanos // _NS_PER_US)
 
 
-def read_duration_ms(letter: Duration) -> int:
+def read_duration_ms(message: Duration) -> int:
     """Milliseconds; parts of one round up."""
-    return -(-read_duration_us(letter) // US_PER_MS)
+    return -(-read_duration_us(message) // US_PER_MS)
 
 
 def write_duration(microseconds: int) -> Duration:

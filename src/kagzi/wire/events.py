@@ -34,34 +34,34 @@ def write_event(event: RunEvent) -> pb.RunEvent:
     )
 
 
-def read_event(letter: pb.RunEvent) -> RunEvent:
+def read_event(message: pb.RunEvent) -> RunEvent:
     return RunEvent(
-        seq=letter.seq,
-        at=read_time(letter.at),
-        kind=EventKind(letter.kind),
-        step_id=letter.step_id,
-        name=letter.name,
-        attempt=letter.attempt,
-        output=read_payload(letter.data) if letter.HasField("data") else None,
-        error=read_error(letter.error) if letter.HasField("error") else None,
-        until=read_time_if(letter, "until"),
-        child_run_id=letter.child_run_id or None,
-        continued_as=letter.continued_as or None,
+        seq=message.seq,
+        at=read_time(message.at),
+        kind=EventKind(message.kind),
+        step_id=message.step_id,
+        name=message.name,
+        attempt=message.attempt,
+        output=read_payload(message.data) if message.HasField("data") else None,
+        error=read_error(message.error) if message.HasField("error") else None,
+        until=read_time_if(message, "until"),
+        child_run_id=message.child_run_id or None,
+        continued_as=message.continued_as or None,
     )
 
 
 def write_watch(mark: RunMark, events: Sequence[RunEvent]) -> Iterator[pb.WatchResponse]:
-    """One letter, or several if they would be too large for one."""
+    """One message, or several if they would be too large for one."""
     response = _standing(mark)
     size = response.ByteSize()
     for event in events:
-        letter = write_event(event)
-        size += letter.ByteSize()
+        message = write_event(event)
+        size += message.ByteSize()
         if size > MESSAGE_SOFT_BYTES and response.events:
             yield response
             response = _standing(mark)
-            size = response.ByteSize() + letter.ByteSize()
-        response.events.append(letter)
+            size = response.ByteSize() + message.ByteSize()
+        response.events.append(message)
     yield response
 
 

@@ -18,39 +18,39 @@ _RECORD_FIELDS = {
 _MASK_OF_FIELD = {fields[0]: mask for mask, fields in _RECORD_FIELDS.items() if mask != "limits"}
 
 
-def read_new_namespace(letter: pb.Namespace, namespace_id: str) -> NamespaceRecord:
+def read_new_namespace(message: pb.Namespace, namespace_id: str) -> NamespaceRecord:
     """Of a request that names it in one place, or twice alike. Raises InvalidArgument."""
-    named = {name for name in (letter.namespace_id, namespace_id) if name}
+    named = {name for name in (message.namespace_id, namespace_id) if name}
     if len(named) > 1:
         raise InvalidArgument(
-            f"namespace_id={namespace_id!r} and namespace.namespace_id={letter.namespace_id!r} differ. Leave one out.",
+            f"namespace_id={namespace_id!r} and namespace.namespace_id={message.namespace_id!r} differ. Leave one out.",
             field="namespace_id",
         )
     if not named:
         raise InvalidArgument("namespace_id is empty. Name the namespace.", field="namespace_id")
-    return _read(letter, named.pop())
+    return _read(message, named.pop())
 
 
-def read_namespace_record(letter: pb.Namespace) -> NamespaceRecord:
-    return _read(letter, read_namespace(letter.namespace_id))
+def read_namespace_record(message: pb.Namespace) -> NamespaceRecord:
+    return _read(message, read_namespace(message.namespace_id))
 
 
-def _read(letter: pb.Namespace, namespace: str) -> NamespaceRecord:
-    limits = letter.limits
+def _read(message: pb.Namespace, namespace: str) -> NamespaceRecord:
+    limits = message.limits
     return NamespaceRecord(
         namespace=namespace,
-        enabled=letter.enabled,
-        created_at=read_time_if(letter, "created_at") or 0,
+        enabled=message.enabled,
+        created_at=read_time_if(message, "created_at") or 0,
         open_runs_limit=limits.open_runs if limits.HasField("open_runs") else None,
         running_runs_limit=limits.running_runs if limits.HasField("running_runs") else None,
         starts_per_second_limit=limits.starts_per_second if limits.HasField("starts_per_second") else None,
         stored_bytes_limit=limits.stored_bytes if limits.HasField("stored_bytes") else None,
         sessions_limit=limits.sessions if limits.HasField("sessions") else None,
         schedules_limit=limits.schedules if limits.HasField("schedules") else None,
-        retention_seconds=dict(letter.retention_seconds),
-        deleting=letter.deleting,
-        stored_bytes=letter.stored_bytes if letter.HasField("stored_bytes") else None,
-        stored_bytes_at=read_time_if(letter, "stored_bytes_at"),
+        retention_seconds=dict(message.retention_seconds),
+        deleting=message.deleting,
+        stored_bytes=message.stored_bytes if message.HasField("stored_bytes") else None,
+        stored_bytes_at=read_time_if(message, "stored_bytes_at"),
     )
 
 
@@ -76,9 +76,9 @@ def write_namespace(record: NamespaceRecord) -> pb.Namespace:
 
 def write_changes(record: NamespaceRecord, fields: Iterable[str]) -> tuple[pb.Namespace, list[str]]:
     """A request's namespace and mask, for a change of these fields of a record."""
-    letter = write_namespace(record)
-    letter.ClearField("created_at")
-    return letter, [_MASK_OF_FIELD[field] for field in fields]
+    message = write_namespace(record)
+    message.ClearField("created_at")
+    return message, [_MASK_OF_FIELD[field] for field in fields]
 
 
 def read_namespace_fields(fields: Iterable[str]) -> frozenset[str]:

@@ -9,11 +9,11 @@ _WHEN_FULL: dict[str, WhenFull] = {"": "queue", "queue": "queue", "reject": "rej
 
 
 def write_type(record: WorkflowTypeRecord) -> pb.WorkflowType:
-    letter = write_limits(record.workflow_type, record.limits)
-    letter.default_version = record.default_version
-    letter.versions.extend(record.versions)
-    letter.open_runs = record.open_runs
-    return letter
+    message = write_limits(record.workflow_type, record.limits)
+    message.default_version = record.default_version
+    message.versions.extend(record.versions)
+    message.open_runs = record.open_runs
+    return message
 
 
 def write_limits(workflow_type: str, limits: TypeLimits) -> pb.WorkflowType:
@@ -28,33 +28,33 @@ def write_limits(workflow_type: str, limits: TypeLimits) -> pb.WorkflowType:
     )
 
 
-def read_limits(letter: pb.WorkflowType) -> TypeLimits:
+def read_limits(message: pb.WorkflowType) -> TypeLimits:
     """Raises InvalidArgument for an unknown when_full."""
-    when_full = _WHEN_FULL.get(letter.when_full)
+    when_full = _WHEN_FULL.get(message.when_full)
     if when_full is None:
         raise InvalidArgument(
-            f"when_full={letter.when_full!r} is none of queue, reject and cancel-oldest.", field="when_full"
+            f"when_full={message.when_full!r} is none of queue, reject and cancel-oldest.", field="when_full"
         )
     return TypeLimits(
-        paused=letter.paused,
-        max_running=letter.max_running if letter.HasField("max_running") else None,
-        max_running_per_key=letter.max_running_per_key if letter.HasField("max_running_per_key") else None,
-        starts_per_second=letter.starts_per_second if letter.HasField("starts_per_second") else None,
+        paused=message.paused,
+        max_running=message.max_running if message.HasField("max_running") else None,
+        max_running_per_key=message.max_running_per_key if message.HasField("max_running_per_key") else None,
+        starts_per_second=message.starts_per_second if message.HasField("starts_per_second") else None,
         starts_per_second_per_key=(
-            letter.starts_per_second_per_key if letter.HasField("starts_per_second_per_key") else None
+            message.starts_per_second_per_key if message.HasField("starts_per_second_per_key") else None
         ),
         when_full=when_full,
     )
 
 
-def read_type(letter: pb.WorkflowType, namespace: str) -> WorkflowTypeRecord:
+def read_type(message: pb.WorkflowType, namespace: str) -> WorkflowTypeRecord:
     return WorkflowTypeRecord(
         namespace=namespace,
-        workflow_type=letter.workflow_type,
-        limits=read_limits(letter),
-        versions=tuple(letter.versions),
-        default_version=letter.default_version,
-        open_runs=letter.open_runs,
+        workflow_type=message.workflow_type,
+        limits=read_limits(message),
+        versions=tuple(message.versions),
+        default_version=message.default_version,
+        open_runs=message.open_runs,
     )
 
 
@@ -70,11 +70,13 @@ def write_standing(standing: QueueStanding) -> pb.QueueDepth:
     )
 
 
-def read_standing(letter: pb.QueueDepth) -> QueueStanding:
+def read_standing(message: pb.QueueDepth) -> QueueStanding:
     depth = QueueDepth(
-        workflow_type=letter.workflow_type,
-        version=letter.version,
-        waiting=letter.waiting,
-        oldest_since=read_time_if(letter, "oldest_waiting_since"),
+        workflow_type=message.workflow_type,
+        version=message.version,
+        waiting=message.waiting,
+        oldest_since=read_time_if(message, "oldest_waiting_since"),
     )
-    return QueueStanding(depth=depth, workers=letter.workers, free_slots=letter.free_slots, held_back=letter.held_back)
+    return QueueStanding(
+        depth=depth, workers=message.workers, free_slots=message.free_slots, held_back=message.held_back
+    )

@@ -41,47 +41,47 @@ from .enums import (
 )
 
 
-def read_start(letter: pb.StartWorkflowRequest, *, batch_namespace: str = "") -> StartRequest:
+def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -> StartRequest:
     """Raises InvalidArgument for what no server does, or does not do yet: nothing is accepted and ignored."""
-    namespace = letter.namespace_id or batch_namespace
+    namespace = message.namespace_id or batch_namespace
     if batch_namespace and namespace != batch_namespace:
         raise InvalidArgument(
             f"namespace_id={namespace!r} of a start differs from that of its batch, {batch_namespace!r}. Leave it empty.",
             field="namespace_id",
         )
-    on_conflict = ON_CONFLICT_FROM_WIRE.get(letter.on_conflict or ON_CONFLICT_TO_WIRE["existing"])
+    on_conflict = ON_CONFLICT_FROM_WIRE.get(message.on_conflict or ON_CONFLICT_TO_WIRE["existing"])
     if on_conflict is None:
-        raise InvalidArgument(f"on_conflict={letter.on_conflict} is none of the known ones.", field="on_conflict")
+        raise InvalidArgument(f"on_conflict={message.on_conflict} is none of the known ones.", field="on_conflict")
     return StartRequest(
         namespace=read_namespace(namespace),
-        workflow_type=read_type(letter.workflow_type),
-        workflow_id=letter.workflow_id,
-        request_id=letter.request_id,
-        task_queue=read_type(letter.task_queue),
-        input=read_payload(letter.input) if letter.HasField("input") else None,
-        context=read_payload(letter.context) if letter.HasField("context") else None,
-        version=letter.version,
-        labels=dict(letter.labels) if letter.labels else NO_LABELS,
-        priority=letter.priority,
-        start_at=read_time_if(letter, "start_at"),
-        delay_us=read_duration_us(letter.delay) if letter.HasField("delay") else None,
-        deadline_at=read_time_if(letter, "deadline_at"),
-        timeout_us=read_duration_us(letter.timeout) if letter.HasField("timeout") else None,
-        retry=read_retry(letter.retry_policy) if letter.HasField("retry_policy") else None,
+        workflow_type=read_type(message.workflow_type),
+        workflow_id=message.workflow_id,
+        request_id=message.request_id,
+        task_queue=read_type(message.task_queue),
+        input=read_payload(message.input) if message.HasField("input") else None,
+        context=read_payload(message.context) if message.HasField("context") else None,
+        version=message.version,
+        labels=dict(message.labels) if message.labels else NO_LABELS,
+        priority=message.priority,
+        start_at=read_time_if(message, "start_at"),
+        delay_us=read_duration_us(message.delay) if message.HasField("delay") else None,
+        deadline_at=read_time_if(message, "deadline_at"),
+        timeout_us=read_duration_us(message.timeout) if message.HasField("timeout") else None,
+        retry=read_retry(message.retry_policy) if message.HasField("retry_policy") else None,
         on_conflict=on_conflict,
-        concurrency_key=letter.concurrency_key,
+        concurrency_key=message.concurrency_key,
     )
 
 
-def read_child_start(letter: pb.StartWorkflowRequest, namespace: str, now: Timestamp) -> StartRun:
+def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Timestamp) -> StartRun:
     """The start of a child of a run in `namespace`, with its times counted from `now`. Ids that were not given are left empty:
     the engine draws them. Raises InvalidArgument."""
-    if letter.on_conflict not in (pb.ON_CONFLICT_UNSPECIFIED, pb.ON_CONFLICT_EXISTING, pb.ON_CONFLICT_FAIL):
+    if message.on_conflict not in (pb.ON_CONFLICT_UNSPECIFIED, pb.ON_CONFLICT_EXISTING, pb.ON_CONFLICT_FAIL):
         raise InvalidArgument(
             "on_conflict of a child's start is not supported: set attach to wait for a run that is active already.",
             field="on_conflict",
         )
-    request = read_start(letter, batch_namespace=namespace)
+    request = read_start(message, batch_namespace=namespace)
     if request.start_at is not None and request.delay_us is not None:
         raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
     # Before they are counted from now: of the sum nobody could say which of them was out of range.
@@ -138,7 +138,7 @@ def write_started(outcome: Started | Existing, *, url: str) -> pb.StartWorkflowR
     )
 
 
-class SignalLetter(Protocol):
+class SignalMessage(Protocol):
     @property
     def signal_name(self) -> str: ...
     @property
@@ -148,18 +148,18 @@ class SignalLetter(Protocol):
     def HasField(self, _: Literal["payload"], /) -> bool: ...  # noqa: N802  protobuf's name
 
 
-def read_signal(letter: SignalLetter) -> SignalGiven:
+def read_signal(message: SignalMessage) -> SignalGiven:
     """No payload is null."""
-    payload = read_payload(letter.payload) if letter.HasField("payload") else NULL
-    return SignalGiven(name=letter.signal_name, payload=payload, request_id=letter.request_id)
+    payload = read_payload(message.payload) if message.HasField("payload") else NULL
+    return SignalGiven(name=message.signal_name, payload=payload, request_id=message.request_id)
 
 
-def read_replacement(letter: pb.ReplaceSignalRequest) -> SignalReplacement:
+def read_replacement(message: pb.ReplaceSignalRequest) -> SignalReplacement:
     """Raises InvalidArgument if it is neither a replacement nor a drop."""
-    payload = read_payload(letter.payload) if letter.HasField("payload") else None
-    if payload is None and not letter.drop:
+    payload = read_payload(message.payload) if message.HasField("payload") else None
+    if payload is None and not message.drop:
         raise InvalidArgument("neither payload nor drop is set. Set one of them.", field="change")
-    return SignalReplacement(name=letter.signal_name, payload=payload, request_id=letter.request_id)
+    return SignalReplacement(name=message.signal_name, payload=payload, request_id=message.request_id)
 
 
 # --- runs as people see them -------------------------------------------------------------------------------------------
@@ -211,45 +211,45 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
     )
 
 
-def read_run(letter: pb.Workflow) -> RunRecord:
-    context = read_payload(letter.context) if letter.HasField("context") else None
+def read_run(message: pb.Workflow) -> RunRecord:
+    context = read_payload(message.context) if message.HasField("context") else None
     return RunRecord(
-        run=RunKey(read_namespace(letter.namespace_id), letter.run_id),
-        workflow_id=letter.workflow_id,
-        workflow_type=letter.workflow_type,
-        version=letter.version or None,
-        status=read_run_status(letter.status),
-        wait_reason=WAIT_REASON_FROM_WIRE.get(letter.wait_reason),
-        attempt=letter.attempts,
-        priority=letter.priority,
-        labels=dict(letter.labels),
-        created_at=read_time(letter.created_at),
-        started_at=read_time_if(letter, "started_at"),
-        finished_at=read_time_if(letter, "finished_at"),
-        wake_at=read_time_if(letter, "wake_up_at"),
-        deadline_at=read_time_if(letter, "deadline_at"),
-        worker_id=letter.worker_id or None,
-        last_seq=letter.last_seq,
-        retry=read_retry(letter.retry_policy) if letter.HasField("retry_policy") else None,
-        cancel_requested=letter.cancel_requested,
-        cancel_reason=letter.cancel_reason,
-        error=read_error(letter.error) if letter.HasField("error") else None,
-        problem=read_error(letter.problem) if letter.HasField("problem") else None,
-        parent_run_id=letter.parent_run_id or None,
-        parent_step_id=letter.parent_step_id or None,
-        status_text=letter.status_text,
-        progress=letter.progress if letter.HasField("progress") else None,
-        forked_from=letter.forked_from or None,
-        continued_as=letter.continued_as or None,
-        pause_requested=letter.pause_requested,
-        pause_reason=letter.pause_reason,
-        schedule_id=letter.schedule_id or None,
-        concurrency_key=letter.concurrency_key,
-        blocked_by=letter.blocked_by or None,
-        waits=tuple(letter.waits),
-        input=read_payload(letter.input) if letter.HasField("input") else None,
-        context=with_scheduled_time(context, read_time_if(letter, "scheduled_at")),
-        output=read_payload(letter.output) if letter.HasField("output") else None,
+        run=RunKey(read_namespace(message.namespace_id), message.run_id),
+        workflow_id=message.workflow_id,
+        workflow_type=message.workflow_type,
+        version=message.version or None,
+        status=read_run_status(message.status),
+        wait_reason=WAIT_REASON_FROM_WIRE.get(message.wait_reason),
+        attempt=message.attempts,
+        priority=message.priority,
+        labels=dict(message.labels),
+        created_at=read_time(message.created_at),
+        started_at=read_time_if(message, "started_at"),
+        finished_at=read_time_if(message, "finished_at"),
+        wake_at=read_time_if(message, "wake_up_at"),
+        deadline_at=read_time_if(message, "deadline_at"),
+        worker_id=message.worker_id or None,
+        last_seq=message.last_seq,
+        retry=read_retry(message.retry_policy) if message.HasField("retry_policy") else None,
+        cancel_requested=message.cancel_requested,
+        cancel_reason=message.cancel_reason,
+        error=read_error(message.error) if message.HasField("error") else None,
+        problem=read_error(message.problem) if message.HasField("problem") else None,
+        parent_run_id=message.parent_run_id or None,
+        parent_step_id=message.parent_step_id or None,
+        status_text=message.status_text,
+        progress=message.progress if message.HasField("progress") else None,
+        forked_from=message.forked_from or None,
+        continued_as=message.continued_as or None,
+        pause_requested=message.pause_requested,
+        pause_reason=message.pause_reason,
+        schedule_id=message.schedule_id or None,
+        concurrency_key=message.concurrency_key,
+        blocked_by=message.blocked_by or None,
+        waits=tuple(message.waits),
+        input=read_payload(message.input) if message.HasField("input") else None,
+        context=with_scheduled_time(context, read_time_if(message, "scheduled_at")),
+        output=read_payload(message.output) if message.HasField("output") else None,
     )
 
 
@@ -271,27 +271,27 @@ def write_outcome(end: RunEnd) -> pb.RunOutcome:
     )
 
 
-def read_outcome(letter: pb.RunOutcome, *, namespace: str) -> RunEnd:
+def read_outcome(message: pb.RunOutcome, *, namespace: str) -> RunEnd:
     return RunEnd(
-        run=RunKey(namespace, letter.run_id),
-        status=read_run_status(letter.status),
-        output=read_payload(letter.output) if letter.HasField("output") else None,
-        error=read_error(letter.error) if letter.HasField("error") else None,
-        continued_as=letter.continued_as or None,
+        run=RunKey(namespace, message.run_id),
+        status=read_run_status(message.status),
+        output=read_payload(message.output) if message.HasField("output") else None,
+        error=read_error(message.error) if message.HasField("error") else None,
+        continued_as=message.continued_as or None,
     )
 
 
 # --- filters -----------------------------------------------------------------------------------------------------------
 
 
-def read_filter(letter: pb.ListWorkflowsRequest) -> RunFilter:
+def read_filter(message: pb.ListWorkflowsRequest) -> RunFilter:
     """Both places for statuses (the first contract's and the filter's) mean the same; one of them may be used."""
-    where = read_where(letter.filter)
-    if not letter.status_filter:
+    where = read_where(message.filter)
+    if not message.status_filter:
         return where
     if where.statuses:
         raise InvalidArgument("status_filter and filter.statuses are both set. Set one.", field="status_filter")
-    return msgspec.structs.replace(where, statuses=(read_run_status(letter.status_filter),))
+    return msgspec.structs.replace(where, statuses=(read_run_status(message.status_filter),))
 
 
 def read_where(where: pb.WorkflowFilter) -> RunFilter:
@@ -311,7 +311,7 @@ def read_where(where: pb.WorkflowFilter) -> RunFilter:
 
 
 def write_filter(where: RunFilter) -> pb.WorkflowFilter:
-    letter = pb.WorkflowFilter(
+    message = pb.WorkflowFilter(
         statuses=[RUN_STATUS_TO_WIRE[status] for status in where.statuses],
         workflow_types=where.workflow_types,
         labels=where.labels,
@@ -324,5 +324,5 @@ def write_filter(where: RunFilter) -> pb.WorkflowFilter:
         concurrency_key=where.concurrency_key,
     )
     if where.has_problem is not None:
-        letter.has_problem = where.has_problem
-    return letter
+        message.has_problem = where.has_problem
+    return message

@@ -1,4 +1,4 @@
-"""Schedules as letters."""
+"""Schedules as messages."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -41,48 +41,48 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
 
 
-def read_asked(letter: pb.CreateWorkflowScheduleRequest, *, namespace_id: str = "") -> Asked:
-    """`namespace_id`: of the letter around it. Raises InvalidArgument."""
-    if namespace_id and letter.namespace_id and letter.namespace_id != namespace_id:
+def read_asked(message: pb.CreateWorkflowScheduleRequest, *, namespace_id: str = "") -> Asked:
+    """`namespace_id`: of the message around it. Raises InvalidArgument."""
+    if namespace_id and message.namespace_id and message.namespace_id != namespace_id:
         raise InvalidArgument(
-            f"namespace_id={letter.namespace_id!r} of the schedule differs from that of the request, {namespace_id!r}. "
+            f"namespace_id={message.namespace_id!r} of the schedule differs from that of the request, {namespace_id!r}. "
             "Leave it empty.",
             field="namespace_id",
         )
-    _check_task_queue(letter.task_queue, letter.workflow_type)
-    has = letter.HasField
+    _check_task_queue(message.task_queue, message.workflow_type)
+    has = message.HasField
     spec = ScheduleSpec(
-        workflow_type=read_type(letter.workflow_type),
-        cron_expr=letter.cron_expr,
-        interval_us=read_duration_us(letter.interval) if has("interval") else None,
-        timezone=letter.timezone,
-        input=read_payload(letter.input) if has("input") else None,
-        context=read_payload(letter.context) if has("context") else None,
-        version=letter.version,
-        labels=dict(letter.labels) if letter.labels else NO_LABELS,
-        priority=letter.priority,
-        overlap=_read_overlap(letter.overlap),
-        jitter_us=read_duration_us(letter.jitter),
-        start_at=read_time_if(letter, "start_at"),
-        end_at=read_time_if(letter, "end_at"),
-        max_catchup=letter.max_catchup if has("max_catchup") else SCHEDULE_CATCHUP_DEFAULT,
-        catchup_window_us=read_duration_us(letter.catchup_window)
+        workflow_type=read_type(message.workflow_type),
+        cron_expr=message.cron_expr,
+        interval_us=read_duration_us(message.interval) if has("interval") else None,
+        timezone=message.timezone,
+        input=read_payload(message.input) if has("input") else None,
+        context=read_payload(message.context) if has("context") else None,
+        version=message.version,
+        labels=dict(message.labels) if message.labels else NO_LABELS,
+        priority=message.priority,
+        overlap=_read_overlap(message.overlap),
+        jitter_us=read_duration_us(message.jitter),
+        start_at=read_time_if(message, "start_at"),
+        end_at=read_time_if(message, "end_at"),
+        max_catchup=message.max_catchup if has("max_catchup") else SCHEDULE_CATCHUP_DEFAULT,
+        catchup_window_us=read_duration_us(message.catchup_window)
         if has("catchup_window")
         else SCHEDULE_CATCHUP_WINDOW_US,
-        timeout_us=read_duration_us(letter.timeout) if has("timeout") else None,
+        timeout_us=read_duration_us(message.timeout) if has("timeout") else None,
     )
     return Asked(
-        namespace=read_namespace(letter.namespace_id or namespace_id),
-        schedule_id=letter.schedule_id,
+        namespace=read_namespace(message.namespace_id or namespace_id),
+        schedule_id=message.schedule_id,
         spec=spec,
-        enabled=letter.enabled if has("enabled") else None,
-        request_id=letter.request_id,
+        enabled=message.enabled if has("enabled") else None,
+        request_id=message.request_id,
     )
 
 
 def write_asked(asked: Asked) -> pb.CreateWorkflowScheduleRequest:
     spec = asked.spec
-    letter = pb.CreateWorkflowScheduleRequest(
+    message = pb.CreateWorkflowScheduleRequest(
         namespace_id=asked.namespace,
         schedule_id=asked.schedule_id,
         request_id=asked.request_id,
@@ -104,32 +104,34 @@ def write_asked(asked: Asked) -> pb.CreateWorkflowScheduleRequest:
         timeout=None if spec.timeout_us is None else write_duration(spec.timeout_us),
     )
     if asked.enabled is not None:
-        letter.enabled = asked.enabled
-    return letter
+        message.enabled = asked.enabled
+    return message
 
 
-def updated(letter: pb.UpdateWorkflowScheduleRequest, spec: ScheduleSpec) -> ScheduleSpec:
-    """The spec with what the letter says. A cron expression takes the place of an interval and the other way round; a time of 0
+def updated(message: pb.UpdateWorkflowScheduleRequest, spec: ScheduleSpec) -> ScheduleSpec:
+    """The spec with what the message says. A cron expression takes the place of an interval and the other way round; a time of 0
     takes a bound away, a timeout of 0 that, and an empty payload the input or context. Raises InvalidArgument."""
-    has = letter.HasField
+    has = message.HasField
     if has("cron_expr") and has("interval"):
         raise InvalidArgument("cron_expr and interval are both given. Give one.", field="interval")
-    if letter.labels and not letter.set_labels:
+    if message.labels and not message.set_labels:
         raise InvalidArgument("labels are given without set_labels. Set it: they replace all labels.", field="labels")
-    changes = {name: read(getattr(letter, field)) for field, (name, read) in _UPDATES.items() if letter.HasField(field)}
-    if letter.set_labels:
-        changes["labels"] = dict(letter.labels)
+    changes = {
+        name: read(getattr(message, field)) for field, (name, read) in _UPDATES.items() if message.HasField(field)
+    }
+    if message.set_labels:
+        changes["labels"] = dict(message.labels)
     if has("cron_expr"):
         changes["interval_us"] = None
     if has("interval"):
-        changes |= {"cron_expr": "", "timezone": letter.timezone}
+        changes |= {"cron_expr": "", "timezone": message.timezone}
     changed = msgspec.structs.replace(spec, **changes)
-    _check_task_queue(letter.task_queue, changed.workflow_type)
+    _check_task_queue(message.task_queue, changed.workflow_type)
     return changed
 
 
-def _payload_or_none(letter: common_pb2.Payload) -> Payload | None:
-    return read_payload(letter) if letter.data or letter.metadata else None
+def _payload_or_none(message: common_pb2.Payload) -> Payload | None:
+    return read_payload(message) if message.data or message.metadata else None
 
 
 def _read_overlap(number: int) -> Overlap:
@@ -164,8 +166,8 @@ def _check_task_queue(task_queue: str, workflow_type: str) -> None:
         )
 
 
-def read_required_time(letter: Message, field: str) -> Timestamp:
-    at = read_time_if(letter, field)
+def read_required_time(message: Message, field: str) -> Timestamp:
+    at = read_time_if(message, field)
     if at is None:
         raise InvalidArgument(f"{field} is missing. Give a time.", field=field)
     return at
@@ -202,37 +204,37 @@ def write_schedule(record: ScheduleRecord, *, payloads: bool = True) -> pb.Workf
     )
 
 
-def read_schedule(letter: pb.WorkflowSchedule) -> ScheduleRecord:
+def read_schedule(message: pb.WorkflowSchedule) -> ScheduleRecord:
     """As a client sees it: what only the server needs is left out."""
-    has = letter.HasField
+    has = message.HasField
     spec = ScheduleSpec(
-        workflow_type=letter.workflow_type,
-        cron_expr=letter.cron_expr,
-        interval_us=read_duration_us(letter.interval) if has("interval") else None,
-        timezone=letter.timezone,
-        input=read_payload(letter.input) if has("input") else None,
-        context=read_payload(letter.context) if has("context") else None,
-        version=letter.version,
-        labels=dict(letter.labels),
-        priority=letter.priority,
-        overlap=_OVERLAP_FROM_WIRE.get(letter.overlap, "allow"),
-        jitter_us=read_duration_us(letter.jitter),
-        start_at=read_time_if(letter, "start_at"),
-        end_at=read_time_if(letter, "end_at"),
-        max_catchup=letter.max_catchup,
-        catchup_window_us=read_duration_us(letter.catchup_window),
-        timeout_us=read_duration_us(letter.timeout) if has("timeout") else None,
+        workflow_type=message.workflow_type,
+        cron_expr=message.cron_expr,
+        interval_us=read_duration_us(message.interval) if has("interval") else None,
+        timezone=message.timezone,
+        input=read_payload(message.input) if has("input") else None,
+        context=read_payload(message.context) if has("context") else None,
+        version=message.version,
+        labels=dict(message.labels),
+        priority=message.priority,
+        overlap=_OVERLAP_FROM_WIRE.get(message.overlap, "allow"),
+        jitter_us=read_duration_us(message.jitter),
+        start_at=read_time_if(message, "start_at"),
+        end_at=read_time_if(message, "end_at"),
+        max_catchup=message.max_catchup,
+        catchup_window_us=read_duration_us(message.catchup_window),
+        timeout_us=read_duration_us(message.timeout) if has("timeout") else None,
     )
     return ScheduleRecord(
-        namespace=letter.namespace_id,
-        schedule_id=letter.schedule_id,
+        namespace=message.namespace_id,
+        schedule_id=message.schedule_id,
         spec=spec,
-        enabled=letter.enabled,
-        paused_reason=letter.paused_reason,
-        next_at=read_time_if(letter, "next_fire_at"),
-        last_fired_at=read_time_if(letter, "last_fired_at"),
-        created_at=read_time(letter.created_at),
-        updated_at=read_time(letter.updated_at),
+        enabled=message.enabled,
+        paused_reason=message.paused_reason,
+        next_at=read_time_if(message, "next_fire_at"),
+        last_fired_at=read_time_if(message, "last_fired_at"),
+        created_at=read_time(message.created_at),
+        updated_at=read_time(message.updated_at),
     )
 
 
@@ -248,13 +250,13 @@ def write_fire(fire: Fire) -> pb.ScheduleFire:
     )
 
 
-def read_fire(letter: pb.ScheduleFire) -> Fire:
+def read_fire(message: pb.ScheduleFire) -> Fire:
     return Fire(
-        nominal_at=read_time(letter.nominal_at),
-        at=read_time(letter.fired_at),
-        cause=cast("Cause", letter.cause),
-        run_id=letter.run_id or None,
-        reason=letter.skipped_reason,
-        skipped_until=read_time_if(letter, "skipped_until"),
-        count=letter.skipped_count,
+        nominal_at=read_time(message.nominal_at),
+        at=read_time(message.fired_at),
+        cause=cast("Cause", message.cause),
+        run_id=message.run_id or None,
+        reason=message.skipped_reason,
+        skipped_until=read_time_if(message, "skipped_until"),
+        count=message.skipped_count,
     )

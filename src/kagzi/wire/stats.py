@@ -19,14 +19,14 @@ def write_bucket(bucket: StatsBucket) -> pb.StatsBucket:
     )
 
 
-def read_bucket(letter: pb.StatsBucket) -> StatsBucket:
+def read_bucket(message: pb.StatsBucket) -> StatsBucket:
     return StatsBucket(
-        minute=read_time(letter.minute),
-        workflow_type=letter.workflow_type,
-        started=letter.started,
-        completed=letter.completed,
-        failed=letter.failed,
-        cancelled=letter.cancelled,
-        p50_us=round(letter.p50_ms * US_PER_MS) if letter.HasField("p50_ms") else None,
-        p95_us=round(letter.p95_ms * US_PER_MS) if letter.HasField("p95_ms") else None,
+        minute=read_time(message.minute),
+        workflow_type=message.workflow_type,
+        started=message.started,
+        completed=message.completed,
+        failed=message.failed,
+        cancelled=message.cancelled,
+        p50_us=round(message.p50_ms * US_PER_MS) if message.HasField("p50_ms") else None,
+        p95_us=round(message.p95_ms * US_PER_MS) if message.HasField("p95_ms") else None,
     )

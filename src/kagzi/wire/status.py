@@ -199,11 +199,11 @@ def _detail_in(call: grpc.Call) -> ErrorDetail | None:
 
 
 def _read_details(data: bytes) -> ErrorDetail | None:
-    letter = pb.ErrorDetail()
+    message = pb.ErrorDetail()
     try:
         for part in Status.FromString(data).details:
-            if part.Unpack(letter):
-                return read_error(letter)
+            if part.Unpack(message):
+                return read_error(message)
     except DecodeError:
         return None
     return None

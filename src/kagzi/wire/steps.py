@@ -59,41 +59,41 @@ def _write_attempt(attempt: StepAttempt) -> pb.StepAttempt:
     )
 
 
-def read_step(letter: pb.Step) -> StepRecord:
+def read_step(message: pb.Step) -> StepRecord:
     """What people see of a step; its begun_seq stays in the history (0 here)."""
     return StepRecord(
-        run=RunKey(read_namespace(letter.namespace_id), letter.run_id),
-        step_id=letter.step_id,
-        name=letter.name,
-        kind=STEP_KIND_FROM_WIRE.get(letter.kind, StepKind.FUNCTION),
-        status=STEP_STATUS_FROM_WIRE.get(letter.status, StepStatus.RUNNING),
-        attempt=letter.attempt_number,
+        run=RunKey(read_namespace(message.namespace_id), message.run_id),
+        step_id=message.step_id,
+        name=message.name,
+        kind=STEP_KIND_FROM_WIRE.get(message.kind, StepKind.FUNCTION),
+        status=STEP_STATUS_FROM_WIRE.get(message.status, StepStatus.RUNNING),
+        attempt=message.attempt_number,
         begun_seq=0,
-        seq=letter.seq,
-        created_at=read_time(letter.created_at),
-        started_at=read_time_if(letter, "started_at"),
-        finished_at=read_time_if(letter, "finished_at"),
-        output=read_payload(letter.output) if letter.HasField("output") else None,
-        input=read_payload(letter.input) if letter.HasField("input") else None,
-        error=read_error(letter.error) if letter.HasField("error") else None,
-        retry=read_retry(letter.retry_policy) if letter.HasField("retry_policy") else None,
-        timeout_ms=letter.timeout_ms,
-        retry_at=read_time_if(letter, "retry_at"),
-        wake_at=read_time_if(letter, "wake_at"),
-        child_run_id=letter.child_run_id or None,
-        parent_step_id=letter.parent_step_id,
-        parallel_group_id=letter.parallel_group_id,
-        worker_id=letter.worker_id or None,
-        attempts=tuple(_read_attempt(attempt) for attempt in letter.attempts),
-        details=read_payload(letter.heartbeat_details) if letter.HasField("heartbeat_details") else None,
+        seq=message.seq,
+        created_at=read_time(message.created_at),
+        started_at=read_time_if(message, "started_at"),
+        finished_at=read_time_if(message, "finished_at"),
+        output=read_payload(message.output) if message.HasField("output") else None,
+        input=read_payload(message.input) if message.HasField("input") else None,
+        error=read_error(message.error) if message.HasField("error") else None,
+        retry=read_retry(message.retry_policy) if message.HasField("retry_policy") else None,
+        timeout_ms=message.timeout_ms,
+        retry_at=read_time_if(message, "retry_at"),
+        wake_at=read_time_if(message, "wake_at"),
+        child_run_id=message.child_run_id or None,
+        parent_step_id=message.parent_step_id,
+        parallel_group_id=message.parallel_group_id,
+        worker_id=message.worker_id or None,
+        attempts=tuple(_read_attempt(attempt) for attempt in message.attempts),
+        details=read_payload(message.heartbeat_details) if message.HasField("heartbeat_details") else None,
     )
 
 
-def _read_attempt(letter: pb.StepAttempt) -> StepAttempt:
+def _read_attempt(message: pb.StepAttempt) -> StepAttempt:
     return StepAttempt(
-        attempt=letter.attempt_number,
-        started_at=read_time_if(letter, "started_at"),
-        finished_at=read_time(letter.finished_at),
-        error=read_error(letter.error),
-        worker_id=letter.worker_id or None,
+        attempt=message.attempt_number,
+        started_at=read_time_if(message, "started_at"),
+        finished_at=read_time(message.finished_at),
+        error=read_error(message.error),
+        worker_id=message.worker_id or None,
     )

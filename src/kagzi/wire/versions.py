@@ -19,15 +19,15 @@ def write_version(record: VersionRecord) -> pb.WorkflowVersion:
     )
 
 
-def read_version(letter: pb.WorkflowVersion) -> VersionRecord:
+def read_version(message: pb.WorkflowVersion) -> VersionRecord:
     return VersionRecord(
-        workflow_type=letter.workflow_type,
-        version=letter.version,
-        first_seen_at=read_time(letter.first_seen_at),
-        deprecated=letter.deprecated,
-        is_set=letter.is_set,
-        is_default=letter.is_default,
-        open_runs=letter.open_runs,
-        open_is_capped=letter.open_is_capped,
-        workers=letter.workers,
+        workflow_type=message.workflow_type,
+        version=message.version,
+        first_seen_at=read_time(message.first_seen_at),
+        deprecated=message.deprecated,
+        is_set=message.is_set,
+        is_default=message.is_default,
+        open_runs=message.open_runs,
+        open_is_capped=message.open_is_capped,
+        workers=message.workers,
     )

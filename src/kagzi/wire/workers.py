@@ -15,43 +15,43 @@ DEFAULT_VERSION = "1"
 DEFAULT_MAX_CONCURRENT = 100
 
 
-def read_register(letter: pb.RegisterRequest) -> WorkerRecord:
+def read_register(message: pb.RegisterRequest) -> WorkerRecord:
     """Raises InvalidArgument for the limits of the first contract: they are a resource of the server, not of a worker."""
     for field, given in (
-        ("queue_concurrency_limit", letter.HasField("queue_concurrency_limit")),
-        ("workflow_type_concurrency", bool(letter.workflow_type_concurrency)),
+        ("queue_concurrency_limit", message.HasField("queue_concurrency_limit")),
+        ("workflow_type_concurrency", bool(message.workflow_type_concurrency)),
     ):
         if given:
             raise InvalidArgument(
                 f"{field} is not taken from workers. Leave it out; max_concurrent limits this worker.", field=field
             )
-    served = _read_served(letter)
+    served = _read_served(message)
     types = {pair.workflow_type for pair in served}
-    queue = read_type(letter.task_queue)
+    queue = read_type(message.task_queue)
     refuse_foreign_queue(queue, types)
     if queue and len(types) > 1:
         raise InvalidArgument(
-            f"task_queue={letter.task_queue!r} is one of {len(types)} workflow types. Leave it empty: a worker serves all its types.",
+            f"task_queue={message.task_queue!r} is one of {len(types)} workflow types. Leave it empty: a worker serves all its types.",
             field="task_queue",
         )
     return WorkerRecord(
-        worker_id=letter.worker_id,
-        namespace=read_namespace(letter.namespace_id),
+        worker_id=message.worker_id,
+        namespace=read_namespace(message.namespace_id),
         served=served,
-        max_concurrent=letter.max_concurrent or DEFAULT_MAX_CONCURRENT,
-        hostname=letter.hostname,
-        pid=letter.pid,
-        sdk_version=letter.version,
-        build_id=letter.build_id,
-        labels=dict(letter.labels) if letter.labels else NO_LABELS,
+        max_concurrent=message.max_concurrent or DEFAULT_MAX_CONCURRENT,
+        hostname=message.hostname,
+        pid=message.pid,
+        sdk_version=message.version,
+        build_id=message.build_id,
+        labels=dict(message.labels) if message.labels else NO_LABELS,
     )
 
 
-def _read_served(letter: pb.RegisterRequest) -> tuple[Served, ...]:
-    pairs = tuple(Served(read_type(pair.workflow_type), pair.version or DEFAULT_VERSION) for pair in letter.served)
+def _read_served(message: pb.RegisterRequest) -> tuple[Served, ...]:
+    pairs = tuple(Served(read_type(pair.workflow_type), pair.version or DEFAULT_VERSION) for pair in message.served)
     if not pairs:
-        return tuple(Served(read_type(workflow_type), DEFAULT_VERSION) for workflow_type in letter.workflow_types)
-    if letter.workflow_types and set(map(read_type, letter.workflow_types)) != {pair.workflow_type for pair in pairs}:
+        return tuple(Served(read_type(workflow_type), DEFAULT_VERSION) for workflow_type in message.workflow_types)
+    if message.workflow_types and set(map(read_type, message.workflow_types)) != {pair.workflow_type for pair in pairs}:
         raise InvalidArgument(
             "workflow_types and served name different types. Set one of them.", field="workflow_types"
         )
@@ -106,23 +106,23 @@ def write_worker(worker: WorkerRecord) -> pb.Worker:
     )
 
 
-def read_worker(letter: pb.Worker) -> WorkerRecord:
+def read_worker(message: pb.Worker) -> WorkerRecord:
     return WorkerRecord(
-        worker_id=letter.worker_id,
-        namespace=read_namespace(letter.namespace_id),
-        served=tuple(Served(pair.workflow_type, pair.version) for pair in letter.served),
-        max_concurrent=letter.max_concurrent,
-        hostname=letter.hostname,
-        pid=letter.pid,
-        sdk_version=letter.version,
-        build_id=letter.build_id,
-        labels=dict(letter.labels) if letter.labels else NO_LABELS,
-        status=WORKER_STATUS_FROM_WIRE.get(letter.status, WorkerStatus.OFFLINE),
-        active_count=letter.active_count,
-        total_completed=letter.total_completed,
-        total_failed=letter.total_failed,
-        registered_at=read_time(letter.registered_at),
-        last_heartbeat_at=read_time(letter.last_heartbeat_at),
+        worker_id=message.worker_id,
+        namespace=read_namespace(message.namespace_id),
+        served=tuple(Served(pair.workflow_type, pair.version) for pair in message.served),
+        max_concurrent=message.max_concurrent,
+        hostname=message.hostname,
+        pid=message.pid,
+        sdk_version=message.version,
+        build_id=message.build_id,
+        labels=dict(message.labels) if message.labels else NO_LABELS,
+        status=WORKER_STATUS_FROM_WIRE.get(message.status, WorkerStatus.OFFLINE),
+        active_count=message.active_count,
+        total_completed=message.total_completed,
+        total_failed=message.total_failed,
+        registered_at=read_time(message.registered_at),
+        last_heartbeat_at=read_time(message.last_heartbeat_at),
     )
 
 
@@ -140,14 +140,14 @@ def write_worker_event(event: WorkerEvent) -> pb_admin.WorkerEvent:
     )
 
 
-def read_worker_event(letter: pb_admin.WorkerEvent) -> WorkerEvent:
+def read_worker_event(message: pb_admin.WorkerEvent) -> WorkerEvent:
     return WorkerEvent(
-        worker_id=letter.worker_id, kind=WorkerEventKind(letter.kind), at=read_time(letter.at), detail=letter.detail
+        worker_id=message.worker_id, kind=WorkerEventKind(message.kind), at=read_time(message.at), detail=message.detail
     )
 
 
-def read_troubles(letter: pb.SessionUpdate | pb.HeartbeatRequest) -> list[Trouble]:
-    return [Trouble(trouble.kind, trouble.detail) for trouble in letter.troubles]
+def read_troubles(message: pb.SessionUpdate | pb.HeartbeatRequest) -> list[Trouble]:
+    return [Trouble(trouble.kind, trouble.detail) for trouble in message.troubles]
 
 
 def write_troubles(troubles: Iterable[Trouble]) -> list[pb.WorkerTrouble]:

@@ -6,7 +6,7 @@ import pytest
 
 from kagzi.sdk.transport.address import parse_address
 from kagzi.sdk.transport.connection import Connection
-from kagzi.system import SystemClock, SystemDice
+from kagzi.system import SystemClock, SystemRng
 from tests.sdk.net.fake_server import FakeServer
 from tests.sdk.net.session_kit import Worker
 
@@ -21,9 +21,7 @@ async def server() -> AsyncIterator[FakeServer]:
 
 @pytest.fixture
 async def connection(server: FakeServer) -> AsyncIterator[Connection]:
-    opened = Connection(
-        parse_address(server.address, {}), tls=None, api_key=None, clock=SystemClock(), dice=SystemDice()
-    )
+    opened = Connection(parse_address(server.address, {}), tls=None, api_key=None, clock=SystemClock(), rng=SystemRng())
     await opened.open()
     yield opened
     await opened.close()

@@ -11,7 +11,7 @@ from kagzi.sdk.transport import connection as connections
 from kagzi.sdk.transport.address import parse_address
 from kagzi.sdk.transport.connection import Connection
 from kagzi.sdk.worker.session import Session
-from kagzi.system import SystemClock, SystemDice
+from kagzi.system import SystemClock, SystemRng
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf
 from tests.sdk.net.fake_executor import Answers, FakeExecutor
@@ -46,7 +46,7 @@ async def test_a_session_moves_with_everything_it_holds(server: FakeServer, othe
         tls=None,
         api_key=None,
         clock=SystemClock(),
-        dice=SystemDice(),
+        rng=SystemRng(),
     )
     executor = FakeExecutor()
     await connection.open()

@@ -17,7 +17,7 @@ from kagzi.sdk.transport import tries as tries_module
 from kagzi.sdk.transport.outage_notices import OutageNotices
 from kagzi.sdk.transport.tries import Tries
 from kagzi.sdk.transport.unreachable import Outage, cause_of, told_by_server, unreachable
-from kagzi.system import SystemClock, SystemDice
+from kagzi.system import SystemClock, SystemRng
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf
 from kagzi.wire.common import write_error
@@ -167,7 +167,7 @@ def some_tries(**options: object) -> Tries:
         return None
 
     clock = SystemClock()
-    return Tries(OutageNotices(well, clock.now), SystemDice(), **{"timeout_s": 60.0, **options})  # type: ignore[arg-type]
+    return Tries(OutageNotices(well, clock.now), SystemRng(), **{"timeout_s": 60.0, **options})  # type: ignore[arg-type]
 
 
 REFUSED = unreachable("the server at x", "Connection refused")

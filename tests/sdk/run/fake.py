@@ -1,6 +1,6 @@
 """A tiny server in memory, for tests of the runner without a network: it answers operations as the real one does.
 
-Letters are read and written by `kagzi.wire`, so that a run sees just what it would see on a session. Time is the loop's, plus what
+Messages are read and written by `kagzi.wire`, so that a run sees just what it would see on a session. Time is the loop's, plus what
 a test skips with `advance`.
 """
 
@@ -157,12 +157,12 @@ class FakePort:
     def _answer(self, outcome: Outcome) -> Answer:
         if isinstance(outcome, Recorded | Begun):
             return Answer(outcome.seq, outcome.at, None)
-        letter = write_answer(1, outcome, self._server.now)
-        return Answer(letter.seq, letter.at_us, letter)
+        message = write_answer(1, outcome, self._server.now)
+        return Answer(message.seq, message.at_us, message)
 
 
 class FakeServer(Operations):
-    """Runs and their leases. `dice` may delay answers by some passes of the loop."""
+    """Runs and their leases. `rng` may delay answers by some passes of the loop."""
 
     def __init__(self, *workflows: AnyWorkflow, latency: Callable[[], int] = lambda: 0, **options: Any) -> None:
         self.loop = asyncio.get_running_loop()

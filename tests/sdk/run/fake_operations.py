@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _replace = msgspec.structs.replace
 
 
-class NoDice:
+class NoRng:
     def fraction(self) -> float:
         return 0.0
 
@@ -326,7 +326,7 @@ class Operations:
     def _fail_step(self, run: FakeRun, command: FailStep) -> Outcome:
         step = self._current(run, command.step_id, command.attempt)
         policy = run.policies[step.step_id]
-        decision = after_failure(policy, step.attempt, command.error, self.now, dice=NoDice())
+        decision = after_failure(policy, step.attempt, command.error, self.now, rng=NoRng())
         seq = run.next_seq()
         if isinstance(decision, RetryAt):
             run.steps[step.step_id] = _replace(

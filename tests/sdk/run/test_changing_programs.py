@@ -104,11 +104,11 @@ def test_changed_code_is_harmless_or_noticed_before_a_body_runs_a_second_time() 
         player = ChangingPlayer(marked(program))
         expected, _ = perform(player, seed, Script(), player.program)
         assert expected.status is RunStatus.COMPLETED
-        dice = Random(seed)
+        rng = Random(seed)
         for _ in range(CHANGES_EACH):
-            how = dice.choice(CHANGES)
-            crash_at = dice.randrange(len(expected.moments))
-            other = change(player.program, how, dice)
+            how = rng.choice(CHANGES)
+            crash_at = rng.randrange(len(expected.moments))
+            other = change(player.program, how, rng)
             if other is None:
                 continue
             ending, pauses = perform(player, seed, Script(crash_at=crash_at), other)

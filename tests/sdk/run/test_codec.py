@@ -66,7 +66,7 @@ class Crate:
 
 
 class Envelope(pydantic.BaseModel):
-    letter: object
+    message: object
     stamps: list[object] = []
 
 
@@ -139,8 +139,8 @@ VALUES: list[tuple[Any, Any]] = [
     (Event, Event("n", [1, {"a": None}], {"b": 2}, maybe="c")),
     (Event | None, Event("n", None)),
     (Crate, Crate([1, "a", {"b": [None]}])),
-    (Envelope, Envelope(letter={"a": [1]}, stamps=[1, None, "x"])),
-    (list[Envelope | User], [Envelope(letter=None), USER]),
+    (Envelope, Envelope(message={"a": [1]}, stamps=[1, None, "x"])),
+    (list[Envelope | User], [Envelope(message=None), USER]),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from kagzi.store.protocol import Store
 from tests.support.clock import FakeClock
 from tests.support.postgres import Databases
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .places import (
     DURABLE,
@@ -23,7 +23,7 @@ from .places import (
     migrate_postgres,
     postgres_place,
 )
-from .verbs import Cellar
+from .verbs import StoreHarness
 
 
 @pytest.fixture(scope="session")
@@ -116,10 +116,10 @@ async def second_store(place: Place, store: Store) -> Store:
 
 
 @pytest.fixture
-def cellar(store: Store, clock: FakeClock, ids: CountingIds) -> Cellar:
-    return Cellar(store, clock, ids)
+def harness(store: Store, clock: FakeClock, ids: CountingIds) -> StoreHarness:
+    return StoreHarness(store, clock, ids)
 
 
 @pytest.fixture
-def second_cellar(second_store: Store, clock: FakeClock, ids: CountingIds) -> Cellar:
-    return Cellar(second_store, clock, ids)
+def second_harness(second_store: Store, clock: FakeClock, ids: CountingIds) -> StoreHarness:
+    return StoreHarness(second_store, clock, ids)

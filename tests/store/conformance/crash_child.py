@@ -10,9 +10,9 @@ import sys
 from kagzi.core.run.outcomes import Recorded, RunClosed
 from kagzi.store.sqlite import SqliteStore
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds, LoadedDice
+from tests.support.providers import CountingIds, LoadedRng
 
-from .verbs import Cellar, begin, complete, complete_run, the
+from .verbs import StoreHarness, begin, complete, complete_run, the
 
 
 def say(line: str) -> None:
@@ -20,20 +20,20 @@ def say(line: str) -> None:
 
 
 async def work(path: str, round_number: int) -> None:
-    store = SqliteStore(path, dice=LoadedDice())
+    store = SqliteStore(path, rng=LoadedRng())
     await store.open()
     clock = FakeClock()
     clock.advance(s=round_number)
-    cellar = Cellar(store, clock, CountingIds(round_number + 1))
+    harness = StoreHarness(store, clock, CountingIds(round_number + 1))
     while True:
-        holding = await cellar.running()
+        holding = await harness.running()
         say(f"run {holding.run.run_id}")
         for name in ("a", "b", "c"):
-            _, recorded = await cellar.write(
+            _, recorded = await harness.write(
                 begin(holding, name), complete(holding, name, f"{holding.run.run_id}/{name}")
             )
             say(f"step {holding.run.run_id} {name} {the(Recorded, recorded).seq}")
-        the(RunClosed, await cellar.do(complete_run(holding, holding.run.run_id)))
+        the(RunClosed, await harness.do(complete_run(holding, holding.run.run_id)))
         say(f"end {holding.run.run_id}")
 
 

@@ -12,7 +12,7 @@ from kagzi.core.retry.policy import SERVER_DEFAULT, RetryAt, RetryPolicy, after_
 from kagzi.core.run import commands as c
 from kagzi.core.run import outcomes as o
 from kagzi.core.states import RunStatus, StepKind, StepStatus
-from tests.support.seams import LoadedDice
+from tests.support.providers import LoadedRng
 
 Shape = tuple[object, ...]
 Change = Callable[[], object]
@@ -251,7 +251,7 @@ def _fail(run: Run, command: c.FailStep, now: int) -> Expected:
         return repeated, nothing
     if step.status != StepStatus.RUNNING or command.attempt not in (0, step.attempt):
         return REFUSED, nothing
-    decision = after_failure(step.policy, step.attempt, command.error, now, dice=LoadedDice())
+    decision = after_failure(step.policy, step.attempt, command.error, now, rng=LoadedRng())
 
     def fail() -> None:
         step.lease, run.lost_leases = command.lease, 0
@@ -331,7 +331,7 @@ def _close(run: Run, command: c.Command, now: int) -> Expected:
 
 def _fail_run(run: Run, command: c.Command, now: int) -> Expected:
     assert isinstance(command, c.FailRun)
-    decision = run.retry and after_failure(run.retry, run.attempt, command.error, now, dice=LoadedDice())
+    decision = run.retry and after_failure(run.retry, run.attempt, command.error, now, rng=LoadedRng())
     if not isinstance(decision, RetryAt):
         return ("RunClosed", RunStatus.FAILED, None), lambda: setattr(run, "status", RunStatus.FAILED)
 

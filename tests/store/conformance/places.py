@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 
 from kagzi.store.protocol import Store
-from tests.support.seams import LoadedDice
+from tests.support.providers import LoadedRng
 
 POOLED = bool(os.environ.get("KAGZI_TEST_PGBOUNCER"))
 """Only PostgreSQL, and every store on it goes through PgBouncer (`make pgbouncer`)."""
@@ -21,16 +21,16 @@ DURABLE = ("postgres",) if POOLED else ("sqlite-file", "postgres")
 class Place:
     """Where a test's data lie. `open` may be called again after `close`, and, if `shared`, by several at once."""
 
-    def __init__(self, make: Callable[[LoadedDice], Store], *, name: str, address: str, shared: bool) -> None:
+    def __init__(self, make: Callable[[LoadedRng], Store], *, name: str, address: str, shared: bool) -> None:
         self._make = make
         self.name = name
         self.address = address
         self.shared = shared
         self._opened = AsyncExitStack()
 
-    async def open(self, dice: LoadedDice | None = None) -> Store:
+    async def open(self, rng: LoadedRng | None = None) -> Store:
         """A new store on the same data. Closed at the end of the test at the latest."""
-        store = self._make(dice or LoadedDice())
+        store = self._make(rng or LoadedRng())
         await store.open()
         self._opened.push_async_callback(store.close)
         return store
@@ -40,7 +40,7 @@ class Place:
 
 
 def memory_place() -> Place:
-    return Place(lambda dice: _sqlite(":memory:", dice), name="sqlite-memory", address=":memory:", shared=False)
+    return Place(lambda rng: _sqlite(":memory:", rng), name="sqlite-memory", address=":memory:", shared=False)
 
 
 async def file_place(directory: Path) -> Place:
@@ -48,12 +48,12 @@ async def file_place(directory: Path) -> Place:
 
     path = str(directory / "kagzi.db")
     await SqliteMigrator(path).migrate()
-    return Place(lambda dice: _sqlite(path, dice), name="sqlite-file", address=path, shared=False)
+    return Place(lambda rng: _sqlite(path, rng), name="sqlite-file", address=path, shared=False)
 
 
 def postgres_place(url: str, pooler: str | None = None) -> Place:
     """`pooler`: the same database through it."""
-    return Place(lambda dice: _postgres(pooler or url, dice), name="postgres", address=url, shared=True)
+    return Place(lambda rng: _postgres(pooler or url, rng), name="postgres", address=url, shared=True)
 
 
 async def migrate_postgres(url: str) -> None:
@@ -87,13 +87,13 @@ async def empty_postgres(url: str) -> None:
 # Each driver is loaded by the tests that need it, so that one store's tests run where the other cannot.
 
 
-def _sqlite(path: str, dice: LoadedDice) -> Store:
+def _sqlite(path: str, rng: LoadedRng) -> Store:
     from kagzi.store.sqlite import SqliteStore
 
-    return SqliteStore(path, dice=dice)
+    return SqliteStore(path, rng=rng)
 
 
-def _postgres(url: str, dice: LoadedDice) -> Store:
+def _postgres(url: str, rng: LoadedRng) -> Store:
     from kagzi.store.postgres import PostgresStore
 
-    return PostgresStore(url, dice=dice)
+    return PostgresStore(url, rng=rng)

@@ -15,7 +15,7 @@ from kagzi.core.run.misfits import Misfit, problem_of
 from kagzi.core.states import StepStatus
 from kagzi.store.protocol import Fired
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .invariants import check_run, check_waits
 from .places import empty_postgres, memory_place, postgres_place
@@ -24,7 +24,7 @@ from .verbs import (
     CLEANUP_US,
     LEASE_US,
     STEADY,
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     ask,
     beat,
@@ -121,14 +121,14 @@ def order_of(steps: dict[str, StepRecord]) -> list[str]:
 class Player:
     """One store, playing the script. Two of them draw the same ids at the same times."""
 
-    def __init__(self, cellar: Cellar) -> None:
-        self.cellar = cellar
+    def __init__(self, harness: StoreHarness) -> None:
+        self.harness = harness
         self.runs: list[RunKey] = []
         self.tokens: list[Held] = []
         self.serial = 0
 
     async def act(self, name: str, one: int, two: int, three: int) -> object:
-        self.cellar.clock.advance(us=1)  # nothing happens at the same time: no ties between claims
+        self.harness.clock.advance(us=1)  # nothing happens at the same time: no ties between claims
         self.serial += 1
         act: Callable[[int, int, int], Awaitable[Any]] = getattr(self, f"do_{name}")
         return outcome_of(await act(one, two, three))
@@ -143,23 +143,23 @@ class Player:
 
     async def say(self, which: int, make: Callable[[Held], Any]) -> Any:
         token = self.token(which)
-        return None if token is None else await self.cellar.do(make(token))
+        return None if token is None else await self.harness.do(make(token))
 
     async def do_start(self, which: int, retry: int, with_signal: int) -> Any:
-        signal = self.cellar.signal_given(value=f"{self.serial}") if with_signal == 7 else None
+        signal = self.harness.signal_given(value=f"{self.serial}") if with_signal == 7 else None
         policy = (None, AT_ONCE, STEADY)[retry % 3] if retry > 4 else None
         blocked_by = self.run(which).run_id if self.runs and with_signal == 6 else ""
-        command = self.cellar.start_command(f"id-{which % 5}", retry=policy, signal=signal, blocked_by=blocked_by)
+        command = self.harness.start_command(f"id-{which % 5}", retry=policy, signal=signal, blocked_by=blocked_by)
         self.runs.append(command.run)
-        return await self.cellar.do(command)
+        return await self.harness.do(command)
 
     async def do_claim(self, limit: int, kind: int, _c: int) -> Any:
         workflow_type = "child" if kind % 3 == 0 else "hello"
-        claimed = await self.cellar.claim(workflow_type=workflow_type, limit=limit % 3 + 1)
+        claimed = await self.harness.claim(workflow_type=workflow_type, limit=limit % 3 + 1)
         claimed.sort(key=lambda one: one.run.run_id)
         self.tokens += [held(one) for one in claimed]
         for one in claimed:  # what came due while nobody held it is resolved at the claim, or when its holder asks
-            await self.cellar.do(ask(held(one)))
+            await self.harness.do(ask(held(one)))
 
     async def do_begin(self, token: int, step: int, cleanup: int) -> Any:
         policy = (None, AT_ONCE, STEADY)[step % 3]
@@ -193,8 +193,8 @@ class Player:
             payload=None if drop > 4 else payload(f"{self.serial}"),
             request_id=f"request-{request}" if request < 3 else f"replace-{self.serial}",
         )
-        return await self.cellar.store.replace_signal(
-            "default", run_id=self.run(which).run_id, change=change, now=self.cellar.now
+        return await self.harness.store.replace_signal(
+            "default", run_id=self.run(which).run_id, change=change, now=self.harness.now
         )
 
     async def do_sleep(self, token: int, s: int, cleanup: int) -> Any:
@@ -206,11 +206,11 @@ class Player:
         return await self.say(token, lambda holding: wait_signal(holding, "approved", step_id=step_id, s=limit))
 
     async def do_signal(self, which: int, request: int, name: int) -> Any:
-        given = self.cellar.signal_given(
+        given = self.harness.signal_given(
             "approved" if name < 6 else "other", f"{self.serial}", f"request-{request}" if request < 2 else ""
         )
-        return await self.cellar.store.signal_run(
-            "default", run_id=self.run(which).run_id, signal=given, now=self.cellar.now
+        return await self.harness.store.signal_run(
+            "default", run_id=self.run(which).run_id, signal=given, now=self.harness.now
         )
 
     async def do_child(self, token: int, step: int, how: int) -> Any:
@@ -218,7 +218,7 @@ class Player:
         command = self.token(token)
         if command is None:
             return None
-        child = self.cellar.child_command(
+        child = self.harness.child_command(
             command,
             step_id,
             workflow_id=f"child-{how % 2}" if how > 3 else "",
@@ -226,7 +226,7 @@ class Player:
             on_close="abandon" if step > 5 else "cancel",
         )
         self.runs.append(child.start.run)
-        return await self.cellar.do(child)
+        return await self.harness.do(child)
 
     async def do_park(self, token: int, known: int, _c: int) -> Any:
         return await self.say(token, lambda holding: park(holding, known_seq=0 if known == 0 else 1_000_000))
@@ -251,27 +251,27 @@ class Player:
         return await self.say(token, makes[how % 3])
 
     async def do_cancel(self, which: int, _b: int, _c: int) -> Any:
-        return await self.cellar.cancel(self.run(which))
+        return await self.harness.cancel(self.run(which))
 
     async def do_terminate(self, which: int, _b: int, _c: int) -> Any:
-        return await self.cellar.terminate(self.run(which)) if await self.known(which) else None
+        return await self.harness.terminate(self.run(which)) if await self.known(which) else None
 
     async def do_pause(self, which: int, _b: int, _c: int) -> Any:
-        return await self.cellar.store.pause_run(self.run(which), f"wait {self.serial}", self.cellar.now)
+        return await self.harness.store.pause_run(self.run(which), f"wait {self.serial}", self.harness.now)
 
     async def do_resume(self, which: int, _b: int, _c: int) -> Any:
-        return await self.cellar.store.resume_run(self.run(which), self.cellar.now)
+        return await self.harness.store.resume_run(self.run(which), self.harness.now)
 
     async def do_retry(self, which: int, step: int, _c: int) -> Any:
-        return await self.cellar.retry(self.run(which), STEPS[step] if step < 3 else "")
+        return await self.harness.retry(self.run(which), STEPS[step] if step < 3 else "")
 
     async def do_fork(self, which: int, step: int, _c: int) -> Any:
-        new = RunKey("default", self.cellar.ids.run_id(self.cellar.now))
+        new = RunKey("default", self.harness.ids.run_id(self.harness.now))
         self.runs.append(new)
-        return await self.cellar.fork(self.run(which), STEPS[step], new_run_id=new.run_id)
+        return await self.harness.fork(self.run(which), STEPS[step], new_run_id=new.run_id)
 
     async def do_go_on(self, token: int, _b: int, _c: int) -> Any:
-        new = RunKey("default", self.cellar.ids.run_id(self.cellar.now))
+        new = RunKey("default", self.harness.ids.run_id(self.harness.now))
         self.runs.append(new)
         return await self.say(token, lambda holding: go_on_as(holding, new.run_id))
 
@@ -279,41 +279,41 @@ class Player:
         return await self.say(token, lambda holding: diverged(holding, f"build-{build % 2}"))
 
     async def do_build(self, build: int, kind: int, _c: int) -> Any:
-        return await self.cellar.new_build(f"build-{build % 3}", workflow_type="child" if kind > 5 else "hello")
+        return await self.harness.new_build(f"build-{build % 3}", workflow_type="child" if kind > 5 else "hello")
 
     async def do_cascade(self, _a: int, _b: int, _c: int) -> Any:
-        await self.cellar.cascade()
+        await self.harness.cascade()
 
     async def do_advance(self, s: int, _b: int, _c: int) -> None:
-        self.cellar.clock.advance(s=s)
+        self.harness.clock.advance(s=s)
 
     async def do_fire(self, _a: int, _b: int, _c: int) -> Any:
-        return await self.cellar.fire(end_leases=False)
+        return await self.harness.fire(end_leases=False)
 
     async def do_lapse(self, long: int, cap: int, _c: int) -> Any:
-        self.cellar.clock.advance(us=CLEANUP_US if long == 7 else LEASE_US + 1)
-        return await self.cellar.fire(claim_cap=cap + 1)
+        self.harness.clock.advance(us=CLEANUP_US if long == 7 else LEASE_US + 1)
+        return await self.harness.fire(claim_cap=cap + 1)
 
     async def do_release(self, which: int, _b: int, _c: int) -> Any:
         token = self.token(which)
-        return None if token is None else await self.cellar.store.release([token], self.cellar.now)
+        return None if token is None else await self.harness.store.release([token], self.harness.now)
 
     async def known(self, which: int) -> bool:
-        return await self.cellar.store.get_run("default", run_id=self.run(which).run_id) is not None
+        return await self.harness.store.get_run("default", run_id=self.run(which).run_id) is not None
 
     async def look(self) -> list[Any]:
         """Everything that can be seen, and whether it is in order."""
         seen: list[Any] = []
         for run in sorted(set(self.runs), key=lambda each: each.run_id):
-            record = await self.cellar.store.get_run("default", run_id=run.run_id)
+            record = await self.harness.store.get_run("default", run_id=run.run_id)
             if record is None:
                 continue
-            steps = await self.cellar.steps(run)
+            steps = await self.harness.steps(run)
             check_run(record)
-            await check_waits(self.cellar.store, record, list(steps.values()))
+            await check_waits(self.harness.store, record, list(steps.values()))
             shapes = {name: shape_of_step(step) for name, step in steps.items()}
             seen.append((run.run_id, shape_of_run(record), order_of(steps), shapes))
-        horizon = await self.cellar.look()
+        horizon = await self.harness.look()
         seen.append((horizon.next_due_at, sorted(horizon.pending), horizon.cascade))
         return seen
 
@@ -324,7 +324,7 @@ async def two_players(url: str) -> AsyncIterator[tuple[Player, Player]]:
     memory, database = memory_place(), postgres_place(url)
     try:
         stores = [await place.open() for place in (memory, database)]
-        one, other = (Player(Cellar(store, FakeClock(), CountingIds())) for store in stores)
+        one, other = (Player(StoreHarness(store, FakeClock(), CountingIds())) for store in stores)
         yield one, other
     finally:
         await memory.close()
@@ -352,7 +352,7 @@ async def test_both_stores_do_the_same(migrated_postgres: str, script: list[tupl
 async def test_whatever_is_done_the_picture_is_in_order(script: list[tuple[str, int, int, int]]) -> None:
     place = memory_place()
     try:
-        player = Player(Cellar(await place.open(), FakeClock(), CountingIds()))
+        player = Player(StoreHarness(await place.open(), FakeClock(), CountingIds()))
         await player.act("start", 0, 0, 0)
         for name, *numbers in script:
             await player.act(name, *numbers)

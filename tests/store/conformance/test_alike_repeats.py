@@ -11,7 +11,7 @@ from kagzi.core.run.commands import Command
 from .test_alike import Player, outcome_of, two_players
 from .verbs import (
     AT_ONCE,
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     beat,
     begin,
@@ -98,9 +98,9 @@ class Case:
 CASES = [Case(state, command) for state in STEPS for command in COMMANDS]
 
 
-async def claim_all(cellar: Cellar) -> dict[str, Held]:
+async def claim_all(harness: StoreHarness) -> dict[str, Held]:
     found: dict[str, Held] = {}
-    while claimed := await cellar.claim(limit=100, until=cellar.now + 3_600_000_000):
+    while claimed := await harness.claim(limit=100, until=harness.now + 3_600_000_000):
         found |= {one.run.run_id: held(one) for one in claimed}
     return found
 
@@ -110,34 +110,34 @@ def batches(commands: list[Command]) -> Iterator[list[Command]]:
         yield commands[start : start + 100]
 
 
-async def say(cellar: Cellar, commands: list[Command]) -> list[object]:
-    return [outcome_of(outcome) for batch in batches(commands) for outcome in await cellar.write(*batch)]
+async def say(harness: StoreHarness, commands: list[Command]) -> list[object]:
+    return [outcome_of(outcome) for batch in batches(commands) for outcome in await harness.write(*batch)]
 
 
 async def answers(player: Player, situation: str) -> list[object]:
     """What each case comes to."""
-    cellar = player.cellar
-    runs = await cellar.start_many(len(CASES))
-    first = await claim_all(cellar)
+    harness = player.harness
+    runs = await harness.start_many(len(CASES))
+    first = await claim_all(harness)
     old = [first[run.run_id] for run in runs]
     for place in range(max(len(case.made) for case in CASES)):
         pairs = [(case, token) for case, token in zip(CASES, old, strict=True) if place < len(case.made)]
-        await say(cellar, [case.made[place](token) for case, token in pairs])
-    cellar.clock.advance(s=1)
+        await say(harness, [case.made[place](token) for case, token in pairs])
+    harness.clock.advance(s=1)
     tokens = old
     if situation in LEAVINGS:
-        await say(cellar, [LEAVINGS[situation](token) for token in old])
+        await say(harness, [LEAVINGS[situation](token) for token in old])
     elif situation == "cancelled":
         for run in runs:
-            await cellar.cancel(run, "enough")
+            await harness.cancel(run, "enough")
     elif situation != "held":
-        cellar.clock.advance(s=7_200)
-        while (await cellar.fire(claim_cap=100)).more:
+        harness.clock.advance(s=7_200)
+        while (await harness.fire(claim_cap=100)).more:
             pass
         if situation != "lost":
-            new = await claim_all(cellar)
+            new = await claim_all(harness)
             tokens = old if situation.endswith("old one") else [new[run.run_id] for run in runs]
-    return await say(cellar, [case.command(token) for case, token in zip(CASES, tokens, strict=True)])
+    return await say(harness, [case.command(token) for case, token in zip(CASES, tokens, strict=True)])
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

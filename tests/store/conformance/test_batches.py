@@ -23,7 +23,7 @@ from kagzi.core.states import RunStatus
 
 from .verbs import (
     BOOM,
-    Cellar,
+    StoreHarness,
     begin,
     complete,
     complete_run,
@@ -38,31 +38,31 @@ from .verbs import (
 )
 
 NUL = "nul\x00inside"
-SURROGATE = "half \ud800 a letter"
+SURROGATE = "half \ud800 a message"
 
 
-async def many_running(cellar: Cellar, count: int) -> list[Held]:
-    await cellar.start_many(count)
-    return [held(one) for one in await cellar.claim(limit=count)]
+async def many_running(harness: StoreHarness, count: int) -> list[Held]:
+    await harness.start_many(count)
+    return [held(one) for one in await harness.claim(limit=count)]
 
 
-async def test_an_empty_batch_is_nothing(cellar: Cellar) -> None:
-    assert await cellar.write() == []
+async def test_an_empty_batch_is_nothing(harness: StoreHarness) -> None:
+    assert await harness.write() == []
 
 
 @pytest.mark.parametrize("culprit", ["stale", "unknown run", "unknown step", "foreign namespace"])
-async def test_one_refused_in_the_middle_of_a_hundred_leaves_ninety_nine(cellar: Cellar, culprit: str) -> None:
-    holdings = await many_running(cellar, 100)
-    await cellar.write(*(begin(holding, "a") for holding in holdings))
+async def test_one_refused_in_the_middle_of_a_hundred_leaves_ninety_nine(harness: StoreHarness, culprit: str) -> None:
+    holdings = await many_running(harness, 100)
+    await harness.write(*(begin(holding, "a") for holding in holdings))
     commands: list[Command] = [complete(holding, "a", f"output {n}") for n, holding in enumerate(holdings)]
     bad = holdings[50]
     commands[50] = {
         "stale": complete(stale(bad), "a", "ghost"),
-        "unknown run": complete(Held(RunKey("default", cellar.ids.run_id(0)), Lease(1, 1)), "a"),
+        "unknown run": complete(Held(RunKey("default", harness.ids.run_id(0)), Lease(1, 1)), "a"),
         "unknown step": complete(bad, "never begun"),
         "foreign namespace": complete(Held(RunKey("elsewhere", bad.run.run_id), bad.lease), "a"),
     }[culprit]
-    outcomes = await cellar.write(*commands)
+    outcomes = await harness.write(*commands)
     expected = {
         "stale": LeaseLost(),
         "unknown run": RunNotFound(),
@@ -72,7 +72,7 @@ async def test_one_refused_in_the_middle_of_a_hundred_leaves_ninety_nine(cellar:
     assert outcomes.pop(50) == expected[culprit]
     assert all(isinstance(outcome, Recorded) for outcome in outcomes)
     for n, holding in enumerate(holdings):
-        step = (await cellar.steps(holding.run))["a"]
+        step = (await harness.steps(holding.run))["a"]
         assert step.output == (None if n == 50 else payload(f"output {n}"))
 
 
@@ -90,82 +90,82 @@ FIELDS = {
 }
 
 
-def bad_text_commands(cellar: Cellar, holding: Held, text: str) -> dict[str, Command]:
+def bad_text_commands(harness: StoreHarness, holding: Held, text: str) -> dict[str, Command]:
     return {
         "step id": begin(holding, text),
         "step name": begin(holding, "named", name=text),
         "error": fail(holding, "open", msgspec.structs.replace(BOOM, message=text)),
-        "workflow id": cellar.start_command(text),
-        "workflow type": cellar.start_command(workflow_type=text),
-        "namespace": cellar.start_command(namespace=text),
-        "request id": cellar.start_command(request_id=text),
-        "label": cellar.start_command(labels={"team": text}),
-        "version": cellar.start_command(version=text),
+        "workflow id": harness.start_command(text),
+        "workflow type": harness.start_command(workflow_type=text),
+        "namespace": harness.start_command(namespace=text),
+        "request id": harness.start_command(request_id=text),
+        "label": harness.start_command(labels={"team": text}),
+        "version": harness.start_command(version=text),
         "run id": begin(Held(RunKey("default", text), holding.lease), "a"),
     }
 
 
 @pytest.mark.parametrize("text", [NUL, SURROGATE], ids=["NUL", "surrogate"])
 @pytest.mark.parametrize("field", FIELDS)
-async def test_text_that_cannot_be_stored_is_refused_alone(cellar: Cellar, field: str, text: str) -> None:
-    holdings = await many_running(cellar, 10)
-    bad = await cellar.running()
-    await cellar.do(begin(bad, "open"))
+async def test_text_that_cannot_be_stored_is_refused_alone(harness: StoreHarness, field: str, text: str) -> None:
+    holdings = await many_running(harness, 10)
+    bad = await harness.running()
+    await harness.do(begin(bad, "open"))
     commands: list[Command] = []
     for n, holding in enumerate(holdings):
         commands += [begin(holding, "a"), complete(holding, "a", f"{n}")]
-    commands.insert(7, bad_text_commands(cellar, bad, text)[field])
-    outcomes = await cellar.write(*commands, cellar.start_command("neighbour"))
+    commands.insert(7, bad_text_commands(harness, bad, text)[field])
+    outcomes = await harness.write(*commands, harness.start_command("neighbour"))
     culprit = outcomes.pop(7)
     assert isinstance(outcomes.pop(), Started)
     assert [type(outcome) for outcome in outcomes] == [Begun, Recorded] * 10
     for n, holding in enumerate(holdings):
-        assert (await cellar.steps(holding.run))["a"].output == payload(f"{n}")
+        assert (await harness.steps(holding.run))["a"].output == payload(f"{n}")
     if field == "error" and text == NUL:
         the(RetryScheduled, culprit)  # errors are JSON, where a NUL is escaped
     elif field == "run id":
         assert culprit == RunNotFound()  # there is no such run
     else:
         assert culprit == unstorable(FIELDS[field])
-    the(Begun, await cellar.do(begin(bad, "goes on")))
+    the(Begun, await harness.do(begin(bad, "goes on")))
 
 
-async def test_a_hundred_completions_cost_at_most_three_transactions(cellar: Cellar) -> None:
-    holdings = await many_running(cellar, 100)
-    await cellar.write(*(begin(holding, "a") for holding in holdings))
-    before = cellar.store.transactions
-    outcomes = await cellar.write(*(complete(holding, "a") for holding in holdings))
-    assert cellar.store.transactions - before <= 3
+async def test_a_hundred_completions_cost_at_most_three_transactions(harness: StoreHarness) -> None:
+    holdings = await many_running(harness, 100)
+    await harness.write(*(begin(holding, "a") for holding in holdings))
+    before = harness.store.transactions
+    outcomes = await harness.write(*(complete(holding, "a") for holding in holdings))
+    assert harness.store.transactions - before <= 3
     assert all(isinstance(outcome, Recorded) for outcome in outcomes)
 
 
-async def test_a_hundred_begins_and_ends_of_steps_cost_at_most_three_transactions(cellar: Cellar) -> None:
-    holdings = await many_running(cellar, 50)
-    before = cellar.store.transactions
-    await cellar.write(*(command for holding in holdings for command in (begin(holding, "a"), complete(holding, "a"))))
-    assert cellar.store.transactions - before <= 3
+async def test_a_hundred_begins_and_ends_of_steps_cost_at_most_three_transactions(harness: StoreHarness) -> None:
+    holdings = await many_running(harness, 50)
+    before = harness.store.transactions
+    await harness.write(*(command for holding in holdings for command in (begin(holding, "a"), complete(holding, "a"))))
+    assert harness.store.transactions - before <= 3
 
 
-async def test_a_fan_out_of_one_run_costs_at_most_three_transactions(cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_a_fan_out_of_one_run_costs_at_most_three_transactions(harness: StoreHarness) -> None:
+    holding = await harness.running()
     names = [f"map[{n}]/work" for n in range(100)]
-    before = cellar.store.transactions
-    await cellar.write(*(begin(holding, name) for name in names))
-    outcomes = await cellar.write(*(complete(holding, name) for name in names))
-    assert cellar.store.transactions - before <= 2 * 3
+    before = harness.store.transactions
+    await harness.write(*(begin(holding, name) for name in names))
+    outcomes = await harness.write(*(complete(holding, name) for name in names))
+    assert harness.store.transactions - before <= 2 * 3
     seqs = [the(Recorded, outcome).seq for outcome in outcomes]
     assert seqs == sorted(set(seqs)), "results of one run keep the order in which they were told"
 
 
-async def test_a_hundred_starts_cost_at_most_three_transactions(cellar: Cellar) -> None:
-    before = cellar.store.transactions
-    await cellar.start_many(100)
-    assert cellar.store.transactions - before <= 3
+async def test_a_hundred_starts_cost_at_most_three_transactions(harness: StoreHarness) -> None:
+    before = harness.store.transactions
+    await harness.start_many(100)
+    assert harness.store.transactions - before <= 3
 
 
-async def test_commands_of_one_run_take_effect_in_the_order_given(cellar: Cellar) -> None:
-    holding, other = await cellar.running(), await cellar.running()
-    outcomes = await cellar.write(
+async def test_commands_of_one_run_take_effect_in_the_order_given(harness: StoreHarness) -> None:
+    holding, other = await harness.running(), await harness.running()
+    outcomes = await harness.write(
         begin(holding, "a"),
         begin(other, "a"),
         begin(holding, "b"),
@@ -179,13 +179,15 @@ async def test_commands_of_one_run_take_effect_in_the_order_given(cellar: Cellar
     seqs = [outcomes[n].seq for n in (0, 2, 3, 5, 6, 7)]  # type: ignore[union-attr]
     assert seqs == sorted(set(seqs))
     assert the(RunClosed, outcomes[8]).status == RunStatus.COMPLETED
-    steps = await cellar.steps(holding.run)
+    steps = await harness.steps(holding.run)
     assert steps["b"].seq < steps["a"].seq < steps["past"].seq
 
 
-async def test_what_follows_a_park_in_the_same_batch_is_refused_and_what_precedes_it_counts(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    outcomes = await cellar.write(
+async def test_what_follows_a_park_in_the_same_batch_is_refused_and_what_precedes_it_counts(
+    harness: StoreHarness,
+) -> None:
+    holding = await harness.running()
+    outcomes = await harness.write(
         begin(holding, "a"),
         complete(holding, "a"),
         sleep(holding, "nap", s=60),
@@ -194,12 +196,12 @@ async def test_what_follows_a_park_in_the_same_batch_is_refused_and_what_precede
     )
     the(Parked, outcomes[3])
     assert outcomes[4] == LeaseLost()
-    assert set(await cellar.steps(holding.run)) == {"a", "nap"}
+    assert set(await harness.steps(holding.run)) == {"a", "nap"}
 
 
-async def test_a_park_that_is_not_granted_lets_the_batch_go_on(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    outcomes = await cellar.write(
+async def test_a_park_that_is_not_granted_lets_the_batch_go_on(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    outcomes = await harness.write(
         sleep(holding, "nap", s=60),
         begin(holding, "a"),
         complete(holding, "a"),
@@ -210,14 +212,14 @@ async def test_a_park_that_is_not_granted_lets_the_batch_go_on(cellar: Cellar) -
     the(Begun, outcomes[4])
 
 
-async def test_a_batch_of_everything_answers_each_its_own(cellar: Cellar) -> None:
-    one, two, three = await many_running(cellar, 3)
-    outcomes: list[Outcome] = await cellar.write(
-        cellar.start_command("new"),
+async def test_a_batch_of_everything_answers_each_its_own(harness: StoreHarness) -> None:
+    one, two, three = await many_running(harness, 3)
+    outcomes: list[Outcome] = await harness.write(
+        harness.start_command("new"),
         begin(one, "a"),
         complete(stale(two), "a"),
         complete_run(two, "two"),
-        cellar.start_command("new"),
+        harness.start_command("new"),
         complete(one, "a"),
         complete(three, "never"),
         sleep(three, "nap", s=5),
@@ -230,7 +232,7 @@ async def test_a_batch_of_everything_answers_each_its_own(cellar: Cellar) -> Non
     refused(outcomes[6], ErrorCode.PRECONDITION_FAILED)
 
 
-async def test_a_thousand_starts_at_once(cellar: Cellar) -> None:
-    runs = await cellar.start_many(1_000, labels={"batch": "big"})
+async def test_a_thousand_starts_at_once(harness: StoreHarness) -> None:
+    runs = await harness.start_many(1_000, labels={"batch": "big"})
     assert len(set(runs)) == 1_000
-    assert await cellar.store.count_runs("default", RunFilter(labels={"batch": "big"}), 10_000) == 1_000
+    assert await harness.store.count_runs("default", RunFilter(labels={"batch": "big"}), 10_000) == 1_000

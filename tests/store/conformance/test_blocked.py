@@ -13,7 +13,7 @@ from .invariants import check_run
 from .verbs import (
     CLEANUP_US,
     DAY_US,
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     complete_run,
     fail_run,
@@ -25,40 +25,40 @@ from .verbs import (
 S = RunStatus
 
 # Each ends the run it is given and answers who was stirred by that.
-End = Callable[[Cellar, Held], Awaitable[tuple[Stirred, ...]]]
+End = Callable[[StoreHarness, Held], Awaitable[tuple[Stirred, ...]]]
 
 
-async def by_completing(cellar: Cellar, first: Held) -> tuple[Stirred, ...]:
-    return the(RunClosed, await cellar.do(complete_run(first))).stirred
+async def by_completing(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+    return the(RunClosed, await harness.do(complete_run(first))).stirred
 
 
-async def by_failing(cellar: Cellar, first: Held) -> tuple[Stirred, ...]:
-    return the(RunClosed, await cellar.do(fail_run(first))).stirred
+async def by_failing(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+    return the(RunClosed, await harness.do(fail_run(first))).stirred
 
 
-async def by_stopping(cellar: Cellar, first: Held) -> tuple[Stirred, ...]:
-    await cellar.cancel(first.run)
-    return the(RunClosed, await cellar.do(acknowledge_cancel(first))).stirred
+async def by_stopping(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+    await harness.cancel(first.run)
+    return the(RunClosed, await harness.do(acknowledge_cancel(first))).stirred
 
 
-async def by_terminating(cellar: Cellar, first: Held) -> tuple[Stirred, ...]:
-    return (await cellar.terminate(first.run)).stirred
+async def by_terminating(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+    return (await harness.terminate(first.run)).stirred
 
 
-async def by_its_deadline(cellar: Cellar, first: Held) -> tuple[Stirred, ...]:
-    cellar.clock.advance(us=DAY_US)
-    return (await cellar.fire()).stirred
+async def by_its_deadline(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+    harness.clock.advance(us=DAY_US)
+    return (await harness.fire()).stirred
 
 
-async def by_its_cancel_limit(cellar: Cellar, first: Held) -> tuple[Stirred, ...]:
-    await cellar.cancel(first.run)
-    cellar.clock.advance(us=CLEANUP_US)
-    return (await cellar.fire()).stirred
+async def by_its_cancel_limit(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+    await harness.cancel(first.run)
+    harness.clock.advance(us=CLEANUP_US)
+    return (await harness.fire()).stirred
 
 
-async def by_being_replaced(cellar: Cellar, first: Held) -> tuple[Stirred, ...]:
-    replacing = cellar.start_command("first", workflow_type="first", on_conflict="replace")
-    return the(Started, await cellar.do(replacing)).stirred
+async def by_being_replaced(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+    replacing = harness.start_command("first", workflow_type="first", on_conflict="replace")
+    return the(Started, await harness.do(replacing)).stirred
 
 
 ENDS = (
@@ -72,132 +72,132 @@ ENDS = (
 )
 
 
-async def first_run(cellar: Cellar) -> Held:
-    return await cellar.running(workflow_id="first", workflow_type="first", deadline_at=cellar.now + DAY_US)
+async def first_run(harness: StoreHarness) -> Held:
+    return await harness.running(workflow_id="first", workflow_type="first", deadline_at=harness.now + DAY_US)
 
 
-async def behind(cellar: Cellar, run: RunKey, **options: Any) -> RunKey:
-    return await cellar.start(blocked_by=run.run_id, **options)
+async def behind(harness: StoreHarness, run: RunKey, **options: Any) -> RunKey:
+    return await harness.start(blocked_by=run.run_id, **options)
 
 
-async def test_it_waits_without_a_time(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run)
-    record = await cellar.run(second)
+async def test_it_waits_without_a_time(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run)
+    record = await harness.run(second)
     assert (record.status, record.blocked_by, record.wake_at) == (S.SLEEPING, first.run.run_id, None)
-    cellar.clock.advance(s=60)
-    await cellar.fire(end_leases=False)
-    assert await cellar.claim() == []
-    check_run(await cellar.run(second))
+    harness.clock.advance(s=60)
+    await harness.fire(end_leases=False)
+    assert await harness.claim() == []
+    check_run(await harness.run(second))
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_it_begins_when_the_other_has_ended(cellar: Cellar, end: End) -> None:
-    first = await first_run(cellar)
-    second, third = await behind(cellar, first.run), await behind(cellar, first.run)
-    stirred = await end(cellar, first)
-    assert (await cellar.run(first.run)).status.ended
+async def test_it_begins_when_the_other_has_ended(harness: StoreHarness, end: End) -> None:
+    first = await first_run(harness)
+    second, third = await behind(harness, first.run), await behind(harness, first.run)
+    stirred = await end(harness, first)
+    assert (await harness.run(first.run)).status.ended
     assert {(each.run, each.workflow_type, each.woken) for each in stirred} == {
         (second, "hello", True),
         (third, "hello", True),
     }
     for run in (second, third):
-        record = await cellar.run(run)
+        record = await harness.run(run)
         assert (record.status, record.blocked_by, record.wait_reason) == (S.PENDING, None, None)
-    assert {claimed.run for claimed in await cellar.claim()} == {second, third}
+    assert {claimed.run for claimed in await harness.claim()} == {second, third}
 
 
-async def test_a_chain_goes_one_by_one(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run)
-    third = await behind(cellar, second)
-    await by_completing(cellar, first)
-    assert (await cellar.run(third)).status == S.SLEEPING
-    await cellar.do(complete_run(await cellar.hold(second)))
-    assert (await cellar.run(third)).status == S.PENDING
+async def test_a_chain_goes_one_by_one(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run)
+    third = await behind(harness, second)
+    await by_completing(harness, first)
+    assert (await harness.run(third)).status == S.SLEEPING
+    await harness.do(complete_run(await harness.hold(second)))
+    assert (await harness.run(third)).status == S.PENDING
 
 
-async def test_handing_back_is_no_end(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run)
-    assert the(RunClosed, await cellar.do(hand_back(first))).stirred == ()
-    assert (await cellar.run(second)).status == S.SLEEPING
+async def test_handing_back_is_no_end(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run)
+    assert the(RunClosed, await harness.do(hand_back(first))).stirred == ()
+    assert (await harness.run(second)).status == S.SLEEPING
 
 
-async def test_a_paused_one_begins_when_it_is_resumed(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run)
-    assert (await cellar.pause(second)).status == S.PAUSED
-    assert await by_completing(cellar, first) == ()
-    record = await cellar.run(second)
+async def test_a_paused_one_begins_when_it_is_resumed(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run)
+    assert (await harness.pause(second)).status == S.PAUSED
+    assert await by_completing(harness, first) == ()
+    record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.PAUSED, None)
-    assert (await cellar.resume(second)).status == S.PENDING
-    assert (await cellar.claim_one()).run == second
+    assert (await harness.resume(second)).status == S.PENDING
+    assert (await harness.claim_one()).run == second
 
 
-async def test_resumed_too_early_it_waits_on(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run)
-    await cellar.pause(second)
-    assert (await cellar.resume(second)).status == S.SLEEPING
-    record = await cellar.run(second)
+async def test_resumed_too_early_it_waits_on(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run)
+    await harness.pause(second)
+    assert (await harness.resume(second)).status == S.SLEEPING
+    record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.SLEEPING, first.run.run_id)
     check_run(record)
-    await by_completing(cellar, first)
-    assert (await cellar.claim_one()).run == second
+    await by_completing(harness, first)
+    assert (await harness.claim_one()).run == second
 
 
-async def test_it_waits_for_the_successor(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run)
-    new = cellar.ids.run_id(cellar.now)
-    assert the(RunClosed, await cellar.do(go_on_as(first, new))).stirred == ()
-    record = await cellar.run(second)
+async def test_it_waits_for_the_successor(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run)
+    new = harness.ids.run_id(harness.now)
+    assert the(RunClosed, await harness.do(go_on_as(first, new))).stirred == ()
+    record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.SLEEPING, new)
-    stirred = await by_completing(cellar, await cellar.hold(RunKey("default", new)))
+    stirred = await by_completing(harness, await harness.hold(RunKey("default", new)))
     assert [each.run for each in stirred] == [second]
 
 
 @pytest.mark.parametrize("paused", [False, True])
-async def test_cancelled_before_it_began_it_has_nothing_to_clean_up(cellar: Cellar, paused: bool) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run)
-    third = await behind(cellar, second)
+async def test_cancelled_before_it_began_it_has_nothing_to_clean_up(harness: StoreHarness, paused: bool) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run)
+    third = await behind(harness, second)
     if paused:
-        await cellar.pause(second)
-    cancelled = await cellar.cancel(second)
+        await harness.pause(second)
+    cancelled = await harness.cancel(second)
     assert cancelled is not None
     assert cancelled.ended
     assert [each.run for each in cancelled.stirred] == [third]
-    record = await cellar.run(second)
+    record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.CANCELLED, None)
-    assert await by_completing(cellar, first) == ()
-    assert (await cellar.run(second)).status == S.CANCELLED
+    assert await by_completing(harness, first) == ()
+    assert (await harness.run(second)).status == S.CANCELLED
 
 
-async def test_its_own_deadline_holds_while_it_waits(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    second = await behind(cellar, first.run, deadline_at=cellar.now + 1_000_000)
-    cellar.clock.advance(s=1)
-    assert [end.run for end in (await cellar.fire(end_leases=False)).ended] == [second]
-    assert (await cellar.run(second)).blocked_by is None
-    assert await by_completing(cellar, first) == ()
-    assert (await cellar.run(second)).status == S.FAILED
+async def test_its_own_deadline_holds_while_it_waits(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    second = await behind(harness, first.run, deadline_at=harness.now + 1_000_000)
+    harness.clock.advance(s=1)
+    assert [end.run for end in (await harness.fire(end_leases=False)).ended] == [second]
+    assert (await harness.run(second)).blocked_by is None
+    assert await by_completing(harness, first) == ()
+    assert (await harness.run(second)).status == S.FAILED
 
 
-async def test_a_repeated_start_answers_the_run_in_any_state(cellar: Cellar) -> None:
-    first = await first_run(cellar)
-    command = cellar.start_command(blocked_by=first.run.run_id)
-    the(Started, await cellar.do(command))
-    assert the(Existing, await cellar.do(command)).status == S.SLEEPING
-    await by_completing(cellar, first)
-    assert the(Existing, await cellar.do(command)).status == S.PENDING
+async def test_a_repeated_start_answers_the_run_in_any_state(harness: StoreHarness) -> None:
+    first = await first_run(harness)
+    command = harness.start_command(blocked_by=first.run.run_id)
+    the(Started, await harness.do(command))
+    assert the(Existing, await harness.do(command)).status == S.SLEEPING
+    await by_completing(harness, first)
+    assert the(Existing, await harness.do(command)).status == S.PENDING
 
 
-async def test_many_of_them_in_one_batch_of_ends(cellar: Cellar) -> None:
-    holding = [await cellar.running(workflow_type="first") for _ in range(5)]
-    waiting = [await behind(cellar, first.run) for first in holding]
-    closed = await cellar.write(*[complete_run(first) for first in holding])
+async def test_many_of_them_in_one_batch_of_ends(harness: StoreHarness) -> None:
+    holding = [await harness.running(workflow_type="first") for _ in range(5)]
+    waiting = [await behind(harness, first.run) for first in holding]
+    closed = await harness.write(*[complete_run(first) for first in holding])
     told = [each.run for outcome in closed for each in the(RunClosed, outcome).stirred]
     assert sorted(told, key=lambda run: run.run_id) == waiting
-    assert {(await cellar.run(run)).status for run in waiting} == {S.PENDING}
+    assert {(await harness.run(run)).status for run in waiting} == {S.PENDING}

@@ -7,12 +7,12 @@ from kagzi.core.records import Held, RunKey
 from kagzi.core.run.outcomes import RunClosed
 from kagzi.core.states import RunStatus
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .places import Place
 from .verbs import (
     DAY_US,
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     complete_run,
     fail_run,
@@ -27,172 +27,172 @@ from .verbs import (
 S = RunStatus
 
 
-async def parent_of(cellar: Cellar, count: int, **options: object) -> tuple[Held, list[RunKey]]:
-    parent = await cellar.running()
-    return parent, [await cellar.child(parent, f"c{n}", **options) for n in range(count)]
+async def parent_of(harness: StoreHarness, count: int, **options: object) -> tuple[Held, list[RunKey]]:
+    parent = await harness.running()
+    return parent, [await harness.child(parent, f"c{n}", **options) for n in range(count)]
 
 
-async def states(cellar: Cellar, runs: list[RunKey]) -> list[RunStatus]:
-    return [(await cellar.run(run)).status for run in runs]
+async def states(harness: StoreHarness, runs: list[RunKey]) -> list[RunStatus]:
+    return [(await harness.run(run)).status for run in runs]
 
 
 @pytest.mark.parametrize("end", [complete_run, fail_run])
-async def test_the_end_of_a_parent_cancels_its_children(cellar: Cellar, end: object) -> None:
-    parent, children = await parent_of(cellar, 3)
-    holding = await cellar.hold(children[0], limit=1)
-    assert not (await cellar.look()).cascade
-    closed = the(RunClosed, await cellar.do(end(parent)))  # type: ignore[operator]
+async def test_the_end_of_a_parent_cancels_its_children(harness: StoreHarness, end: object) -> None:
+    parent, children = await parent_of(harness, 3)
+    holding = await harness.hold(children[0], limit=1)
+    assert not (await harness.look()).cascade
+    closed = the(RunClosed, await harness.do(end(parent)))  # type: ignore[operator]
     assert closed.has_children
-    assert (await cellar.look()).cascade
-    told = await cellar.cascade()
+    assert (await harness.look()).cascade
+    told = await harness.cascade()
     assert len(told) == 3
-    assert not (await cellar.look()).cascade
-    assert await states(cellar, children) == [S.RUNNING, S.CANCELLED, S.CANCELLED]
-    in_hand = await cellar.run(children[0])
+    assert not (await harness.look()).cascade
+    assert await states(harness, children) == [S.RUNNING, S.CANCELLED, S.CANCELLED]
+    in_hand = await harness.run(children[0])
     assert in_hand.cancel_requested
     assert [(one.holder, one.worker_id) for one in told if one.holder] == [(holding, "worker-1")]
     assert sum(one.ended for one in told) == 2
-    record = await cellar.run(children[1])
+    record = await harness.run(children[1])
     assert record.error is not None
     assert record.error.kind == ErrorKind.CANCELLED
-    assert await cellar.cascade() == []
-    assert the(RunClosed, await cellar.do(acknowledge_cancel(holding))).status == S.CANCELLED
+    assert await harness.cascade() == []
+    assert the(RunClosed, await harness.do(acknowledge_cancel(holding))).status == S.CANCELLED
 
 
-async def test_children_that_were_let_go_live_on(cellar: Cellar) -> None:
-    parent, children = await parent_of(cellar, 2, on_close="abandon")
-    await cellar.do(complete_run(parent))
-    assert await cellar.cascade() == []
-    assert await states(cellar, children) == [S.PENDING, S.PENDING]
-    assert not (await cellar.look()).cascade
+async def test_children_that_were_let_go_live_on(harness: StoreHarness) -> None:
+    parent, children = await parent_of(harness, 2, on_close="abandon")
+    await harness.do(complete_run(parent))
+    assert await harness.cascade() == []
+    assert await states(harness, children) == [S.PENDING, S.PENDING]
+    assert not (await harness.look()).cascade
 
 
-async def test_runs_that_were_only_attached_to_are_never_cancelled(cellar: Cellar) -> None:
-    other = await cellar.start("shared", workflow_type="child")
-    parent = await cellar.running()
-    await cellar.do(cellar.child_command(parent, workflow_id="shared", attach=True))
-    await cellar.cancel(parent.run)
-    await cellar.cascade()
-    await cellar.do(acknowledge_cancel(parent))
-    await cellar.cascade()
-    record = await cellar.run(other)
+async def test_runs_that_were_only_attached_to_are_never_cancelled(harness: StoreHarness) -> None:
+    other = await harness.start("shared", workflow_type="child")
+    parent = await harness.running()
+    await harness.do(harness.child_command(parent, workflow_id="shared", attach=True))
+    await harness.cancel(parent.run)
+    await harness.cascade()
+    await harness.do(acknowledge_cancel(parent))
+    await harness.cascade()
+    record = await harness.run(other)
     assert (record.status, record.cancel_requested) == (S.PENDING, False)
 
 
-async def test_children_that_ended_before_stay_as_they_ended(cellar: Cellar) -> None:
-    parent, children = await parent_of(cellar, 2)
-    await cellar.do(complete_run(await cellar.hold(children[0], limit=1)))
-    await cellar.do(complete_run(parent))
-    assert len(await cellar.cascade()) == 1
-    assert await states(cellar, children) == [S.COMPLETED, S.CANCELLED]
+async def test_children_that_ended_before_stay_as_they_ended(harness: StoreHarness) -> None:
+    parent, children = await parent_of(harness, 2)
+    await harness.do(complete_run(await harness.hold(children[0], limit=1)))
+    await harness.do(complete_run(parent))
+    assert len(await harness.cascade()) == 1
+    assert await states(harness, children) == [S.COMPLETED, S.CANCELLED]
 
 
-async def test_a_request_to_cancel_reaches_the_children_before_the_parent_ends(cellar: Cellar) -> None:
-    parent, children = await parent_of(cellar, 2)
-    cancelled = await cellar.cancel(parent.run)
+async def test_a_request_to_cancel_reaches_the_children_before_the_parent_ends(harness: StoreHarness) -> None:
+    parent, children = await parent_of(harness, 2)
+    cancelled = await harness.cancel(parent.run)
     assert cancelled is not None
     assert cancelled.has_children
-    assert (await cellar.look()).cascade
-    await cellar.cascade()
-    assert await states(cellar, children) == [S.CANCELLED, S.CANCELLED]
-    assert (await cellar.run(parent.run)).status == S.RUNNING
-    await cellar.do(acknowledge_cancel(parent))
-    assert await cellar.cascade() == []
+    assert (await harness.look()).cascade
+    await harness.cascade()
+    assert await states(harness, children) == [S.CANCELLED, S.CANCELLED]
+    assert (await harness.run(parent.run)).status == S.RUNNING
+    await harness.do(acknowledge_cancel(parent))
+    assert await harness.cascade() == []
 
 
-async def test_termination_reaches_the_children(cellar: Cellar) -> None:
-    parent, children = await parent_of(cellar, 2)
-    assert (await cellar.terminate(parent.run)).has_children
-    await cellar.cascade()
-    assert await states(cellar, children) == [S.CANCELLED, S.CANCELLED]
+async def test_termination_reaches_the_children(harness: StoreHarness) -> None:
+    parent, children = await parent_of(harness, 2)
+    assert (await harness.terminate(parent.run)).has_children
+    await harness.cascade()
+    assert await states(harness, children) == [S.CANCELLED, S.CANCELLED]
 
 
-async def test_a_deadline_reaches_the_children(cellar: Cellar) -> None:
-    parent = await cellar.running(deadline_at=cellar.now + 1_000_000)
-    child = await cellar.child(parent)
-    cellar.clock.advance(us=DAY_US)
-    assert (await cellar.fire()).has_children
-    await cellar.cascade()
-    assert (await cellar.run(child)).status == S.CANCELLED
+async def test_a_deadline_reaches_the_children(harness: StoreHarness) -> None:
+    parent = await harness.running(deadline_at=harness.now + 1_000_000)
+    child = await harness.child(parent)
+    harness.clock.advance(us=DAY_US)
+    assert (await harness.fire()).has_children
+    await harness.cascade()
+    assert (await harness.run(child)).status == S.CANCELLED
 
 
-async def test_a_sleeping_child_is_woken_to_clean_up(cellar: Cellar) -> None:
-    parent, (child,) = await parent_of(cellar, 1)
-    holding = await cellar.hold(child)
-    await cellar.write(sleep(holding, "nap", s=3_600), park(holding, "nap"))
-    await cellar.do(complete_run(parent))
-    (told,) = await cellar.cascade()
+async def test_a_sleeping_child_is_woken_to_clean_up(harness: StoreHarness) -> None:
+    parent, (child,) = await parent_of(harness, 1)
+    holding = await harness.hold(child)
+    await harness.write(sleep(holding, "nap", s=3_600), park(holding, "nap"))
+    await harness.do(complete_run(parent))
+    (told,) = await harness.cascade()
     assert told.woken == ("default", "child")
-    claimed = await cellar.claim_one(workflow_type="child")
+    claimed = await harness.claim_one(workflow_type="child")
     assert claimed.cancel_requested
 
 
-async def test_grandchildren_follow(cellar: Cellar) -> None:
-    parent, (child,) = await parent_of(cellar, 1)
-    middle = await cellar.hold(child)
-    grandchild = await cellar.child(middle, workflow_type="grandchild")
-    await cellar.do(complete_run(parent))
-    await cellar.cascade()
-    assert (await cellar.run(middle.run)).cancel_requested
-    assert (await cellar.run(grandchild)).status == S.CANCELLED
+async def test_grandchildren_follow(harness: StoreHarness) -> None:
+    parent, (child,) = await parent_of(harness, 1)
+    middle = await harness.hold(child)
+    grandchild = await harness.child(middle, workflow_type="grandchild")
+    await harness.do(complete_run(parent))
+    await harness.cascade()
+    assert (await harness.run(middle.run)).cancel_requested
+    assert (await harness.run(grandchild)).status == S.CANCELLED
 
 
-async def test_the_cascade_stops_at_its_limit_and_says_so(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    await cellar.write(*(cellar.child_command(parent, f"c{n}") for n in range(25)))
-    await cellar.do(complete_run(parent))
-    first = await cellar.store.cascade(cellar.now, cellar.now + DAY_US, 10)
+async def test_the_cascade_stops_at_its_limit_and_says_so(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    await harness.write(*(harness.child_command(parent, f"c{n}") for n in range(25)))
+    await harness.do(complete_run(parent))
+    first = await harness.store.cascade(harness.now, harness.now + DAY_US, 10)
     assert 1 <= len(first.cancelled) <= 10
     assert first.more
-    assert len(await cellar.cascade(limit=10)) == 25 - len(first.cancelled)
-    assert {run.status for run in await cellar.runs(workflow_types=("child",))} == {S.CANCELLED}
+    assert len(await harness.cascade(limit=10)) == 25 - len(first.cancelled)
+    assert {run.status for run in await harness.runs(workflow_types=("child",))} == {S.CANCELLED}
 
 
-async def test_only_the_children_of_a_losing_branch_are_cancelled(cellar: Cellar) -> None:
-    parent, children = await parent_of(cellar, 3)
-    await cellar.do(race(parent, "race", "c0", "c1"))
-    assert (await cellar.look()).cascade
-    await cellar.cascade()
-    assert await states(cellar, children) == [S.PENDING, S.CANCELLED, S.PENDING]
-    assert not (await cellar.look()).cascade
+async def test_only_the_children_of_a_losing_branch_are_cancelled(harness: StoreHarness) -> None:
+    parent, children = await parent_of(harness, 3)
+    await harness.do(race(parent, "race", "c0", "c1"))
+    assert (await harness.look()).cascade
+    await harness.cascade()
+    assert await states(harness, children) == [S.PENDING, S.CANCELLED, S.PENDING]
+    assert not (await harness.look()).cascade
 
 
 async def test_the_cascade_outlives_the_process(durable_place: Place, clock: FakeClock, ids: CountingIds) -> None:
     store = await durable_place.open()
-    cellar = Cellar(store, clock, ids)
-    ended, first = await parent_of(cellar, 3)
-    cancelled, second = await parent_of(cellar, 3)
-    raced, third = await parent_of(cellar, 1)
-    await cellar.do(complete_run(ended))
-    await cellar.cancel(cancelled.run)
-    await cellar.do(race(raced, "race", "other", "c0"))
-    await store.cascade(cellar.now, cellar.now + DAY_US, 1)
+    harness = StoreHarness(store, clock, ids)
+    ended, first = await parent_of(harness, 3)
+    cancelled, second = await parent_of(harness, 3)
+    raced, third = await parent_of(harness, 1)
+    await harness.do(complete_run(ended))
+    await harness.cancel(cancelled.run)
+    await harness.do(race(raced, "race", "other", "c0"))
+    await store.cascade(harness.now, harness.now + DAY_US, 1)
     await store.close()
 
-    cellar = Cellar(await durable_place.open(), clock, ids)
-    assert (await cellar.look()).cascade
-    await cellar.cascade(limit=2)
-    assert set(await states(cellar, first + second + third)) == {S.CANCELLED}
-    assert not (await cellar.look()).cascade
+    harness = StoreHarness(await durable_place.open(), clock, ids)
+    assert (await harness.look()).cascade
+    await harness.cascade(limit=2)
+    assert set(await states(harness, first + second + third)) == {S.CANCELLED}
+    assert not (await harness.look()).cascade
 
 
-async def test_children_started_while_the_cascade_goes_on_are_found_too(cellar: Cellar) -> None:
+async def test_children_started_while_the_cascade_goes_on_are_found_too(harness: StoreHarness) -> None:
     # A cleanup scope may start a child after its run was cancelled: the child is the cleanup, and lives until the end.
-    parent, (child,) = await parent_of(cellar, 1)
-    await cellar.cancel(parent.run)
-    await cellar.cascade()
-    assert (await cellar.run(child)).status == S.CANCELLED
-    late = await cellar.child(parent, "undo", cleanup=True)
-    await cellar.do(acknowledge_cancel(parent))
-    await cellar.cascade()
-    assert (await cellar.run(late)).status == S.CANCELLED
+    parent, (child,) = await parent_of(harness, 1)
+    await harness.cancel(parent.run)
+    await harness.cascade()
+    assert (await harness.run(child)).status == S.CANCELLED
+    late = await harness.child(parent, "undo", cleanup=True)
+    await harness.do(acknowledge_cancel(parent))
+    await harness.cascade()
+    assert (await harness.run(late)).status == S.CANCELLED
 
 
-async def test_a_parent_handed_back_keeps_its_children(cellar: Cellar) -> None:
-    parent, children = await parent_of(cellar, 2)
-    await cellar.do(hand_back(parent))
-    assert await cellar.cascade() == []
-    new = held(await cellar.claim_one())
-    await cellar.do(park(new, "c0", "c1"))
-    assert await cellar.cascade() == []
-    assert await states(cellar, children) == [S.PENDING, S.PENDING]
+async def test_a_parent_handed_back_keeps_its_children(harness: StoreHarness) -> None:
+    parent, children = await parent_of(harness, 2)
+    await harness.do(hand_back(parent))
+    assert await harness.cascade() == []
+    new = held(await harness.claim_one())
+    await harness.do(park(new, "c0", "c1"))
+    assert await harness.cascade() == []
+    assert await states(harness, children) == [S.PENDING, S.PENDING]

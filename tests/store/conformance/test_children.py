@@ -27,7 +27,7 @@ from .verbs import (
     AT_ONCE,
     BOOM,
     DAY_US,
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     ask,
     begin,
@@ -48,16 +48,16 @@ from .verbs import (
 S = RunStatus
 
 
-async def family(cellar: Cellar, **options: object) -> tuple[Held, RunKey]:
+async def family(harness: StoreHarness, **options: object) -> tuple[Held, RunKey]:
     """A parent that sleeps until its child has ended, and the child, not yet claimed."""
-    parent = await cellar.running()
-    child = await cellar.child(parent, **options)
-    the(Parked, await cellar.do(park(parent, "child")))
+    parent = await harness.running()
+    child = await harness.child(parent, **options)
+    the(Parked, await harness.do(park(parent, "child")))
     return parent, child
 
 
-async def step_of(cellar: Cellar, parent: Held, step_id: str = "child") -> StepRecord:
-    return (await cellar.steps(parent.run))[step_id]
+async def step_of(harness: StoreHarness, parent: Held, step_id: str = "child") -> StepRecord:
+    return (await harness.steps(parent.run))[step_id]
 
 
 def all_stirred(outcomes: list[Outcome]) -> set[Stirred]:
@@ -67,213 +67,213 @@ def all_stirred(outcomes: list[Outcome]) -> set[Stirred]:
 # --- the beginning ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_child_is_a_run_linked_both_ways(cellar: Cellar) -> None:
-    parent = await cellar.running(workflow_id="parent")
-    command = cellar.child_command(parent, "ship", workflow_id="child-1", input=payload("{}"), labels={"a": "b"})
-    started = the(ChildStarted, await cellar.do(command))
+async def test_a_child_is_a_run_linked_both_ways(harness: StoreHarness) -> None:
+    parent = await harness.running(workflow_id="parent")
+    command = harness.child_command(parent, "ship", workflow_id="child-1", input=payload("{}"), labels={"a": "b"})
+    started = the(ChildStarted, await harness.do(command))
     assert (started.child_run_id, started.created, started.status) == (command.start.run.run_id, True, S.PENDING)
-    assert started.at == cellar.now
-    child = await cellar.run(command.start.run)
+    assert started.at == harness.now
+    child = await harness.run(command.start.run)
     assert (child.workflow_id, child.workflow_type, child.status) == ("child-1", "child", S.PENDING)
     assert (child.parent_run_id, child.parent_step_id) == (parent.run.run_id, "ship")
     assert (child.input, child.labels, child.run.namespace) == (payload("{}"), {"a": "b"}, "default")
-    step = await step_of(cellar, parent, "ship")
+    step = await step_of(harness, parent, "ship")
     assert (step.kind, step.status, step.name) == (StepKind.CHILD, StepStatus.RUNNING, "child")
     assert (step.child_run_id, step.begun_seq, step.seq) == (child.run.run_id, started.seq, 0)
-    assert [run.run for run in await cellar.runs(parent_run_id=parent.run.run_id)] == [child.run]
-    claimed = await cellar.claim_one(workflow_type="child")
+    assert [run.run for run in await harness.runs(parent_run_id=parent.run.run_id)] == [child.run]
+    claimed = await harness.claim_one(workflow_type="child")
     assert claimed.parent_run_id == parent.run.run_id
-    assert ("default", "child") not in (await cellar.look()).pending
+    assert ("default", "child") not in (await harness.look()).pending
 
 
-async def test_a_repeated_start_answers_the_same_child(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    first = await cellar.child(parent)
-    again = the(ChildStarted, await cellar.do(cellar.child_command(parent)))
+async def test_a_repeated_start_answers_the_same_child(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    first = await harness.child(parent)
+    again = the(ChildStarted, await harness.do(harness.child_command(parent)))
     assert again.child_run_id == first.run_id
-    one, other = await cellar.write(cellar.child_command(parent, "b"), cellar.child_command(parent, "b"))
+    one, other = await harness.write(harness.child_command(parent, "b"), harness.child_command(parent, "b"))
     assert the(ChildStarted, one).child_run_id == the(ChildStarted, other).child_run_id
-    new = await cellar.take_over(parent)
-    again = the(ChildStarted, await cellar.do(cellar.child_command(new)))
+    new = await harness.take_over(parent)
+    again = the(ChildStarted, await harness.do(harness.child_command(new)))
     assert (again.child_run_id, again.created) == (first.run_id, False)
-    assert len(await cellar.runs(workflow_types=("child",))) == 2
+    assert len(await harness.runs(workflow_types=("child",))) == 2
 
 
-async def test_one_parent_may_have_many_children_of_one_batch(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    outcomes = await cellar.write(*(cellar.child_command(parent, f"c[{n}]") for n in range(50)))
+async def test_one_parent_may_have_many_children_of_one_batch(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    outcomes = await harness.write(*(harness.child_command(parent, f"c[{n}]") for n in range(50)))
     assert len({the(ChildStarted, outcome).child_run_id for outcome in outcomes}) == 50
-    assert len(await cellar.claim(workflow_type="child")) == 50
-    await check_invariants(cellar.store)
+    assert len(await harness.claim(workflow_type="child")) == 50
+    await check_invariants(harness.store)
 
 
-async def test_an_id_that_is_active_elsewhere_fails_the_step(cellar: Cellar) -> None:
-    other = await cellar.start("taken", workflow_type="child")
-    parent = await cellar.running()
-    failed = the(StepFailed, await cellar.do(cellar.child_command(parent, workflow_id="taken")))
+async def test_an_id_that_is_active_elsewhere_fails_the_step(harness: StoreHarness) -> None:
+    other = await harness.start("taken", workflow_type="child")
+    parent = await harness.running()
+    failed = the(StepFailed, await harness.do(harness.child_command(parent, workflow_id="taken")))
     assert failed.error.code == ErrorCode.CONFLICT
     assert "taken" in failed.error.message
-    step = await step_of(cellar, parent)
+    step = await step_of(harness, parent)
     assert (step.status, step.error, step.seq) == (StepStatus.FAILED, failed.error, failed.seq)
-    assert await cellar.do(cellar.child_command(parent, workflow_id="taken")) == failed
-    assert len(await cellar.runs(workflow_types=("child",))) == 1
-    assert (await cellar.run(other)).parent_run_id is None
+    assert await harness.do(harness.child_command(parent, workflow_id="taken")) == failed
+    assert len(await harness.runs(workflow_types=("child",))) == 1
+    assert (await harness.run(other)).parent_run_id is None
 
 
-async def test_an_id_that_is_active_elsewhere_may_be_attached_to(cellar: Cellar) -> None:
-    other = await cellar.running(workflow_id="shared", workflow_type="child")
-    parents = [await cellar.running() for _ in range(3)]
+async def test_an_id_that_is_active_elsewhere_may_be_attached_to(harness: StoreHarness) -> None:
+    other = await harness.running(workflow_id="shared", workflow_type="child")
+    parents = [await harness.running() for _ in range(3)]
     for parent in parents:
-        command = cellar.child_command(parent, workflow_id="shared", attach=True)
-        started = the(ChildStarted, await cellar.do(command))
+        command = harness.child_command(parent, workflow_id="shared", attach=True)
+        started = the(ChildStarted, await harness.do(command))
         assert (started.child_run_id, started.created, started.status) == (other.run.run_id, False, S.RUNNING)
-        assert the(ChildStarted, await cellar.do(command)).child_run_id == other.run.run_id
-    await cellar.write(*(park(parent, "child") for parent in parents))
-    assert (await cellar.run(other.run)).parent_run_id is None
-    closed = the(RunClosed, await cellar.do(complete_run(other, "shared result")))
+        assert the(ChildStarted, await harness.do(command)).child_run_id == other.run.run_id
+    await harness.write(*(park(parent, "child") for parent in parents))
+    assert (await harness.run(other.run)).parent_run_id is None
+    closed = the(RunClosed, await harness.do(complete_run(other, "shared result")))
     assert {one.run for one in closed.stirred} == {parent.run for parent in parents}
     for parent in parents:
-        assert (await step_of(cellar, parent)).output == payload("shared result")
-        assert (await cellar.run(parent.run)).status == S.PENDING
+        assert (await step_of(harness, parent)).output == payload("shared result")
+        assert (await harness.run(parent.run)).status == S.PENDING
 
 
-async def test_attaching_to_an_id_that_is_free_starts_it(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    started = the(ChildStarted, await cellar.do(cellar.child_command(parent, workflow_id="free", attach=True)))
+async def test_attaching_to_an_id_that_is_free_starts_it(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    started = the(ChildStarted, await harness.do(harness.child_command(parent, workflow_id="free", attach=True)))
     assert started.created
-    assert (await cellar.run(RunKey("default", started.child_run_id))).parent_run_id == parent.run.run_id
+    assert (await harness.run(RunKey("default", started.child_run_id))).parent_run_id == parent.run.run_id
 
 
-async def test_only_the_holder_starts_children(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    assert await cellar.do(cellar.child_command(stale(parent))) == LeaseLost()
-    await cellar.do(begin(parent, "step"))
-    refused(await cellar.do(cellar.child_command(parent, "step")), ErrorCode.PRECONDITION_FAILED)
-    assert await cellar.runs(workflow_types=("child",)) == []
+async def test_only_the_holder_starts_children(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    assert await harness.do(harness.child_command(stale(parent))) == LeaseLost()
+    await harness.do(begin(parent, "step"))
+    refused(await harness.do(harness.child_command(parent, "step")), ErrorCode.PRECONDITION_FAILED)
+    assert await harness.runs(workflow_types=("child",)) == []
 
 
-async def test_a_child_may_be_inserted_as_leased(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    given = cellar.assignment("worker-2")
-    command = cellar.child_command(parent, assignment=given)
-    started = the(ChildStarted, await cellar.do(command))
-    child = await cellar.run(command.start.run)
+async def test_a_child_may_be_inserted_as_leased(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    given = harness.assignment("worker-2")
+    command = harness.child_command(parent, assignment=given)
+    started = the(ChildStarted, await harness.do(command))
+    child = await harness.run(command.start.run)
     assert started.status == child.status == S.RUNNING
 
 
 # --- the end ------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(cellar: Cellar) -> None:
-    parent, child = await family(cellar)
-    record = await cellar.run(parent.run)
+async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(harness: StoreHarness) -> None:
+    parent, child = await family(harness)
+    record = await harness.run(parent.run)
     assert (record.status, record.wait_reason, record.wake_at) == (S.SLEEPING, WaitReason.CHILD, None)
     assert record.waits == ("child",)
-    holding = await cellar.hold(child)
-    cellar.clock.advance(s=3)
-    before = cellar.store.transactions
-    closed = the(RunClosed, await cellar.do(complete_run(holding, "42")))
-    assert cellar.store.transactions - before <= 2, "one to find that it is watched, one to end it"
+    holding = await harness.hold(child)
+    harness.clock.advance(s=3)
+    before = harness.store.transactions
+    closed = the(RunClosed, await harness.do(complete_run(holding, "42")))
+    assert harness.store.transactions - before <= 2, "one to find that it is watched, one to end it"
     assert closed.stirred == (Stirred(parent.run, "hello", True),)
-    step = await step_of(cellar, parent)
-    assert (step.status, step.output, step.finished_at) == (StepStatus.COMPLETED, payload("42"), cellar.now)
-    assert (await cellar.run(parent.run)).status == S.PENDING
-    claimed = await cellar.claim_one()
+    step = await step_of(harness, parent)
+    assert (step.status, step.output, step.finished_at) == (StepStatus.COMPLETED, payload("42"), harness.now)
+    assert (await harness.run(parent.run)).status == S.PENDING
+    claimed = await harness.claim_one()
     told = by_id(claimed.history.steps)["child"]
     assert (told.status, told.output, told.seq) == (StepStatus.COMPLETED, payload("42"), step.seq)
     assert told.child_run_id == child.run_id
-    again = the(ChildStarted, await cellar.do(cellar.child_command(held(claimed))))
+    again = the(ChildStarted, await harness.do(harness.child_command(held(claimed))))
     assert (again.child_run_id, again.created, again.status) == (child.run_id, False, S.COMPLETED)
 
 
-async def test_a_parent_in_hand_gets_the_result_and_its_holder_is_to_be_told(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    closed = the(RunClosed, await cellar.do(complete_run(await cellar.hold(child, worker_id="worker-2"))))
+async def test_a_parent_in_hand_gets_the_result_and_its_holder_is_to_be_told(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    closed = the(RunClosed, await harness.do(complete_run(await harness.hold(child, worker_id="worker-2"))))
     assert closed.stirred == (Stirred(parent.run, "hello", False, parent.lease, "worker-1"),)
     for question in (ask(parent), park(parent, "child", known_seq=0)):
-        (told,) = the(NotParked, await cellar.do(question)).results
+        (told,) = the(NotParked, await harness.do(question)).results
         assert (told.step_id, told.status, told.output) == ("child", StepStatus.COMPLETED, payload("result"))
-    refused(await cellar.do(park(parent)), ErrorCode.PRECONDITION_FAILED)
+    refused(await harness.do(park(parent)), ErrorCode.PRECONDITION_FAILED)
 
 
-async def test_a_parent_nobody_holds_finds_the_result_when_it_is_claimed(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    await cellar.do(hand_back(parent))
-    await cellar.do(complete_run(await cellar.hold(child)))
-    claimed = await cellar.claim_one()
+async def test_a_parent_nobody_holds_finds_the_result_when_it_is_claimed(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    await harness.do(hand_back(parent))
+    await harness.do(complete_run(await harness.hold(child)))
+    claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["child"].output == payload("result")
 
 
-async def test_a_paused_parent_is_not_woken_and_finds_the_result_when_it_goes_on(cellar: Cellar) -> None:
-    parent, child = await family(cellar)
-    await cellar.pause(parent.run)
-    await cellar.do(complete_run(await cellar.hold(child)))
-    assert (await cellar.run(parent.run)).status == S.PAUSED
-    assert (await step_of(cellar, parent)).status == StepStatus.COMPLETED
-    await cellar.resume(parent.run)
-    claimed = await cellar.claim_one()
+async def test_a_paused_parent_is_not_woken_and_finds_the_result_when_it_goes_on(harness: StoreHarness) -> None:
+    parent, child = await family(harness)
+    await harness.pause(parent.run)
+    await harness.do(complete_run(await harness.hold(child)))
+    assert (await harness.run(parent.run)).status == S.PAUSED
+    assert (await step_of(harness, parent)).status == StepStatus.COMPLETED
+    await harness.resume(parent.run)
+    claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["child"].output == payload("result")
 
 
-async def test_the_failure_of_a_child_is_the_failure_of_the_step(cellar: Cellar) -> None:
-    parent, child = await family(cellar)
+async def test_the_failure_of_a_child_is_the_failure_of_the_step(harness: StoreHarness) -> None:
+    parent, child = await family(harness)
     error = msgspec.structs.replace(BOOM, kind=ErrorKind.PERMANENT)
-    closed = the(RunClosed, await cellar.do(fail_run(await cellar.hold(child), error)))
+    closed = the(RunClosed, await harness.do(fail_run(await harness.hold(child), error)))
     assert {one.run for one in closed.stirred} == {parent.run}
-    failure = (await step_of(cellar, parent)).error
+    failure = (await step_of(harness, parent)).error
     assert failure is not None
     assert (failure.code, failure.kind, failure.cause) == (ErrorCode.USER, ErrorKind.PERMANENT, error)
     assert failure.type == "kagzi.ChildError"
     assert failure.message == f"run {child.run_id} failed: PaymentError: declined"
     assert (failure.subject, failure.subject_id) == ("run", child.run_id)
-    assert (await cellar.run(parent.run)).status == S.PENDING
+    assert (await harness.run(parent.run)).status == S.PENDING
 
 
-async def test_a_child_that_may_try_again_has_not_ended(cellar: Cellar) -> None:
-    parent, child = await family(cellar, retry=AT_ONCE)
+async def test_a_child_that_may_try_again_has_not_ended(harness: StoreHarness) -> None:
+    parent, child = await family(harness, retry=AT_ONCE)
     for _ in range(2):
-        closed = the(RunClosed, await cellar.do(fail_run(await cellar.hold(child))))
+        closed = the(RunClosed, await harness.do(fail_run(await harness.hold(child))))
         assert (closed.status, closed.stirred) == (S.PENDING, ())
-        assert (await cellar.run(parent.run)).status == S.SLEEPING
-    closed = the(RunClosed, await cellar.do(fail_run(await cellar.hold(child))))
+        assert (await harness.run(parent.run)).status == S.SLEEPING
+    closed = the(RunClosed, await harness.do(fail_run(await harness.hold(child))))
     assert {one.run for one in closed.stirred} == {parent.run}
 
 
-async def end_by_cancel(cellar: Cellar, child: RunKey) -> None:
-    cancelled = await cellar.cancel(child)
+async def end_by_cancel(harness: StoreHarness, child: RunKey) -> None:
+    cancelled = await harness.cancel(child)
     assert cancelled is not None
     assert cancelled.ended
     assert len(cancelled.stirred) == 1
 
 
-async def end_by_cleanup(cellar: Cellar, child: RunKey) -> None:
-    holding = await cellar.hold(child)
-    await cellar.cancel(child)
-    assert len(the(RunClosed, await cellar.do(acknowledge_cancel(holding))).stirred) == 1
+async def end_by_cleanup(harness: StoreHarness, child: RunKey) -> None:
+    holding = await harness.hold(child)
+    await harness.cancel(child)
+    assert len(the(RunClosed, await harness.do(acknowledge_cancel(holding))).stirred) == 1
 
 
-async def end_by_cancel_limit(cellar: Cellar, child: RunKey) -> None:
-    await cellar.hold(child)
-    await cellar.cancel(child)
-    cellar.clock.advance(us=DAY_US)
-    assert len((await cellar.fire(end_leases=False)).stirred) == 1
+async def end_by_cancel_limit(harness: StoreHarness, child: RunKey) -> None:
+    await harness.hold(child)
+    await harness.cancel(child)
+    harness.clock.advance(us=DAY_US)
+    assert len((await harness.fire(end_leases=False)).stirred) == 1
 
 
-async def end_by_termination(cellar: Cellar, child: RunKey) -> None:
-    assert len((await cellar.terminate(child)).stirred) == 1
+async def end_by_termination(harness: StoreHarness, child: RunKey) -> None:
+    assert len((await harness.terminate(child)).stirred) == 1
 
 
-async def end_by_replacement(cellar: Cellar, child: RunKey) -> None:
-    record = await cellar.run(child)
-    command = cellar.start_command(record.workflow_id, workflow_type="child", on_conflict="replace")
-    assert len(the(Started, await cellar.do(command)).stirred) == 1
+async def end_by_replacement(harness: StoreHarness, child: RunKey) -> None:
+    record = await harness.run(child)
+    command = harness.start_command(record.workflow_id, workflow_type="child", on_conflict="replace")
+    assert len(the(Started, await harness.do(command)).stirred) == 1
 
 
-async def end_by_deadline(cellar: Cellar, child: RunKey) -> None:
-    cellar.clock.advance(us=DAY_US)
-    assert len((await cellar.fire(end_leases=False)).stirred) == 1
+async def end_by_deadline(harness: StoreHarness, child: RunKey) -> None:
+    harness.clock.advance(us=DAY_US)
+    assert len((await harness.fire(end_leases=False)).stirred) == 1
 
 
 @pytest.mark.parametrize(
@@ -288,145 +288,147 @@ async def end_by_deadline(cellar: Cellar, child: RunKey) -> None:
     ],
 )
 async def test_however_a_child_ends_its_parent_hears_of_it(
-    cellar: Cellar, end: object, code: ErrorCode, kind: ErrorKind
+    harness: StoreHarness, end: object, code: ErrorCode, kind: ErrorKind
 ) -> None:
-    deadline = cellar.now + 3_600_000_000 if end is end_by_deadline else None
-    parent, child = await family(cellar, deadline_at=deadline)
-    await end(cellar, child)  # type: ignore[operator]
-    step, record = await step_of(cellar, parent), await cellar.run(child)
+    deadline = harness.now + 3_600_000_000 if end is end_by_deadline else None
+    parent, child = await family(harness, deadline_at=deadline)
+    await end(harness, child)  # type: ignore[operator]
+    step, record = await step_of(harness, parent), await harness.run(child)
     assert record.status.ended
     assert step.status == StepStatus.FAILED
     assert step.error is not None
     assert (step.error.code, step.error.kind, step.error.cause) == (code, kind, record.error)
-    assert (await cellar.run(parent.run)).status == S.PENDING
-    await cellar.hold(parent.run)
+    assert (await harness.run(parent.run)).status == S.PENDING
+    await harness.hold(parent.run)
 
 
-async def test_many_ends_in_one_batch_wake_the_parent_once(cellar: Cellar) -> None:
-    parent = await cellar.running()
+async def test_many_ends_in_one_batch_wake_the_parent_once(harness: StoreHarness) -> None:
+    parent = await harness.running()
     steps = [f"c[{n}]" for n in range(40)]
-    await cellar.write(*(cellar.child_command(parent, step) for step in steps))
-    await cellar.do(park(parent, *steps))
-    children = [held(one) for one in await cellar.claim(workflow_type="child")]
+    await harness.write(*(harness.child_command(parent, step) for step in steps))
+    await harness.do(park(parent, *steps))
+    children = [held(one) for one in await harness.claim(workflow_type="child")]
     ends = [complete_run(child, f"{n}") if n % 3 else fail_run(child) for n, child in enumerate(children)]
-    outcomes = await cellar.write(*ends)
+    outcomes = await harness.write(*ends)
     assert all_stirred(outcomes) == {Stirred(parent.run, "hello", True)}
-    claimed = await cellar.claim_one()
+    claimed = await harness.claim_one()
     assert claimed.lease.counter == 2
     results = by_id(claimed.history.steps)
     assert {results[step].status for step in steps} == {StepStatus.COMPLETED, StepStatus.FAILED}
     assert len({results[step].seq for step in steps}) == 40
-    assert await cellar.claim() == []
-    await check_invariants(cellar.store)
+    assert await harness.claim() == []
+    await check_invariants(harness.store)
 
 
-async def test_ends_of_several_families_in_one_batch(cellar: Cellar) -> None:
-    families = [await family(cellar) for _ in range(6)]
-    children = {one.run: held(one) for one in await cellar.claim(workflow_type="child")}
-    outcomes = await cellar.write(*(complete_run(children[child], child.run_id) for _, child in families))
+async def test_ends_of_several_families_in_one_batch(harness: StoreHarness) -> None:
+    families = [await family(harness) for _ in range(6)]
+    children = {one.run: held(one) for one in await harness.claim(workflow_type="child")}
+    outcomes = await harness.write(*(complete_run(children[child], child.run_id) for _, child in families))
     for (parent, child), outcome in zip(families, outcomes, strict=True):
         assert the(RunClosed, outcome).status == S.COMPLETED
-        assert (await step_of(cellar, parent)).output == payload(child.run_id)
+        assert (await step_of(harness, parent)).output == payload(child.run_id)
     assert {one.run for one in all_stirred(outcomes)} == {parent.run for parent, _ in families}
 
 
-async def test_parent_and_child_may_be_in_one_batch(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    holding = await cellar.hold(child)
-    outcomes = await cellar.write(park(parent, "child"), complete_run(holding))
+async def test_parent_and_child_may_be_in_one_batch(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    holding = await harness.hold(child)
+    outcomes = await harness.write(park(parent, "child"), complete_run(holding))
     if not isinstance(outcomes[1], RunClosed):
-        the(RunClosed, await cellar.do(complete_run(holding)))
-    record = await cellar.run(parent.run)
+        the(RunClosed, await harness.do(complete_run(holding)))
+    record = await harness.run(parent.run)
     if isinstance(outcomes[0], Parked):
         assert record.status == S.PENDING
     else:
         assert record.status == S.RUNNING
-    assert (await step_of(cellar, parent)).status == StepStatus.COMPLETED
+    assert (await step_of(harness, parent)).status == StepStatus.COMPLETED
 
 
 async def test_children_that_end_at_once_on_two_connections_lose_no_result(
-    cellar: Cellar, second_cellar: Cellar
+    harness: StoreHarness, second_harness: StoreHarness
 ) -> None:
     for _ in range(4):
-        parent = await cellar.running()
+        parent = await harness.running()
         steps = [f"c[{n}]" for n in range(8)]
-        await cellar.write(*(cellar.child_command(parent, step) for step in steps))
-        children = [held(one) for one in await cellar.claim(workflow_type="child")]
+        await harness.write(*(harness.child_command(parent, step) for step in steps))
+        children = [held(one) for one in await harness.claim(workflow_type="child")]
 
-        ends = [(cellar, second_cellar)[n % 2].insist(complete_run(child, f"{n}")) for n, child in enumerate(children)]
+        ends = [
+            (harness, second_harness)[n % 2].insist(complete_run(child, f"{n}")) for n, child in enumerate(children)
+        ]
         async with asyncio.timeout(LOADED_MACHINE_S):
-            parked, *_ = await asyncio.gather(second_cellar.insist(park(parent, *steps, known_seq=0)), *ends)
-        found = await cellar.steps(parent.run)
+            parked, *_ = await asyncio.gather(second_harness.insist(park(parent, *steps, known_seq=0)), *ends)
+        found = await harness.steps(parent.run)
         assert {found[step].status for step in steps} == {StepStatus.COMPLETED}
         assert sorted(int(found[step].output.data) for step in steps if found[step].output) == list(range(8))
-        new = await cellar.hold(parent.run) if isinstance(parked, Parked) else parent
-        await cellar.do(complete_run(new))
-    await check_invariants(cellar.store)
+        new = await harness.hold(parent.run) if isinstance(parked, Parked) else parent
+        await harness.do(complete_run(new))
+    await check_invariants(harness.store)
 
 
-async def test_a_repeated_end_gives_the_parent_nothing_more(cellar: Cellar) -> None:
-    parent, child = await family(cellar)
-    holding = await cellar.hold(child)
-    await cellar.do(complete_run(holding))
-    before = await cellar.picture(parent.run)
-    assert the(RunClosed, await cellar.do(complete_run(holding, "another"))).status == S.COMPLETED
-    assert await cellar.picture(parent.run) == before
+async def test_a_repeated_end_gives_the_parent_nothing_more(harness: StoreHarness) -> None:
+    parent, child = await family(harness)
+    holding = await harness.hold(child)
+    await harness.do(complete_run(holding))
+    before = await harness.picture(parent.run)
+    assert the(RunClosed, await harness.do(complete_run(holding, "another"))).status == S.COMPLETED
+    assert await harness.picture(parent.run) == before
 
 
-async def test_a_parent_that_has_ended_is_left_alone(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent, on_close="abandon")
-    assert the(RunClosed, await cellar.do(complete_run(parent, "first"))).status == S.COMPLETED
-    before = await cellar.picture(parent.run)
-    closed = the(RunClosed, await cellar.do(complete_run(await cellar.hold(child))))
+async def test_a_parent_that_has_ended_is_left_alone(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent, on_close="abandon")
+    assert the(RunClosed, await harness.do(complete_run(parent, "first"))).status == S.COMPLETED
+    before = await harness.picture(parent.run)
+    closed = the(RunClosed, await harness.do(complete_run(await harness.hold(child))))
     assert closed.stirred == ()
-    assert await cellar.picture(parent.run) == before
+    assert await harness.picture(parent.run) == before
 
 
-async def test_grandchildren_wake_only_their_own_parent(cellar: Cellar) -> None:
-    parent, child = await family(cellar)
-    middle = await cellar.hold(child)
-    grandchild = await cellar.child(middle, workflow_type="grandchild")
-    await cellar.do(park(middle, "child"))
-    await cellar.do(complete_run(await cellar.hold(grandchild), "deep"))
-    assert (await cellar.run(parent.run)).status == S.SLEEPING
-    again = await cellar.hold(child)
-    await cellar.do(complete_run(again, "middle"))
-    assert (await step_of(cellar, parent)).output == payload("middle")
+async def test_grandchildren_wake_only_their_own_parent(harness: StoreHarness) -> None:
+    parent, child = await family(harness)
+    middle = await harness.hold(child)
+    grandchild = await harness.child(middle, workflow_type="grandchild")
+    await harness.do(park(middle, "child"))
+    await harness.do(complete_run(await harness.hold(grandchild), "deep"))
+    assert (await harness.run(parent.run)).status == S.SLEEPING
+    again = await harness.hold(child)
+    await harness.do(complete_run(again, "middle"))
+    assert (await step_of(harness, parent)).output == payload("middle")
 
 
-async def test_a_child_and_a_sleep_side_by_side(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    await cellar.do(sleep(parent, "nap", s=60))
-    the(Parked, await cellar.do(park(parent, "nap", "child")))
-    record = await cellar.run(parent.run)
-    assert (record.status, record.wake_at) == (S.SLEEPING, cellar.now + 60_000_000)
+async def test_a_child_and_a_sleep_side_by_side(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    await harness.do(sleep(parent, "nap", s=60))
+    the(Parked, await harness.do(park(parent, "nap", "child")))
+    record = await harness.run(parent.run)
+    assert (record.status, record.wake_at) == (S.SLEEPING, harness.now + 60_000_000)
     assert set(record.waits) == {"nap", "child"}
-    await cellar.do(complete_run(await cellar.hold(child)))
-    new = await cellar.hold(parent.run)
-    parked = the(Parked, await cellar.do(park(new, "nap")))
-    assert parked.wake_at == cellar.now + 60_000_000
-    await check_invariants(cellar.store)
+    await harness.do(complete_run(await harness.hold(child)))
+    new = await harness.hold(parent.run)
+    parked = the(Parked, await harness.do(park(new, "nap")))
+    assert parked.wake_at == harness.now + 60_000_000
+    await check_invariants(harness.store)
 
 
-async def test_the_end_of_a_child_rides_with_its_last_completion(cellar: Cellar) -> None:
-    parent, child = await family(cellar)
-    holding = await cellar.hold(child)
-    outcomes = await cellar.write(begin(holding, "a"), complete(holding, "a"), complete_run(holding, "end"))
+async def test_the_end_of_a_child_rides_with_its_last_completion(harness: StoreHarness) -> None:
+    parent, child = await family(harness)
+    holding = await harness.hold(child)
+    outcomes = await harness.write(begin(holding, "a"), complete(holding, "a"), complete_run(holding, "end"))
     assert {one.run for one in the(RunClosed, outcomes[-1]).stirred} == {parent.run}
-    assert (await cellar.steps(child))["a"].status == StepStatus.COMPLETED
+    assert (await harness.steps(child))["a"].status == StepStatus.COMPLETED
 
 
-async def test_namespaces_of_parent_and_child_are_one(cellar: Cellar) -> None:
-    parent = await cellar.running(namespace="tenant")
-    child = await cellar.child(parent)
+async def test_namespaces_of_parent_and_child_are_one(harness: StoreHarness) -> None:
+    parent = await harness.running(namespace="tenant")
+    child = await harness.child(parent)
     assert child.namespace == "tenant"
-    assert await cellar.store.get_run("default", run_id=child.run_id) is None
-    assert await cellar.runs("default") == []
-    holding = await cellar.hold(child)
-    closed = the(RunClosed, await cellar.do(complete_run(holding)))
+    assert await harness.store.get_run("default", run_id=child.run_id) is None
+    assert await harness.runs("default") == []
+    holding = await harness.hold(child)
+    closed = the(RunClosed, await harness.do(complete_run(holding)))
     assert {one.run for one in closed.stirred} == {parent.run}
 
 
@@ -434,8 +436,8 @@ def test_what_the_parent_gets_has_a_name_of_its_own() -> None:
     assert ErrorDetail(type="kagzi.ChildError", message="x").text == "ChildError: x"
 
 
-async def test_a_start_with_the_request_id_of_a_child_answers_the_child(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    command = cellar.start_command(workflow_type="child", request_id=f"{parent.run.run_id}/child")
-    assert the(Existing, await cellar.do(command)).run_id == child.run_id
+async def test_a_start_with_the_request_id_of_a_child_answers_the_child(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    command = harness.start_command(workflow_type="child", request_id=f"{parent.run.run_id}/child")
+    assert the(Existing, await harness.do(command)).run_id == child.run_id

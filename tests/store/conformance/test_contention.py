@@ -9,14 +9,14 @@ from kagzi.core.records import Held
 from kagzi.core.run.outcomes import Begun, Busy, Recorded
 from tests.support.clock import FakeClock
 from tests.support.patience import LOADED_MACHINE_S
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .invariants import check_invariants
 from .places import Place, connected
 from .verbs import (
     LEASE_US,
     STEADY,
-    Cellar,
+    StoreHarness,
     begin,
     complete,
     complete_run,
@@ -33,66 +33,66 @@ from .verbs import (
 ROUNDS = 2
 RUNS = 6
 
-Act = Callable[[Cellar, Sequence[Held]], Awaitable[object]]
+Act = Callable[[StoreHarness, Sequence[Held]], Awaitable[object]]
 
 
-async def cancel(cellar: Cellar, holdings: Sequence[Held]) -> None:
+async def cancel(harness: StoreHarness, holdings: Sequence[Held]) -> None:
     for holding in holdings:
-        await cellar.cancel(holding.run)
+        await harness.cancel(holding.run)
 
 
-async def signal(cellar: Cellar, holdings: Sequence[Held]) -> None:
+async def signal(harness: StoreHarness, holdings: Sequence[Held]) -> None:
     for holding in holdings:
-        given = cellar.signal_given()
-        await cellar.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=cellar.now)
+        given = harness.signal_given()
+        await harness.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=harness.now)
 
 
-async def pause(cellar: Cellar, holdings: Sequence[Held]) -> None:
+async def pause(harness: StoreHarness, holdings: Sequence[Held]) -> None:
     for holding in holdings:
-        await cellar.pause(holding.run)
-        await cellar.resume(holding.run)
+        await harness.pause(holding.run)
+        await harness.resume(holding.run)
 
 
-async def terminate(cellar: Cellar, holdings: Sequence[Held]) -> None:
+async def terminate(harness: StoreHarness, holdings: Sequence[Held]) -> None:
     for holding in holdings:
-        await cellar.terminate(holding.run)
+        await harness.terminate(holding.run)
 
 
-async def end_children(cellar: Cellar, _holdings: Sequence[Held]) -> None:
-    claimed = await cellar.claim(workflow_type="child")
-    await cellar.write(*(complete_run(held(one)) for one in claimed))
+async def end_children(harness: StoreHarness, _holdings: Sequence[Held]) -> None:
+    claimed = await harness.claim(workflow_type="child")
+    await harness.write(*(complete_run(held(one)) for one in claimed))
 
 
-async def claim(cellar: Cellar, holdings: Sequence[Held]) -> None:
-    await cellar.claim(limit=len(holdings), worker_id="another")
+async def claim(harness: StoreHarness, holdings: Sequence[Held]) -> None:
+    await harness.claim(limit=len(holdings), worker_id="another")
 
 
 ACTS: dict[str, Act] = {
     "cancel": cancel,
-    "complete": lambda cellar, holdings: cellar.write(*(complete(holding, "open") for holding in holdings)),
-    "fail": lambda cellar, holdings: cellar.write(*(fail(holding, "other") for holding in holdings)),
-    "park": lambda cellar, holdings: cellar.write(*(park(holding, "nap") for holding in holdings)),
-    "renew": lambda cellar, holdings: cellar.renew(*holdings),
-    "fire": lambda cellar, _holdings: cellar.fire(),
-    "release": lambda cellar, holdings: cellar.store.release(holdings, cellar.now),
+    "complete": lambda harness, holdings: harness.write(*(complete(holding, "open") for holding in holdings)),
+    "fail": lambda harness, holdings: harness.write(*(fail(holding, "other") for holding in holdings)),
+    "park": lambda harness, holdings: harness.write(*(park(holding, "nap") for holding in holdings)),
+    "renew": lambda harness, holdings: harness.renew(*holdings),
+    "fire": lambda harness, _holdings: harness.fire(),
+    "release": lambda harness, holdings: harness.store.release(holdings, harness.now),
     "claim": claim,
-    "end": lambda cellar, holdings: cellar.write(*(complete_run(holding) for holding in holdings)),
-    "start": lambda cellar, _holdings: cellar.write(*(cellar.start_command(f"id-{n}") for n in range(RUNS))),
+    "end": lambda harness, holdings: harness.write(*(complete_run(holding) for holding in holdings)),
+    "start": lambda harness, _holdings: harness.write(*(harness.start_command(f"id-{n}") for n in range(RUNS))),
     "signal": signal,
     "pause": pause,
     "terminate": terminate,
-    "race": lambda cellar, holdings: cellar.write(*(race(holding, "race", "nap", "child") for holding in holdings)),
+    "race": lambda harness, holdings: harness.write(*(race(holding, "race", "nap", "child") for holding in holdings)),
     "end children": end_children,
-    "cascade": lambda cellar, _holdings: cellar.cascade(),
-    "leave": lambda cellar, _holdings: cellar.store.worker_left("default", "worker-1", cellar.now, hand_back=True),
+    "cascade": lambda harness, _holdings: harness.cascade(),
+    "leave": lambda harness, _holdings: harness.store.worker_left("default", "worker-1", harness.now, hand_back=True),
 }
 
 
-async def runs_in_hand(cellar: Cellar) -> list[Held]:
+async def runs_in_hand(harness: StoreHarness) -> list[Held]:
     """Runs with an open step, a failing one, a timer that is due, a child; half of them with a lease about to end."""
-    await cellar.start_many(RUNS)
-    holdings = [held(one) for one in await cellar.claim()]
-    await cellar.write(
+    await harness.start_many(RUNS)
+    holdings = [held(one) for one in await harness.claim()]
+    await harness.write(
         *(
             command
             for holding in holdings
@@ -101,72 +101,80 @@ async def runs_in_hand(cellar: Cellar) -> list[Held]:
                 begin(holding, "other", retry=STEADY),
                 sleep(holding, "nap", s=1),
                 wait_signal(holding),
-                cellar.child_command(holding),
+                harness.child_command(holding),
             )
         )
     )
-    cellar.clock.advance(s=2)
-    await cellar.store.cut(holdings[::2], cellar.now)
+    harness.clock.advance(s=2)
+    await harness.store.cut(holdings[::2], harness.now)
     return holdings
 
 
 @pytest.mark.parametrize("first", list(ACTS))
-async def test_any_two_verbs_end_without_deadlock(cellar: Cellar, second_cellar: Cellar, first: str) -> None:
-    await cellar.register("worker-1")
+async def test_any_two_verbs_end_without_deadlock(
+    harness: StoreHarness, second_harness: StoreHarness, first: str
+) -> None:
+    await harness.register("worker-1")
     for second in list(ACTS)[list(ACTS).index(first) :]:
         for _ in range(ROUNDS):
-            holdings = await runs_in_hand(cellar)
+            holdings = await runs_in_hand(harness)
             backwards = holdings[::-1]
             async with asyncio.timeout(LOADED_MACHINE_S):
                 # An error of any of them fails the test: a deadlock, a time-out, a broken constraint.
                 await asyncio.gather(
-                    ACTS[first](cellar, holdings),
-                    ACTS[second](second_cellar, backwards),
-                    ACTS[first](second_cellar, holdings[::2] + holdings[1::2]),
-                    ACTS[second](cellar, holdings),
+                    ACTS[first](harness, holdings),
+                    ACTS[second](second_harness, backwards),
+                    ACTS[first](second_harness, holdings[::2] + holdings[1::2]),
+                    ACTS[second](harness, holdings),
                 )
-    await check_invariants(cellar.store)
+    await check_invariants(harness.store)
 
 
-async def test_steps_of_one_run_from_two_connections_never_share_a_seq(cellar: Cellar, second_cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_steps_of_one_run_from_two_connections_never_share_a_seq(
+    harness: StoreHarness, second_harness: StoreHarness
+) -> None:
+    holding = await harness.running()
     batches = [[begin(holding, f"{n}-{m}") for m in range(5)] for n in range(16)]
-    outcomes = await asyncio.gather(*((cellar, second_cellar)[n % 2].write(*batch) for n, batch in enumerate(batches)))
+    outcomes = await asyncio.gather(
+        *((harness, second_harness)[n % 2].write(*batch) for n, batch in enumerate(batches))
+    )
     seqs = [the(Begun, outcome).seq for batch in outcomes for outcome in batch if not isinstance(outcome, Busy)]
     assert len(seqs) == len(set(seqs))
-    await check_invariants(cellar.store)
+    await check_invariants(harness.store)
 
 
-async def test_two_completions_of_one_attempt_at_once_leave_one_output(cellar: Cellar, second_cellar: Cellar) -> None:
+async def test_two_completions_of_one_attempt_at_once_leave_one_output(
+    harness: StoreHarness, second_harness: StoreHarness
+) -> None:
     # Once completion checked, then acted: the loser overwrote the output.
     for n in range(10):
-        holding = await cellar.running()
-        await cellar.do(begin(holding, "a"))
+        holding = await harness.running()
+        await harness.do(begin(holding, "a"))
         outcomes = await asyncio.gather(
-            *((cellar, second_cellar)[m % 2].do(complete(holding, "a", f"{n}-{m}")) for m in range(4))
+            *((harness, second_harness)[m % 2].do(complete(holding, "a", f"{n}-{m}")) for m in range(4))
         )
         recorded = {outcome for outcome in outcomes if not isinstance(outcome, Busy)}
         (answer,) = recorded
-        assert the(Recorded, answer).seq == (await cellar.steps(holding.run))["a"].seq
-        assert len(await cellar.steps(holding.run)) == 1
+        assert the(Recorded, answer).seq == (await harness.steps(holding.run))["a"].seq
+        assert len(await harness.steps(holding.run)) == 1
 
 
 async def test_a_locked_row_keeps_nobody_else_waiting(
     postgres_alone: Place, clock: FakeClock, ids: CountingIds
 ) -> None:
-    cellar = Cellar(await postgres_alone.open(), clock, ids)
-    await cellar.start_many(10)
-    holdings = [held(one) for one in await cellar.claim()]
-    await cellar.write(*(begin(holding, "a") for holding in holdings))
+    harness = StoreHarness(await postgres_alone.open(), clock, ids)
+    await harness.start_many(10)
+    holdings = [held(one) for one in await harness.claim()]
+    await harness.write(*(begin(holding, "a") for holding in holdings))
     async with connected(postgres_alone.address) as stranger, stranger.transaction(), asyncio.timeout(LOADED_MACHINE_S):
         await stranger.execute("select 1 from runs where run_id::text = $1 for update", holdings[4].run.run_id)
-        outcomes = await cellar.write(*(complete(holding, "a") for holding in holdings))
+        outcomes = await harness.write(*(complete(holding, "a") for holding in holdings))
         assert outcomes.pop(4) == Busy()
         assert all(isinstance(outcome, Recorded) for outcome in outcomes)
         clock.advance(us=LEASE_US + 1)
-        fired = await cellar.fire()
+        fired = await harness.fire()
         assert len(fired.lost) == 9
-        assert len(await cellar.claim()) == 9
-    assert isinstance(await cellar.do(complete(holdings[4], "a")), Recorded)
-    await cellar.do(hand_back(holdings[4]))
-    assert len(await cellar.claim()) == 1
+        assert len(await harness.claim()) == 9
+    assert isinstance(await harness.do(complete(holdings[4], "a")), Recorded)
+    await harness.do(hand_back(holdings[4]))
+    assert len(await harness.claim()) == 1

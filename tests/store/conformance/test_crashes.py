@@ -16,44 +16,46 @@ from kagzi.core.run.outcomes import Begun, Existing, Known, Outcome, Recorded, R
 from kagzi.core.states import RunStatus, StepStatus
 from tests.support.clock import FakeClock
 from tests.support.patience import LOADED_MACHINE_S
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .invariants import check_invariants
 from .places import Place, connected, file_place
-from .verbs import STEADY, Cellar, begin, by_id, complete, complete_run, fail, payload, the
+from .verbs import STEADY, StoreHarness, begin, by_id, complete, complete_run, fail, payload, the
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 async def test_everything_is_there_after_a_restart(durable_place: Place, clock: FakeClock, ids: CountingIds) -> None:
     store = await durable_place.open()
-    cellar = Cellar(store, clock, ids)
-    ended = await cellar.running(workflow_id="ended", input=Payload(b"\x00", {"a": "b"}), labels={"k": "v"})
-    await cellar.do(complete_run(ended))
-    asleep = await cellar.asleep(workflow_id="asleep")
-    running = await cellar.running(workflow_id="running")
-    await cellar.done(running, "a", "kept")
-    await cellar.write(begin(running, "b", retry=STEADY), fail(running, "b"))
-    pending = await cellar.start("pending", retry=STEADY)
-    await cellar.register("worker-1", labels={"zone": "1"})
+    harness = StoreHarness(store, clock, ids)
+    ended = await harness.running(workflow_id="ended", input=Payload(b"\x00", {"a": "b"}), labels={"k": "v"})
+    await harness.do(complete_run(ended))
+    asleep = await harness.asleep(workflow_id="asleep")
+    running = await harness.running(workflow_id="running")
+    await harness.done(running, "a", "kept")
+    await harness.write(begin(running, "b", retry=STEADY), fail(running, "b"))
+    pending = await harness.start("pending", retry=STEADY)
+    await harness.register("worker-1", labels={"zone": "1"})
     await store.put_namespace(NamespaceRecord(namespace="small", open_runs_limit=3), clock.now())
     runs = [ended.run, asleep.run, running.run, pending]
-    before = [await cellar.picture(run) for run in runs]
+    before = [await harness.picture(run) for run in runs]
     worker = await store.get_worker("default", "worker-1")
     await store.close()
 
     store = await durable_place.open()
-    cellar = Cellar(store, clock, ids)
-    assert [await cellar.picture(run) for run in runs] == before
+    harness = StoreHarness(store, clock, ids)
+    assert [await harness.picture(run) for run in runs] == before
     assert await store.get_worker("default", "worker-1") == worker
     small = await store.get_namespace("small")
     assert small is not None
     assert small.open_runs_limit == 3
-    the(Recorded, (await cellar.write(begin(running, "c"), complete(running, "c")))[1])
-    assert (await cellar.do(cellar.start_command("pending"))) == Existing(pending.run_id, "pending", RunStatus.PENDING)
+    the(Recorded, (await harness.write(begin(running, "c"), complete(running, "c")))[1])
+    assert (await harness.do(harness.start_command("pending"))) == Existing(
+        pending.run_id, "pending", RunStatus.PENDING
+    )
     clock.advance(s=60)
-    await cellar.fire()
-    claimed = {one.run: one for one in await cellar.claim()}
+    await harness.fire()
+    claimed = {one.run: one for one in await harness.claim()}
     assert set(claimed) == {asleep.run, running.run, pending}
     assert by_id(claimed[running.run].history.steps)["a"].output == payload("kept")
     assert claimed[running.run].lease.counter == 2
@@ -115,13 +117,13 @@ class Saboteur:
 
     def __init__(self, connection: asyncpg.Connection, seed: int) -> None:
         self._connection = connection
-        self._dice = random.Random(seed)
+        self._rng = random.Random(seed)
         self.hits = 0
 
     async def strike(self) -> None:
         """After a moment that is different every time, until somebody was hit or the moment has passed."""
         # The moment is the subject: any statement of a batch may be the one that is interrupted.
-        await asyncio.sleep(self._dice.random() * 0.003)
+        await asyncio.sleep(self._rng.random() * 0.003)
         for _ in range(12):
             ended = await self._connection.fetchval(
                 "select count(pg_terminate_backend(pid)) from pg_stat_activity"
@@ -132,12 +134,12 @@ class Saboteur:
                 return
 
 
-async def until_answered(cellar: Cellar, commands: list[Command]) -> list[Outcome]:
+async def until_answered(harness: StoreHarness, commands: list[Command]) -> list[Outcome]:
     """As the engine does: while the store cannot say what became of a batch, it is sent again."""
     async with asyncio.timeout(LOADED_MACHINE_S):
         while True:
             try:
-                return await cellar.write(*commands)
+                return await harness.write(*commands)
             except Unavailable:
                 await asyncio.sleep(0)
 
@@ -147,15 +149,15 @@ async def test_a_connection_cut_in_the_middle_of_anything_loses_and_doubles_noth
     postgres_alone: Place, clock: FakeClock, ids: CountingIds, seed: int
 ) -> None:
     store = await postgres_alone.open()
-    cellar = Cellar(store, clock, ids)
+    harness = StoreHarness(store, clock, ids)
     async with connected(postgres_alone.address) as connection:
         saboteur = Saboteur(connection, seed)
         outputs: dict[tuple[RunKey, str], str] = {}
         number = 0
         while number < ROUNDS or (saboteur.hits < HITS and number < MOST_ROUNDS):  # a quick machine is hard to hit
             number += 1
-            given = [cellar.assignment() for _ in range(8)]
-            starts = [cellar.start_command(f"{number}-{n}", assignment=one) for n, one in enumerate(given)]
+            given = [harness.assignment() for _ in range(8)]
+            starts = [harness.start_command(f"{number}-{n}", assignment=one) for n, one in enumerate(given)]
             holdings = [Held(start.run, Lease(1, one.nonce)) for start, one in zip(starts, given, strict=True)]
             steps: list[Command] = []
             for holding in holdings:
@@ -168,7 +170,7 @@ async def test_a_connection_cut_in_the_middle_of_anything_loses_and_doubles_noth
                 (steps, (Begun, Known, Recorded)),
                 (ends, (RunClosed,)),
             ):
-                outcomes, _ = await asyncio.gather(until_answered(cellar, list(batch)), saboteur.strike())
+                outcomes, _ = await asyncio.gather(until_answered(harness, list(batch)), saboteur.strike())
                 assert all(isinstance(outcome, kinds) for outcome in outcomes), outcomes
 
     assert saboteur.hits >= HITS, "the connections were hardly touched: this proves nothing"
@@ -185,8 +187,8 @@ async def test_a_store_whose_connections_were_all_cut_serves_again(
     postgres_alone: Place, clock: FakeClock, ids: CountingIds
 ) -> None:
     store = await postgres_alone.open()
-    cellar = Cellar(store, clock, ids)
-    run = await cellar.start()
+    harness = StoreHarness(store, clock, ids)
+    run = await harness.start()
     async with connected(postgres_alone.address) as connection:
         await connection.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"
@@ -195,7 +197,7 @@ async def test_a_store_whose_connections_were_all_cut_serves_again(
     async with asyncio.timeout(LOADED_MACHINE_S):
         while True:
             try:
-                claimed = await cellar.claim()
+                claimed = await harness.claim()
                 break
             except Unavailable:
                 await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from kagzi.core.states import RunStatus
 from .verbs import (
     AT_ONCE,
     BOOM,
-    Cellar,
+    StoreHarness,
     ask,
     begin,
     complete,
@@ -28,11 +28,11 @@ from .verbs import (
 K = EventKind
 
 
-async def events(cellar: Cellar, run: RunKey, after: int = 0, limit: int = 1_000) -> list[RunEvent]:
+async def events(harness: StoreHarness, run: RunKey, after: int = 0, limit: int = 1_000) -> list[RunEvent]:
     """All of them, page by page; each page goes on from the last number seen."""
     told: list[RunEvent] = []
     for _ in range(1_000):
-        news = await cellar.store.events_of(run, after, limit)
+        news = await harness.store.events_of(run, after, limit)
         assert news is not None
         assert len(news.events) <= limit
         told += news.events
@@ -47,25 +47,25 @@ def said(told: list[RunEvent]) -> list[tuple[EventKind, str, int]]:
     return [(event.kind, event.step_id, event.attempt) for event in told]
 
 
-async def a_full_life(cellar: Cellar) -> RunKey:
-    holding = await cellar.running()
+async def a_full_life(harness: StoreHarness) -> RunKey:
+    holding = await harness.running()
     run = holding.run
-    await cellar.write(begin(holding, "a", name="A"), complete(holding, "a", "1"))
-    await cellar.do(begin(holding, "b", retry=AT_ONCE))
-    the(RetryScheduled, await cellar.do(fail(holding, "b")))
-    await cellar.do(begin(holding, "b", 2))
-    the(TimerSet, await cellar.do(sleep(holding, "nap", s=1)))
-    the(TimerSet, await cellar.do(wait_signal(holding, s=60)))
-    the(TimerSet, await cellar.do(wait_signal(holding, "never", s=1)))
-    await cellar.child(holding)
-    await cellar.do(complete(holding, "b", "2", 2))
-    cellar.clock.advance(s=1)
-    the(NotParked, await cellar.do(ask(holding)))
-    await cellar.signal(run)
-    await cellar.do(sleep(holding, "over", s=0))
-    await cellar.do(begin(holding, "loser"))
-    await cellar.do(race(holding, "race", "a", "loser"))
-    await cellar.do(patch(holding, "patch"))
+    await harness.write(begin(holding, "a", name="A"), complete(holding, "a", "1"))
+    await harness.do(begin(holding, "b", retry=AT_ONCE))
+    the(RetryScheduled, await harness.do(fail(holding, "b")))
+    await harness.do(begin(holding, "b", 2))
+    the(TimerSet, await harness.do(sleep(holding, "nap", s=1)))
+    the(TimerSet, await harness.do(wait_signal(holding, s=60)))
+    the(TimerSet, await harness.do(wait_signal(holding, "never", s=1)))
+    await harness.child(holding)
+    await harness.do(complete(holding, "b", "2", 2))
+    harness.clock.advance(s=1)
+    the(NotParked, await harness.do(ask(holding)))
+    await harness.signal(run)
+    await harness.do(sleep(holding, "over", s=0))
+    await harness.do(begin(holding, "loser"))
+    await harness.do(race(holding, "race", "a", "loser"))
+    await harness.do(patch(holding, "patch"))
     return run
 
 
@@ -95,9 +95,9 @@ def without_begin_of_what_was_over(told: list[RunEvent]) -> list[RunEvent]:
     return [event for event in told if (event.kind, event.step_id) != (K.SLEEP_STARTED, "over")]
 
 
-async def test_everything_is_told_in_its_order(cellar: Cellar) -> None:
-    run = await a_full_life(cellar)
-    told = await events(cellar, run)
+async def test_everything_is_told_in_its_order(harness: StoreHarness) -> None:
+    run = await a_full_life(harness)
+    told = await events(harness, run)
     assert said(without_begin_of_what_was_over(told)) == LIFE
     seqs = [event.seq for event in told]
     assert seqs == sorted(set(seqs))
@@ -114,98 +114,98 @@ async def test_everything_is_told_in_its_order(cellar: Cellar) -> None:
     assert by_place[K.SIGNAL_TIMED_OUT, "never"].error is not None
 
 
-async def test_it_goes_on_from_any_number(cellar: Cellar) -> None:
-    run = await a_full_life(cellar)
-    told = await events(cellar, run)
+async def test_it_goes_on_from_any_number(harness: StoreHarness) -> None:
+    run = await a_full_life(harness)
+    told = await events(harness, run)
     for place, event in enumerate(told):
-        assert await events(cellar, run, event.seq) == told[place + 1 :]
+        assert await events(harness, run, event.seq) == told[place + 1 :]
     for limit in (1, 2, 5):
-        assert await events(cellar, run, limit=limit) == told
+        assert await events(harness, run, limit=limit) == told
 
 
-async def test_a_page_is_bounded_in_bytes_and_has_at_least_one(cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_a_page_is_bounded_in_bytes_and_has_at_least_one(harness: StoreHarness) -> None:
+    holding = await harness.running()
     for n in range(4):
-        await cellar.done(holding, f"{n}", "x" * 200_000)
-    news = await cellar.store.events_of(holding.run, 0, 1_000)
+        await harness.done(holding, f"{n}", "x" * 200_000)
+    news = await harness.store.events_of(holding.run, 0, 1_000)
     assert news is not None
     assert news.more
     assert sum(len(event.output.data) for event in news.events if event.output) <= 256 * 1024
-    assert len(await events(cellar, holding.run)) == 8
-    await cellar.done(holding, "huge", "x" * 1_000_000)
-    assert [event.step_id for event in await events(cellar, holding.run)][-1] == "huge"
+    assert len(await events(harness, holding.run)) == 8
+    await harness.done(holding, "huge", "x" * 1_000_000)
+    assert [event.step_id for event in await events(harness, holding.run)][-1] == "huge"
 
 
-async def test_the_run_comes_with_them_as_it_stood_then(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a")
-    await cellar.do(say_status(holding, "half way", 0.5))
-    await cellar.pause(holding.run, "have a look")
-    news = await cellar.store.events_of(holding.run, 10_000, 10)
+async def test_the_run_comes_with_them_as_it_stood_then(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a")
+    await harness.do(say_status(holding, "half way", 0.5))
+    await harness.pause(holding.run, "have a look")
+    news = await harness.store.events_of(holding.run, 10_000, 10)
     assert news is not None
     mark = news.mark
     assert (news.events, news.more) == ((), False)
     assert (mark.run, mark.status, mark.status_text, mark.progress) == (holding.run, RunStatus.RUNNING, "half way", 0.5)
     assert (mark.pause_requested, mark.pause_reason, mark.finished_at) == (True, "have a look", None)
-    await cellar.do(hand_back(holding))
-    assert [mark] != await cellar.store.marks_of([holding.run])
-    await cellar.cancel(holding.run)
-    (after,) = await cellar.store.marks_of([holding.run])
+    await harness.do(hand_back(holding))
+    assert [mark] != await harness.store.marks_of([holding.run])
+    await harness.cancel(holding.run)
+    (after,) = await harness.store.marks_of([holding.run])
     assert after is not None
     assert (after.status, after.cancel_requested, after.pause_reason) == (RunStatus.PENDING, True, "")
 
 
-async def test_the_end_has_the_last_number(cellar: Cellar) -> None:
+async def test_the_end_has_the_last_number(harness: StoreHarness) -> None:
     for end in (complete_run, fail_run):
-        holding = await cellar.running()
-        await cellar.done(holding, "a")
-        await cellar.do(end(holding))
-        news = await cellar.store.events_of(holding.run, 0, 10)
+        holding = await harness.running()
+        await harness.done(holding, "a")
+        await harness.do(end(holding))
+        news = await harness.store.events_of(holding.run, 0, 10)
         assert news is not None
         assert news.mark.status.ended
-        assert news.mark.finished_at == cellar.now
+        assert news.mark.finished_at == harness.now
         assert news.mark.seq > news.events[-1].seq
 
 
-async def test_a_run_that_was_tried_again_tells_what_failed_before(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a")
-    await cellar.do(begin(holding, "b", retry=None))
+async def test_a_run_that_was_tried_again_tells_what_failed_before(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a")
+    await harness.do(begin(holding, "b", retry=None))
     for attempt in (1, 2, 3):
         if attempt > 1:
-            cellar.clock.advance(s=600)
-            holding = await cellar.take_over(holding) if attempt < 0 else holding
-            await cellar.renew(holding)
-            await cellar.do(begin(holding, "b", attempt))
-        await cellar.do(fail(holding, "b", BOOM, attempt))
-    await cellar.do(fail_run(holding))
-    before = await events(cellar, holding.run)
-    await cellar.retry(holding.run, "b")
-    again = await cellar.hold(holding.run)
-    await cellar.do(begin(again, "b"))
-    await cellar.do(complete(again, "b"))
-    told = await events(cellar, holding.run)
+            harness.clock.advance(s=600)
+            holding = await harness.take_over(holding) if attempt < 0 else holding
+            await harness.renew(holding)
+            await harness.do(begin(holding, "b", attempt))
+        await harness.do(fail(holding, "b", BOOM, attempt))
+    await harness.do(fail_run(holding))
+    before = await events(harness, holding.run)
+    await harness.retry(holding.run, "b")
+    again = await harness.hold(holding.run)
+    await harness.do(begin(again, "b"))
+    await harness.do(complete(again, "b"))
+    told = await events(harness, holding.run)
     seqs = [event.seq for event in told]
     assert seqs == sorted(set(seqs))
     assert said(told)[-2:] == [(K.STEP_STARTED, "b", 1), (K.STEP_COMPLETED, "b", 1)]
-    assert await events(cellar, holding.run, before[-1].seq) == told[-2:]
+    assert await events(harness, holding.run, before[-1].seq) == told[-2:]
 
 
-async def test_others_see_nothing(cellar: Cellar) -> None:
-    run = await cellar.start(namespace="mine")
+async def test_others_see_nothing(harness: StoreHarness) -> None:
+    run = await harness.start(namespace="mine")
     foreign = RunKey("yours", run.run_id)
-    assert await cellar.store.events_of(foreign, 0, 10) is None
-    assert await cellar.store.events_of(RunKey("mine", "no such run"), 0, 10) is None
-    marks = await cellar.store.marks_of([foreign, run, RunKey("mine", cellar.ids.run_id(cellar.now))])
+    assert await harness.store.events_of(foreign, 0, 10) is None
+    assert await harness.store.events_of(RunKey("mine", "no such run"), 0, 10) is None
+    marks = await harness.store.marks_of([foreign, run, RunKey("mine", harness.ids.run_id(harness.now))])
     assert [mark is not None for mark in marks] == [False, True, False]
 
 
-async def test_a_fork_tells_what_it_took_over(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a")
-    await cellar.done(holding, "b")
-    forked = the(Started, await cellar.fork(holding.run, "b"))
-    told = await events(cellar, RunKey("default", forked.run_id))
+async def test_a_fork_tells_what_it_took_over(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a")
+    await harness.done(holding, "b")
+    forked = the(Started, await harness.fork(holding.run, "b"))
+    told = await events(harness, RunKey("default", forked.run_id))
     assert said(told) == [(K.STEP_STARTED, "a", 1), (K.STEP_COMPLETED, "a", 1)]
-    the(TimerSet, await cellar.do(sleep(holding, "nap", s=9)))
-    await cellar.do(park(holding))
+    the(TimerSet, await harness.do(sleep(holding, "nap", s=9)))
+    await harness.do(park(holding))

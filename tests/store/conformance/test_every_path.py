@@ -12,9 +12,9 @@ from kagzi.core.run.refusals import foreign_request, never_begun, not_current, u
 from kagzi.core.states import RunStatus, StepCode
 from kagzi.store.protocol import Store
 
-from .verbs import BOOM, Cellar, begin, complete, complete_run, fail, held, sleep, stale, the
+from .verbs import BOOM, StoreHarness, begin, complete, complete_run, fail, held, sleep, stale, the
 
-SURROGATE = "half \ud800 a letter"
+SURROGATE = "half \ud800 a message"
 
 
 UNSTORABLE: dict[str, Callable[[Held], Command]] = {
@@ -26,63 +26,63 @@ UNSTORABLE: dict[str, Callable[[Held], Command]] = {
 
 
 @pytest.mark.parametrize("field", UNSTORABLE)
-async def test_text_that_cannot_be_stored_is_refused_whoever_sends_it(cellar: Cellar, field: str) -> None:
-    holding = await cellar.running()
-    nobody = Held(RunKey("default", cellar.ids.run_id(0)), holding.lease)
+async def test_text_that_cannot_be_stored_is_refused_whoever_sends_it(harness: StoreHarness, field: str) -> None:
+    holding = await harness.running()
+    nobody = Held(RunKey("default", harness.ids.run_id(0)), holding.lease)
     for sender in (holding, stale(holding), nobody):
         command = UNSTORABLE[field](sender)
-        assert await cellar.do(command) == unstorable(field)
-        assert (await cellar.write(command, begin(stale(holding), "b")))[0] == unstorable(field)
+        assert await harness.do(command) == unstorable(field)
+        assert (await harness.write(command, begin(stale(holding), "b")))[0] == unstorable(field)
 
 
-async def test_a_nul_in_metadata_is_kept(cellar: Cellar) -> None:
+async def test_a_nul_in_metadata_is_kept(harness: StoreHarness) -> None:
     """They are JSON, where it is escaped."""
-    holding = await cellar.running()
+    holding = await harness.running()
     output = Payload(b"1", {"note": "a\0b"})
-    outcomes = await cellar.write(begin(holding, "a", input=output), complete(holding, "a", output))
+    outcomes = await harness.write(begin(holding, "a", input=output), complete(holding, "a", output))
     assert [type(outcome) for outcome in outcomes] == [Begun, Recorded]
-    assert (await cellar.steps(holding.run))["a"].output == output
+    assert (await harness.steps(holding.run))["a"].output == output
 
 
-async def test_a_result_of_a_step_that_begins_after_it_is_none(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    completed, begun = await cellar.write(complete(holding, "a"), begin(holding, "a"))
+async def test_a_result_of_a_step_that_begins_after_it_is_none(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    completed, begun = await harness.write(complete(holding, "a"), begin(holding, "a"))
     assert completed == never_begun("a")
     assert the(Begun, begun).seq == 1
 
 
-async def test_no_attempt_is_below_one(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    _, completed = await cellar.write(begin(holding, "a"), complete(holding, "a", attempt=-1))
+async def test_no_attempt_is_below_one(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    _, completed = await harness.write(begin(holding, "a"), complete(holding, "a", attempt=-1))
     assert completed == not_current("a", status=StepCode.RUNNING, recorded=1, attempt=-1)
 
 
-async def test_a_step_sent_again_with_its_result_burns_no_numbers(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.do(begin(holding, "a"))
-    begun, completed = await cellar.write(begin(holding, "a"), complete(holding, "a"))
+async def test_a_step_sent_again_with_its_result_burns_no_numbers(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.do(begin(holding, "a"))
+    begun, completed = await harness.write(begin(holding, "a"), complete(holding, "a"))
     assert (the(Begun, begun).seq, the(Recorded, completed).seq) == (1, 2)
-    begun, completed = await cellar.write(begin(holding, "b"), complete(holding, "b"))
+    begun, completed = await harness.write(begin(holding, "b"), complete(holding, "b"))
     assert (the(Begun, begun).seq, the(Recorded, completed).seq) == (3, 4)
 
 
 @pytest.mark.parametrize("progress", [True, False])
 async def test_leases_lost_before_a_result_do_not_count_though_the_run_ends_with_it(
-    cellar: Cellar, store: Store, progress: bool
+    harness: StoreHarness, store: Store, progress: bool
 ) -> None:
-    holding = await cellar.running()
-    await store.lose([holding], cellar.now, [cellar.now + 1])
-    again = held(await cellar.claim_one())
+    holding = await harness.running()
+    await store.lose([holding], harness.now, [harness.now + 1])
+    again = held(await harness.claim_one())
     commands = [begin(again, "a"), complete(again, "a")] if progress else []
-    outcomes = await cellar.write(*commands, complete_run(again))
+    outcomes = await harness.write(*commands, complete_run(again))
     assert the(RunClosed, outcomes[-1]).status is RunStatus.COMPLETED
-    assert (await cellar.run(holding.run)).lost_leases == (0 if progress else 1)
+    assert (await harness.run(holding.run)).lost_leases == (0 if progress else 1)
 
 
-async def test_one_request_starts_one_child_within_one_batch_too(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    first = cellar.child_command(parent, "first", request_id="the same")
-    second = cellar.child_command(parent, "second", request_id="the same")
-    started, refused = await cellar.write(first, second)
+async def test_one_request_starts_one_child_within_one_batch_too(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    first = harness.child_command(parent, "first", request_id="the same")
+    second = harness.child_command(parent, "second", request_id="the same")
+    started, refused = await harness.write(first, second)
     assert the(ChildStarted, started).created
     assert refused == foreign_request("the same", first.start.run.run_id)

@@ -11,7 +11,7 @@ from kagzi.core.pages.cursor import Cursor, Direction
 from kagzi.core.records import Held, RunFilter, RunKey, RunRecord
 from kagzi.core.states import RunStatus
 
-from .verbs import Cellar, complete_run, diverged, fail_run, held, park, sleep
+from .verbs import StoreHarness, complete_run, diverged, fail_run, held, park, sleep
 
 TYPES = ("a", "b", "c", "d")
 VERSIONS = ("1", "2")
@@ -19,52 +19,52 @@ SCHEDULES = ("nightly", "hourly")
 KEYS = ("tenant-1", "tenant-2")
 
 
-async def a_run(cellar: Cellar, n: int) -> RunKey:
+async def a_run(harness: StoreHarness, n: int) -> RunKey:
     """The n-th of a population that differs in everything a filter can ask for."""
-    run = await cellar.start(
-        f"id-{n % 20}-{cellar.ids.token()}" if n % 7 else "",
+    run = await harness.start(
+        f"id-{n % 20}-{harness.ids.token()}" if n % 7 else "",
         workflow_type=TYPES[n % 4],
         version=VERSIONS[n // 2 % 2],
         labels={"team": "xyz"[n % 3]} | ({"env": "prod"} if n % 2 else {}) if n % 5 else {},
         schedule_id=SCHEDULES[n // 3 % 2] if n % 3 == 0 else "",
         concurrency_key=KEYS[n // 4 % 2] if n % 4 == 0 else "",
     )
-    cellar.clock.advance(us=n % 2)
+    harness.clock.advance(us=n % 2)
     return run
 
 
-async def population(cellar: Cellar) -> list[RunRecord]:
+async def population(harness: StoreHarness) -> list[RunRecord]:
     for n in range(48):
-        await a_run(cellar, n)
-    wants = [cellar.want(name, limit=8, versions=VERSIONS) for name in TYPES]
-    claimed = await cellar.claim(*wants)
+        await a_run(harness, n)
+    wants = [harness.want(name, limit=8, versions=VERSIONS) for name in TYPES]
+    claimed = await harness.claim(*wants)
     assert len(claimed) == 32
     for n, one in enumerate(claimed):
-        await befall(cellar, held(one), n % 8)
+        await befall(harness, held(one), n % 8)
     for n in range(6):
-        run = await a_run(cellar, n)
+        run = await a_run(harness, n)
         if n % 2:
-            await cellar.pause(run, "later")
-    rows = await cellar.runs()
+            await harness.pause(run, "later")
+    rows = await harness.runs()
     assert {row.status for row in rows} == set(RunStatus)
     return rows
 
 
-async def befall(cellar: Cellar, mine: Held, n: int) -> None:
+async def befall(harness: StoreHarness, mine: Held, n: int) -> None:
     match n:
         case 0 | 1:
-            await cellar.do(complete_run(mine))
+            await harness.do(complete_run(mine))
         case 2:
-            await cellar.do(fail_run(mine))
+            await harness.do(fail_run(mine))
         case 3:
-            await cellar.do(diverged(mine))
+            await harness.do(diverged(mine))
         case 4:
-            await cellar.write(sleep(mine, "nap", s=60))
-            await cellar.do(park(mine, "nap"))
+            await harness.write(sleep(mine, "nap", s=60))
+            await harness.do(park(mine, "nap"))
         case 5:
-            await cellar.terminate(mine.run)
+            await harness.terminate(mine.run)
         case 6:
-            await cellar.child(mine, "child", workflow_type="d")
+            await harness.child(mine, "child", workflow_type="d")
         case _:
             return
 
@@ -138,12 +138,12 @@ def place(row: RunRecord, direction: Direction = "next") -> Cursor:
 
 
 async def forwards(
-    cellar: Cellar, where: RunFilter, size: int, meanwhile: Callable[[], Awaitable[object]]
+    harness: StoreHarness, where: RunFilter, size: int, meanwhile: Callable[[], Awaitable[object]]
 ) -> list[RunKey]:
     seen: list[RunKey] = []
     cursor = None
     while True:
-        page = await cellar.store.list_runs("default", where, cursor, size)
+        page = await harness.store.list_runs("default", where, cursor, size)
         seen += [row.run for row in page.rows]
         if not page.has_more:
             return seen
@@ -152,12 +152,12 @@ async def forwards(
         await meanwhile()
 
 
-async def backwards(cellar: Cellar, where: RunFilter, size: int, last: RunRecord) -> list[RunKey]:
+async def backwards(harness: StoreHarness, where: RunFilter, size: int, last: RunRecord) -> list[RunKey]:
     """Everything before `last`, page by page towards the newest, in list order."""
     seen: list[RunKey] = []
     cursor = place(last, "prev")
     while True:
-        page = await cellar.store.list_runs("default", where, cursor, size)
+        page = await harness.store.list_runs("default", where, cursor, size)
         seen = [row.run for row in page.rows] + seen
         if not page.has_more:
             return seen
@@ -169,9 +169,9 @@ async def backwards(cellar: Cellar, where: RunFilter, size: int, last: RunRecord
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(asked=ASKED, size=st.integers(1, 9), n=st.integers(0, 1_000))
-async def test_any_filter_any_page_size_there_and_back(cellar: Cellar, asked: Asked, size: int, n: int) -> None:
+async def test_any_filter_any_page_size_there_and_back(harness: StoreHarness, asked: Asked, size: int, n: int) -> None:
     """Examples share a store: each finds what those before it added."""
-    known = await cellar.runs() or await population(cellar)
+    known = await harness.runs() or await population(harness)
     where = asked.among(known)
     expected = [row for row in known if holds(row, where)]
 
@@ -179,51 +179,51 @@ async def test_any_filter_any_page_size_there_and_back(cellar: Cellar, asked: As
 
     async def one_more() -> None:
         if (new := next(more, None)) is not None:
-            cellar.clock.advance(us=1)
-            await a_run(cellar, new)
+            harness.clock.advance(us=1)
+            await a_run(harness, new)
 
-    assert await forwards(cellar, where, size, one_more) == [row.run for row in expected]
-    now = [row.run for row in await cellar.runs() if holds(row, where)]
-    assert await cellar.store.count_runs("default", where, 10_000) == len(now)
+    assert await forwards(harness, where, size, one_more) == [row.run for row in expected]
+    now = [row.run for row in await harness.runs() if holds(row, where)]
+    assert await harness.store.count_runs("default", where, 10_000) == len(now)
     if expected:
-        assert await backwards(cellar, where, size, expected[-1]) == now[:-1]
+        assert await backwards(harness, where, size, expected[-1]) == now[:-1]
 
 
-async def test_more_types_than_are_merged(cellar: Cellar) -> None:
+async def test_more_types_than_are_merged(harness: StoreHarness) -> None:
     for n in range(40):
-        await cellar.start(workflow_type=f"type-{n}")
-        cellar.clock.advance(us=1)
+        await harness.start(workflow_type=f"type-{n}")
+        harness.clock.advance(us=1)
     where = RunFilter(workflow_types=tuple(f"type-{n}" for n in range(30)))
-    first = await cellar.store.list_runs("default", where, None, 20)
+    first = await harness.store.list_runs("default", where, None, 20)
     assert [row.workflow_type for row in first.rows] == [f"type-{n}" for n in range(29, 9, -1)]
     assert first.has_more
-    rest = await cellar.store.list_runs("default", where, place(first.rows[-1]), 20)
+    rest = await harness.store.list_runs("default", where, place(first.rows[-1]), 20)
     assert [row.workflow_type for row in rest.rows] == [f"type-{n}" for n in range(9, -1, -1)]
     assert not rest.has_more
 
 
-async def test_what_is_told_of_a_run_is_the_same_in_a_list_and_alone(cellar: Cellar) -> None:
-    first = await cellar.running(workflow_type="ship")
-    await cellar.start(
+async def test_what_is_told_of_a_run_is_the_same_in_a_list_and_alone(harness: StoreHarness) -> None:
+    first = await harness.running(workflow_type="ship")
+    await harness.start(
         "order-1", schedule_id="nightly", concurrency_key="tenant-1", blocked_by=first.run.run_id, labels={"a": "b"}
     )
-    paused = await cellar.start("order-2")
-    await cellar.pause(paused, "wait for the bank")
-    for row in await cellar.runs():
-        whole = await cellar.run(row.run)
+    paused = await harness.start("order-2")
+    await harness.pause(paused, "wait for the bank")
+    for row in await harness.runs():
+        whole = await harness.run(row.run)
         assert (row.schedule_id, row.concurrency_key, row.blocked_by, row.pause_reason) == (
             whole.schedule_id,
             whole.concurrency_key,
             whole.blocked_by,
             whole.pause_reason,
         )
-    [blocked] = await cellar.runs(workflow_id="order-1")
+    [blocked] = await harness.runs(workflow_id="order-1")
     assert (blocked.schedule_id, blocked.concurrency_key, blocked.blocked_by) == (
         "nightly",
         "tenant-1",
         first.run.run_id,
     )
-    [row] = await cellar.runs(workflow_id="order-2")
+    [row] = await harness.runs(workflow_id="order-2")
     assert (row.pause_reason, row.blocked_by, row.schedule_id, row.concurrency_key) == (
         "wait for the bank",
         None,

@@ -5,20 +5,20 @@ from kagzi.core.limits import LOST_ATTEMPT_NUMBERS
 from kagzi.core.records import RunKey, StepRecord
 from kagzi.core.run.outcomes import Begun, LeaseLost, Recorded, RetryScheduled
 
-from .verbs import LEASE_US, Cellar, begin, complete, fail, hand_back, the
+from .verbs import LEASE_US, StoreHarness, begin, complete, fail, hand_back, the
 
 
-async def step_of(cellar: Cellar, run: RunKey, step_id: str) -> StepRecord:
-    step = await cellar.store.get_step(run, step_id)
+async def step_of(harness: StoreHarness, run: RunKey, step_id: str) -> StepRecord:
+    step = await harness.store.get_step(run, step_id)
     assert step is not None
-    rows = await cellar.store.list_steps(run, name=None, after_begun_seq=0, limit=100, payloads=False)
+    rows = await harness.store.list_steps(run, name=None, after_begun_seq=0, limit=100, payloads=False)
     assert rows is not None
     assert [each.attempts for each in rows.rows if each.step_id == step_id] == [step.attempts]
     return step
 
 
-async def told(cellar: Cellar, run: RunKey, step_id: str) -> list[tuple[str, int]]:
-    news = await cellar.store.events_of(run, 0, 1_000)
+async def told(harness: StoreHarness, run: RunKey, step_id: str) -> list[tuple[str, int]]:
+    news = await harness.store.events_of(run, 0, 1_000)
     assert news is not None
     seqs = [event.seq for event in news.events]
     assert seqs == sorted(set(seqs)), "one number, one event"
@@ -26,30 +26,30 @@ async def told(cellar: Cellar, run: RunKey, step_id: str) -> list[tuple[str, int
     return [(event.kind.value, event.attempt) for event in news.events if event.step_id == step_id]
 
 
-async def test_it_is_kept_when_its_lease_ends_and_does_not_count(cellar: Cellar) -> None:
+async def test_it_is_kept_when_its_lease_ends_and_does_not_count(harness: StoreHarness) -> None:
     """It was overwritten by the next begin: the step was started twice, and nothing said why."""
-    holding = await cellar.running()
-    the(Begun, await cellar.do(begin(holding, "charge")))
-    the(Begun, await cellar.do(begin(holding, "done")))
-    the(Recorded, await cellar.do(complete(holding, "done")))
-    cellar.clock.advance(us=LEASE_US)
-    lost_at = cellar.now
-    assert (await cellar.fire()).lost == (holding,)
+    holding = await harness.running()
+    the(Begun, await harness.do(begin(holding, "charge")))
+    the(Begun, await harness.do(begin(holding, "done")))
+    the(Recorded, await harness.do(complete(holding, "done")))
+    harness.clock.advance(us=LEASE_US)
+    lost_at = harness.now
+    assert (await harness.fire()).lost == (holding,)
 
-    step = await step_of(cellar, holding.run, "charge")
+    step = await step_of(harness, holding.run, "charge")
     [lost] = step.attempts
     assert (lost.attempt, lost.worker_id, lost.finished_at, lost.lost) == (1, "worker-1", lost_at, True)
     assert step.attempt == 1  # a lost worker is not a failed attempt
-    assert await told(cellar, holding.run, "charge") == [("step_started", 1), ("step_lost", 1)]
-    assert await told(cellar, holding.run, "done") == [("step_started", 1), ("step_completed", 1)]
+    assert await told(harness, holding.run, "charge") == [("step_started", 1), ("step_lost", 1)]
+    assert await told(harness, holding.run, "done") == [("step_started", 1), ("step_completed", 1)]
 
-    again = await cellar.hold(holding.run, worker_id="worker-2")
-    the(Begun, await cellar.do(begin(again, "charge")))
-    the(RetryScheduled, await cellar.do(fail(again, "charge")))
-    cellar.clock.advance(s=120)
-    the(Begun, await cellar.do(begin(again, "charge", attempt=2)))
-    the(Recorded, await cellar.do(complete(again, "charge", attempt=2)))
-    assert await told(cellar, holding.run, "charge") == [
+    again = await harness.hold(holding.run, worker_id="worker-2")
+    the(Begun, await harness.do(begin(again, "charge")))
+    the(RetryScheduled, await harness.do(fail(again, "charge")))
+    harness.clock.advance(s=120)
+    the(Begun, await harness.do(begin(again, "charge", attempt=2)))
+    the(Recorded, await harness.do(complete(again, "charge", attempt=2)))
+    assert await told(harness, holding.run, "charge") == [
         ("step_started", 1),
         ("step_lost", 1),
         ("step_started", 1),
@@ -57,88 +57,88 @@ async def test_it_is_kept_when_its_lease_ends_and_does_not_count(cellar: Cellar)
         ("step_started", 2),
         ("step_completed", 2),
     ]
-    step = await step_of(cellar, holding.run, "charge")
+    step = await step_of(harness, holding.run, "charge")
     assert [(each.attempt, each.lost) for each in step.attempts] == [(1, True), (1, False)]
 
 
-async def test_its_event_says_when_and_until_nothing(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    the(Begun, await cellar.do(begin(holding, "charge")))
-    cellar.clock.advance(us=LEASE_US)
-    await cellar.fire()
-    news = await cellar.store.events_of(holding.run, 0, 100)
+async def test_its_event_says_when_and_until_nothing(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    the(Begun, await harness.do(begin(holding, "charge")))
+    harness.clock.advance(us=LEASE_US)
+    await harness.fire()
+    news = await harness.store.events_of(holding.run, 0, 100)
     assert news is not None
     event = news.events[-1]
-    assert (event.kind, event.at, event.until) == (EventKind.STEP_LOST, cellar.now, None)
+    assert (event.kind, event.at, event.until) == (EventKind.STEP_LOST, harness.now, None)
     assert event.error is not None
     assert "worker was lost" in event.error.message
 
 
-async def test_what_may_run_once_and_what_was_handed_back_are_not_lost(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    the(Begun, await cellar.do(begin(holding, "once", once=True)))
-    the(Begun, await cellar.do(begin(holding, "charge")))
-    await cellar.do(hand_back(holding))
-    again = await cellar.hold(holding.run)
-    cellar.clock.advance(us=LEASE_US)
-    assert (await cellar.fire()).lost == (again,)  # it had begun nothing
+async def test_what_may_run_once_and_what_was_handed_back_are_not_lost(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    the(Begun, await harness.do(begin(holding, "once", once=True)))
+    the(Begun, await harness.do(begin(holding, "charge")))
+    await harness.do(hand_back(holding))
+    again = await harness.hold(holding.run)
+    harness.clock.advance(us=LEASE_US)
+    assert (await harness.fire()).lost == (again,)  # it had begun nothing
     for step_id in ("once", "charge"):
-        assert (await step_of(cellar, holding.run, step_id)).attempts == ()
+        assert (await step_of(harness, holding.run, step_id)).attempts == ()
 
 
-async def test_its_holder_gets_no_answer_from_it(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    the(Begun, await cellar.do(begin(holding, "charge")))
-    cellar.clock.advance(us=LEASE_US)
-    await cellar.fire()
+async def test_its_holder_gets_no_answer_from_it(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    the(Begun, await harness.do(begin(holding, "charge")))
+    harness.clock.advance(us=LEASE_US)
+    await harness.fire()
     for command in (begin(holding, "charge"), fail(holding, "charge"), complete(holding, "charge")):
-        the(LeaseLost, await cellar.do(command))
-    again = await cellar.hold(holding.run, worker_id="worker-2")
+        the(LeaseLost, await harness.do(command))
+    again = await harness.hold(holding.run, worker_id="worker-2")
     for command in (begin(holding, "charge"), begin(holding, "charge", attempt=0), fail(holding, "charge")):
-        the(LeaseLost, await cellar.do(command))
-    the(Begun, await cellar.do(begin(again, "charge")))
+        the(LeaseLost, await harness.do(command))
+    the(Begun, await harness.do(begin(again, "charge")))
 
 
-async def test_holder_after_holder_each_attempt_is_told(cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_holder_after_holder_each_attempt_is_told(harness: StoreHarness) -> None:
+    holding = await harness.running()
     for _ in range(3):
         for step_id in ("a", "b"):
-            the(Begun, await cellar.do(begin(holding, step_id)))
-        cellar.clock.advance(us=LEASE_US)
-        assert (await cellar.fire()).lost == (holding,)
-        holding = await cellar.hold(holding.run)
+            the(Begun, await harness.do(begin(holding, step_id)))
+        harness.clock.advance(us=LEASE_US)
+        assert (await harness.fire()).lost == (holding,)
+        holding = await harness.hold(holding.run)
     for step_id in ("a", "b"):
-        assert await told(cellar, holding.run, step_id) == [("step_started", 1), ("step_lost", 1)] * 3
-        assert len((await step_of(cellar, holding.run, step_id)).attempts) == 3
+        assert await told(harness, holding.run, step_id) == [("step_started", 1), ("step_lost", 1)] * 3
+        assert len((await step_of(harness, holding.run, step_id)).attempts) == 3
 
 
-async def test_of_a_long_history_the_last_numbers_are_searched(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    the(Begun, await cellar.do(begin(holding, "early")))
+async def test_of_a_long_history_the_last_numbers_are_searched(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    the(Begun, await harness.do(begin(holding, "early")))
     for first in range(0, LOST_ATTEMPT_NUMBERS // 2, 50):
         names = [f"s{number}" for number in range(first, first + 50)]
-        await cellar.write(*(command for name in names for command in (begin(holding, name), complete(holding, name))))
-    the(Begun, await cellar.do(begin(holding, "late")))
-    cellar.clock.advance(us=LEASE_US)
-    await cellar.fire()
+        await harness.write(*(command for name in names for command in (begin(holding, name), complete(holding, name))))
+    the(Begun, await harness.do(begin(holding, "late")))
+    harness.clock.advance(us=LEASE_US)
+    await harness.fire()
     for step_id, count in (("early", 0), ("late", 1)):
-        step = await cellar.store.get_step(holding.run, step_id)
+        step = await harness.store.get_step(holding.run, step_id)
         assert step is not None
         assert len(step.attempts) == count, step_id
 
 
-async def test_who_reports_it_without_beginning_it_again_leaves_both_records(cellar: Cellar) -> None:
+async def test_who_reports_it_without_beginning_it_again_leaves_both_records(harness: StoreHarness) -> None:
     """The next holder takes the attempt over and says how it ended: that is an attempt of its own, beside the lost one."""
-    old = await cellar.running()
-    the(Begun, await cellar.do(begin(old, "charge")))
-    new = await cellar.take_over(old)
-    the(RetryScheduled, await cellar.do(fail(new, "charge")))
-    step = await step_of(cellar, old.run, "charge")
+    old = await harness.running()
+    the(Begun, await harness.do(begin(old, "charge")))
+    new = await harness.take_over(old)
+    the(RetryScheduled, await harness.do(fail(new, "charge")))
+    step = await step_of(harness, old.run, "charge")
     assert [(each.attempt, each.lost, each.worker_id) for each in step.attempts] == [
         (1, True, "worker-1"),
         (1, False, "worker-2"),
     ]
-    assert await told(cellar, old.run, "charge") == [
+    assert await told(harness, old.run, "charge") == [
         ("step_started", 1),
         ("step_lost", 1),
         ("step_started", 1),

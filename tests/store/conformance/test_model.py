@@ -13,7 +13,7 @@ from kagzi.core.run.outcomes import Existing, Started
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import LeaseTerms, Store
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .invariants import check_invariants
 from .model import Run, expect, shape
@@ -21,7 +21,7 @@ from .places import empty_postgres, memory_place, postgres_place
 from .verbs import (
     AT_ONCE,
     STEADY,
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     begin,
     complete,
@@ -62,7 +62,7 @@ class Pair:
     def __init__(self, store: Store) -> None:
         self.clock = FakeClock()
         self.ids = CountingIds()
-        self.cellar = Cellar(store, self.clock, self.ids)
+        self.harness = StoreHarness(store, self.clock, self.ids)
         self.store = store
         self.runs: dict[RunKey, Run] = {}
         self.tokens: list[Held] = []
@@ -71,13 +71,13 @@ class Pair:
     # --- what is said -------------------------------------------------------------------------------------------------
 
     async def start(self, which: int, priority: int, retry: int) -> None:
-        command = self.cellar.start_command(
+        command = self.harness.start_command(
             f"id-{which % 4}", priority=priority % 2, retry=POLICIES[retry % 4], labels={"n": str(which)}
         )
         await self.start_with(command)
 
     async def start_with(self, command: c.StartRun) -> None:
-        outcome = await self.cellar.do(command)
+        outcome = await self.harness.do(command)
         same = next((run for run in self.runs.values() if run.key == command.run), None)
         active = same or next(
             (run for run in self.runs.values() if run.workflow_id == command.workflow_id and not run.status.ended), None
@@ -96,7 +96,7 @@ class Pair:
         )
 
     async def claim(self, limit: int, _b: int, _c: int) -> None:
-        claimed = await self.cellar.claim(limit=limit + 1, until=self.clock.now() + HOUR_US)
+        claimed = await self.harness.claim(limit=limit + 1, until=self.clock.now() + HOUR_US)
         pending = [run for run in self.runs.values() if run.status == RunStatus.PENDING]
         assert len(claimed) == min(limit + 1, len(pending))
         order = sorted((-run.priority, run.ready_at) for run in pending)
@@ -181,7 +181,7 @@ class Pair:
         expected, change = expect(self.runs.get(command.run), command, self.clock.now())
         # Writes never renew here: a lease lasts an hour, or lapses with the clock.
         terms = LeaseTerms(until=self.clock.now() + HOUR_US, renew_before=0)
-        (outcome,) = await self.cellar.write(command, terms=terms)
+        (outcome,) = await self.harness.write(command, terms=terms)
         assert shape(outcome) == expected, f"{command} came to {outcome}; expected: {expected}"
         change()
         await self.compare(command.run)
@@ -204,7 +204,7 @@ class Pair:
         due = [run for run in self.runs.values() if run.due_at is not None and run.due_at <= now]
         due = [run for run in due if run.status == RunStatus.SLEEPING]
         lost = [run for run in self.runs.values() if run.status == RunStatus.RUNNING] if end_leases else []
-        fired = await self.cellar.fire(end_leases=end_leases, claim_cap=1_000)  # quarantine is told elsewhere
+        fired = await self.harness.fire(end_leases=end_leases, claim_cap=1_000)  # quarantine is told elsewhere
         assert fired.woken == ((("default", "hello"),) if due or lost else ())
         assert {token.run for token in fired.lost} == {run.key for run in lost}
         assert (fired.ended, fired.more) == ((), False)
@@ -219,7 +219,7 @@ class Pair:
 
     async def renew(self, first: int, count: int, _c: int) -> None:
         tokens = self.tokens[first : first + count]
-        renewal = await self.cellar.renew(*tokens, until=self.clock.now() + HOUR_US)
+        renewal = await self.harness.renew(*tokens, until=self.clock.now() + HOUR_US)
         assert set(renewal.lost) == {token for token in tokens if not self.holds(token)}
 
     async def release(self, first: int, count: int, _c: int) -> None:
@@ -239,7 +239,7 @@ class Pair:
 
     async def compare(self, key: RunKey) -> None:
         run = self.runs[key]
-        record, steps = await self.cellar.picture(key)
+        record, steps = await self.harness.picture(key)
         wake_at = run.due_at if run.status == RunStatus.SLEEPING else None
         assert (record.status, record.attempt, record.wake_at) == (run.status, run.attempt, wake_at)
         assert record.lost_leases == run.lost_leases

@@ -6,65 +6,67 @@ from kagzi.core.records import Held, NamespaceRecord, RunFilter, RunKey
 from kagzi.core.run.outcomes import RunNotFound
 from kagzi.core.states import WorkerStatus
 
-from .verbs import Cellar, begin, complete_run, payload
+from .verbs import StoreHarness, begin, complete_run, payload
 
 OURS, THEIRS = "ours", "theirs"
 
 
-async def test_a_foreign_run_id_is_unknown_to_every_verb(cellar: Cellar) -> None:
-    holding = await cellar.running(workflow_id="order-1", namespace=OURS, labels={"team": "x"}, input=payload("secret"))
-    await cellar.done(holding, "a")
-    await cellar.start(namespace=THEIRS)
+async def test_a_foreign_run_id_is_unknown_to_every_verb(harness: StoreHarness) -> None:
+    holding = await harness.running(
+        workflow_id="order-1", namespace=OURS, labels={"team": "x"}, input=payload("secret")
+    )
+    await harness.done(holding, "a")
+    await harness.start(namespace=THEIRS)
     foreign = RunKey(THEIRS, holding.run.run_id)
     ghost = Held(foreign, holding.lease)
-    before = await cellar.picture(holding.run)
-    store = cellar.store
+    before = await harness.picture(holding.run)
+    store = harness.store
 
-    assert await cellar.write(begin(ghost, "b"), complete_run(ghost)) == [RunNotFound(), RunNotFound()]
+    assert await harness.write(begin(ghost, "b"), complete_run(ghost)) == [RunNotFound(), RunNotFound()]
     assert await store.history(foreign, holding.lease, 0) is None
-    assert (await cellar.renew(ghost)).lost == (ghost,)
-    await store.cut([ghost], cellar.now)
-    assert list(await store.release([ghost], cellar.now)) == []
+    assert (await harness.renew(ghost)).lost == (ghost,)
+    await store.cut([ghost], harness.now)
+    assert list(await store.release([ghost], harness.now)) == []
     assert await store.get_run(THEIRS, run_id=foreign.run_id) is None
     assert await store.get_run(THEIRS, workflow_id="order-1") is None
     assert list(await store.ends_of([foreign])) == [None]
-    assert await cellar.cancel(foreign) is None
+    assert await harness.cancel(foreign) is None
     assert await store.list_steps(foreign, name=None, after_begun_seq=0, limit=10, payloads=True) is None
     assert await store.get_step(foreign, "a") is None
 
-    assert await cellar.picture(holding.run) == before
-    assert (await cellar.fire()).lost == ()
+    assert await harness.picture(holding.run) == before
+    assert (await harness.fire()).lost == ()
 
 
-async def test_lists_counts_and_claims_stay_within_their_namespace(cellar: Cellar) -> None:
-    ours = await cellar.start("order-1", namespace=OURS, labels={"team": "x"})
-    theirs = await cellar.start("order-1", namespace=THEIRS, labels={"team": "x"})
+async def test_lists_counts_and_claims_stay_within_their_namespace(harness: StoreHarness) -> None:
+    ours = await harness.start("order-1", namespace=OURS, labels={"team": "x"})
+    theirs = await harness.start("order-1", namespace=THEIRS, labels={"team": "x"})
     for namespace, run in ((OURS, ours), (THEIRS, theirs)):
         for where in (RunFilter(), RunFilter(labels={"team": "x"}), RunFilter(workflow_id="order-1")):
-            page = await cellar.store.list_runs(namespace, where, None, 10)
+            page = await harness.store.list_runs(namespace, where, None, 10)
             assert [row.run for row in page.rows] == [run]
-            assert await cellar.store.count_runs(namespace, where, 10) == 1
-    (claimed,) = await cellar.claim(namespace=OURS)
+            assert await harness.store.count_runs(namespace, where, 10) == 1
+    (claimed,) = await harness.claim(namespace=OURS)
     assert claimed.run == ours
 
 
-async def test_names_that_look_joined_are_kept_apart(cellar: Cellar) -> None:
+async def test_names_that_look_joined_are_kept_apart(harness: StoreHarness) -> None:
     # Keys joined with ':' were ambiguous once.
-    one = await cellar.start("c", namespace="a:b", workflow_type="t")
-    other = await cellar.start("b:c", namespace="a", workflow_type="t")
-    assert await cellar.store.get_run("a", workflow_id="c") is None
-    assert await cellar.store.get_run("a:b", workflow_id="b:c") is None
-    assert (await cellar.claim(workflow_type="t", namespace="a"))[0].run == other
-    assert (await cellar.claim(workflow_type="t", namespace="a:b"))[0].run == one
+    one = await harness.start("c", namespace="a:b", workflow_type="t")
+    other = await harness.start("b:c", namespace="a", workflow_type="t")
+    assert await harness.store.get_run("a", workflow_id="c") is None
+    assert await harness.store.get_run("a:b", workflow_id="b:c") is None
+    assert (await harness.claim(workflow_type="t", namespace="a"))[0].run == other
+    assert (await harness.claim(workflow_type="t", namespace="a:b"))[0].run == one
 
 
-async def test_a_foreign_worker_is_unknown(cellar: Cellar) -> None:
-    await cellar.register("worker-1", namespace=OURS)
-    await cellar.register("worker-2", namespace=THEIRS)
-    store = cellar.store
+async def test_a_foreign_worker_is_unknown(harness: StoreHarness) -> None:
+    await harness.register("worker-1", namespace=OURS)
+    await harness.register("worker-2", namespace=THEIRS)
+    store = harness.store
     assert await store.get_worker(THEIRS, "worker-1") is None
-    assert not await store.set_worker_status(THEIRS, "worker-1", WorkerStatus.OFFLINE, cellar.now)
-    assert await store.worker_left(THEIRS, "worker-1", cellar.now, hand_back=True) is None
+    assert not await store.set_worker_status(THEIRS, "worker-1", WorkerStatus.OFFLINE, harness.now)
+    assert await store.worker_left(THEIRS, "worker-1", harness.now, hand_back=True) is None
     page = await store.list_workers(THEIRS, workflow_type=None, status=None, cursor=None, limit=10)
     assert [worker.worker_id for worker in page.rows] == ["worker-2"]
     worker = await store.get_worker(OURS, "worker-1")
@@ -72,16 +74,18 @@ async def test_a_foreign_worker_is_unknown(cellar: Cellar) -> None:
     assert worker.status == WorkerStatus.ONLINE
 
 
-async def test_a_worker_that_leaves_hands_back_only_the_runs_of_its_namespace(cellar: Cellar) -> None:
-    ours = await cellar.running(namespace=OURS)
-    theirs = await cellar.running(namespace=THEIRS)
-    await cellar.register("worker-1", namespace=OURS)
-    assert list(await cellar.store.worker_left(OURS, "worker-1", cellar.now, hand_back=True) or ()) == [(OURS, "hello")]
-    assert (await cellar.run(ours.run)).status == "pending"
-    assert (await cellar.run(theirs.run)).status == "running"
+async def test_a_worker_that_leaves_hands_back_only_the_runs_of_its_namespace(harness: StoreHarness) -> None:
+    ours = await harness.running(namespace=OURS)
+    theirs = await harness.running(namespace=THEIRS)
+    await harness.register("worker-1", namespace=OURS)
+    assert list(await harness.store.worker_left(OURS, "worker-1", harness.now, hand_back=True) or ()) == [
+        (OURS, "hello")
+    ]
+    assert (await harness.run(ours.run)).status == "pending"
+    assert (await harness.run(theirs.run)).status == "running"
 
 
-async def test_a_namespace_is_kept_with_its_limits_and_replaced_whole(cellar: Cellar) -> None:
+async def test_a_namespace_is_kept_with_its_limits_and_replaced_whole(harness: StoreHarness) -> None:
     full = NamespaceRecord(
         namespace="full",
         enabled=False,
@@ -92,27 +96,27 @@ async def test_a_namespace_is_kept_with_its_limits_and_replaced_whole(cellar: Ce
         sessions_limit=4,
         schedules_limit=5,
     )
-    await cellar.store.put_namespace(full, cellar.now)
-    created_at = cellar.now
-    found = await cellar.store.get_namespace("full")
+    await harness.store.put_namespace(full, harness.now)
+    created_at = harness.now
+    found = await harness.store.get_namespace("full")
     assert found is not None
     assert (found.enabled, found.open_runs_limit, found.running_runs_limit) == (False, 1, 2)
     assert (found.starts_per_second_limit, found.stored_bytes_limit) == (2.5, 10**12)
     assert (found.sessions_limit, found.schedules_limit) == (4, 5)
-    cellar.clock.advance(s=1)
-    await cellar.store.put_namespace(NamespaceRecord(namespace="full"), cellar.now)
-    found = await cellar.store.get_namespace("full")
+    harness.clock.advance(s=1)
+    await harness.store.put_namespace(NamespaceRecord(namespace="full"), harness.now)
+    found = await harness.store.get_namespace("full")
     assert found is not None
     assert (found.enabled, found.open_runs_limit, found.stored_bytes_limit) == (True, None, None)
     assert found.created_at == created_at
-    assert await cellar.store.get_namespace("nobody") is None
+    assert await harness.store.get_namespace("nobody") is None
 
 
 @pytest.mark.parametrize("limit", [0, 1])
-async def test_the_limit_of_one_namespace_is_not_that_of_another(cellar: Cellar, limit: int) -> None:
-    await cellar.store.put_namespace(NamespaceRecord(namespace=OURS, open_runs_limit=limit), cellar.now)
-    outcomes = await cellar.write(
-        *(cellar.start_command(namespace=namespace) for namespace in (OURS, THEIRS, OURS, THEIRS))
+async def test_the_limit_of_one_namespace_is_not_that_of_another(harness: StoreHarness, limit: int) -> None:
+    await harness.store.put_namespace(NamespaceRecord(namespace=OURS, open_runs_limit=limit), harness.now)
+    outcomes = await harness.write(
+        *(harness.start_command(namespace=namespace) for namespace in (OURS, THEIRS, OURS, THEIRS))
     )
     started = [type(outcome).__name__ for outcome in outcomes]
     assert started[1] == started[3] == "Started"

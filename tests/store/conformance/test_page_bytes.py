@@ -15,7 +15,7 @@ from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.states import RunStatus
 from tests.support.patience import LOADED_MACHINE_S
 
-from .verbs import Cellar, begin, complete, complete_run, fail, fail_run, held
+from .verbs import StoreHarness, begin, complete, complete_run, fail, fail_run, held
 
 PAGE_BYTES = 20_000
 LARGE = 6_000  # three make a page
@@ -37,18 +37,18 @@ def assert_bounded(rows: Sequence[Any]) -> None:
     assert len(rows) == 1 or len(msgspec.json.encode(rows)) <= 1.5 * PAGE_BYTES
 
 
-async def failed_runs(cellar: Cellar, types: Sequence[str] = ("ship",)) -> list[RunKey]:
+async def failed_runs(harness: StoreHarness, types: Sequence[str] = ("ship",)) -> list[RunKey]:
     runs: list[RunKey] = []
     for number in range(ROWS):
         workflow_type = types[number % len(types)]
-        run = await cellar.start(workflow_type=workflow_type)
-        claimed = await cellar.claim_one(workflow_type=workflow_type)
+        run = await harness.start(workflow_type=workflow_type)
+        claimed = await harness.claim_one(workflow_type=workflow_type)
         assert claimed.run == run
         if number % 3 == 2:
-            await cellar.do(complete_run(held(claimed)))
+            await harness.do(complete_run(held(claimed)))
         else:
-            await cellar.do(fail_run(held(claimed), large(number)))
-        cellar.clock.advance(us=1)
+            await harness.do(fail_run(held(claimed), large(number)))
+        harness.clock.advance(us=1)
         runs.append(run)
     return runs
 
@@ -64,13 +64,13 @@ async def failed_runs(cellar: Cellar, types: Sequence[str] = ("ship",)) -> list[
     ],
     ids=["all", "types", "statuses", "both"],
 )
-async def test_runs_with_large_errors(cellar: Cellar, where: RunFilter, direction: Any) -> None:
-    runs = await failed_runs(cellar, ("ship", "pack"))
+async def test_runs_with_large_errors(harness: StoreHarness, where: RunFilter, direction: Any) -> None:
+    runs = await failed_runs(harness, ("ship", "pack"))
     seen: list[RunRecord] = []
     pages = 0
     cursor = None if direction == "next" else Cursor(0, "00000000-0000-0000-0000-000000000000", "prev")
     while True:
-        page = await cellar.store.list_runs("default", where, cursor, 1_000)
+        page = await harness.store.list_runs("default", where, cursor, 1_000)
         assert_bounded(page.rows)
         pages += 1
         seen = [*seen, *page.rows] if direction == "next" else [*page.rows, *seen]
@@ -82,31 +82,31 @@ async def test_runs_with_large_errors(cellar: Cellar, where: RunFilter, directio
     assert pages > 1
 
 
-async def test_steps_with_large_payloads(cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_steps_with_large_payloads(harness: StoreHarness) -> None:
+    holding = await harness.running()
     for number in range(ROWS):
         size = 3 * PAGE_BYTES if number == 4 else LARGE  # one is larger than a page
         output = Payload(b"x" * size)
-        await cellar.write(begin(holding, f"s{number}"), complete(holding, f"s{number}", output))
+        await harness.write(begin(holding, f"s{number}"), complete(holding, f"s{number}", output))
     for payloads in (True, False):
-        seen, pages = await walk_steps(cellar, holding.run, payloads=payloads)
+        seen, pages = await walk_steps(harness, holding.run, payloads=payloads)
         assert [step.step_id for step in seen] == [f"s{number}" for number in range(ROWS)]
         assert (pages > 3) == payloads
         assert all((step.output is not None) == payloads for step in seen)
 
 
-async def test_earlier_attempts_count_and_a_single_step_shows_its_latest(cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_earlier_attempts_count_and_a_single_step_shows_its_latest(harness: StoreHarness) -> None:
+    holding = await harness.running()
     often = RetryPolicy(maximum_attempts=20)
     attempts = {"a": 2, "b": 2, "many": 9, "c": 1, "plain": 0}
     for step_id, count in attempts.items():
         for attempt in range(1, count + 1):
-            await cellar.do(begin(holding, step_id, attempt, retry=often))
-            await cellar.do(fail(holding, step_id, large(attempt), attempt))
-            cellar.clock.advance(s=60)
-        await cellar.do(begin(holding, step_id, count + 1, retry=often))
-        await cellar.do(complete(holding, step_id, attempt=count + 1))
-    seen, pages = await walk_steps(cellar, holding.run, payloads=False)
+            await harness.do(begin(holding, step_id, attempt, retry=often))
+            await harness.do(fail(holding, step_id, large(attempt), attempt))
+            harness.clock.advance(s=60)
+        await harness.do(begin(holding, step_id, count + 1, retry=often))
+        await harness.do(complete(holding, step_id, attempt=count + 1))
+    seen, pages = await walk_steps(harness, holding.run, payloads=False)
     assert [step.step_id for step in seen] == list(attempts)
     assert pages > 2
     for step in seen:
@@ -117,17 +117,17 @@ async def test_earlier_attempts_count_and_a_single_step_shows_its_latest(cellar:
             assert 1 <= len(shown) < 9
         else:
             assert shown == everything
-    alone = await cellar.store.get_step(holding.run, "many")
+    alone = await harness.store.get_step(holding.run, "many")
     assert alone is not None
     assert alone.attempts == seen[2].attempts
 
 
-async def walk_steps(cellar: Cellar, run: RunKey, *, payloads: bool) -> tuple[list[Any], int]:
+async def walk_steps(harness: StoreHarness, run: RunKey, *, payloads: bool) -> tuple[list[Any], int]:
     seen: list[Any] = []
     pages = 0
     after = 0
     while True:
-        page = await cellar.store.list_steps(run, name=None, after_begun_seq=after, limit=1_000, payloads=payloads)
+        page = await harness.store.list_steps(run, name=None, after_begun_seq=after, limit=1_000, payloads=payloads)
         assert page is not None
         assert_bounded([step.output for step in page.rows])
         seen += page.rows
@@ -137,19 +137,19 @@ async def walk_steps(cellar: Cellar, run: RunKey, *, payloads: bool) -> tuple[li
         after = page.rows[-1].begun_seq
 
 
-async def test_ends_are_answered_for_as_many_as_fit(cellar: Cellar) -> None:
+async def test_ends_are_answered_for_as_many_as_fit(harness: StoreHarness) -> None:
     runs: list[RunKey] = []
     for number in range(ROWS):
-        holding = await cellar.running()
+        holding = await harness.running()
         if number != 1:
-            await cellar.do(complete_run(holding, "x" * LARGE))
+            await harness.do(complete_run(holding, "x" * LARGE))
         runs.append(holding.run)
     nobody = RunKey("default", "01890000-0000-7000-8000-000000000000")
     asked = [nobody, *runs, RunKey("elsewhere", runs[0].run_id)]
     answers: list[Any] = []
     calls = 0
     while len(answers) < len(asked):
-        found = await cellar.store.ends_of(asked[len(answers) :])
+        found = await harness.store.ends_of(asked[len(answers) :])
         assert found
         assert_bounded([end for end in found if isinstance(end, RunEnd)])
         answers += found
@@ -161,17 +161,17 @@ async def test_ends_are_answered_for_as_many_as_fit(cellar: Cellar) -> None:
     assert [end.run for end in answers if isinstance(end, RunEnd)] == [runs[0], *runs[2:]]
 
 
-async def test_exports_go_out_in_pages(cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_exports_go_out_in_pages(harness: StoreHarness) -> None:
+    holding = await harness.running()
     often = RetryPolicy(maximum_attempts=20)
     for number in range(ROWS):
-        await cellar.do(begin(holding, f"s{number}", retry=often))
-        await cellar.do(fail(holding, f"s{number}", large(number)))
-        cellar.clock.advance(s=60)
-        await cellar.do(begin(holding, f"s{number}", 2, retry=often))
-        await cellar.do(complete(holding, f"s{number}", Payload(b"x" * LARGE), attempt=2))
-        await cellar.signal(holding.run, "news", "x" * LARGE)
-    run, store = holding.run, cellar.store
+        await harness.do(begin(holding, f"s{number}", retry=often))
+        await harness.do(fail(holding, f"s{number}", large(number)))
+        harness.clock.advance(s=60)
+        await harness.do(begin(holding, f"s{number}", 2, retry=often))
+        await harness.do(complete(holding, f"s{number}", Payload(b"x" * LARGE), attempt=2))
+        await harness.signal(holding.run, "news", "x" * LARGE)
+    run, store = holding.run, harness.store
     steps = await export(lambda last: store.export_steps(run, last.begun_seq if last else 0, 200))
     assert [step.step_id for step in steps] == [f"s{number}" for number in range(ROWS)]
     attempts = await export(lambda last: store.export_attempts(run, (last.step_id, last.seq) if last else ("", 0), 200))
@@ -229,19 +229,21 @@ class HeldScans:
         self._go_on.set()
 
 
-async def test_calls_pass_while_scans_take_long(cellar: Cellar, setup: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_pass_while_scans_take_long(
+    harness: StoreHarness, setup: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """64 counts once kept everybody from reading: there was one thread to read, or four connections."""
     if setup == "sqlite-memory":
         return  # one connection is all there is; see test_scans_of_one_namespace_take_turns
-    run = await cellar.start()
+    run = await harness.start()
     scans = HeldScans(monkeypatch, setup)
-    greedy = [asyncio.create_task(cellar.store.count_runs("default", RunFilter(), 10)) for _ in range(64)]
+    greedy = [asyncio.create_task(harness.store.count_runs("default", RunFilter(), 10)) for _ in range(64)]
     await asyncio.wait_for(scans.arrived.wait(), LOADED_MACHINE_S)
     async with asyncio.timeout(LOADED_MACHINE_S):
-        assert (await cellar.run(run)).run == run
-        later = await cellar.start(workflow_id="later")
-        assert await cellar.store.ends_of([later]) == [RunStatus.PENDING]
-        assert await cellar.store.list_runs("other", RunFilter(), None, 10) is not None, "another namespace scans"
+        assert (await harness.run(run)).run == run
+        later = await harness.start(workflow_id="later")
+        assert await harness.store.ends_of([later]) == [RunStatus.PENDING]
+        assert await harness.store.list_runs("other", RunFilter(), None, 10) is not None, "another namespace scans"
         assert scans.most == limits.SCANS_PER_NAMESPACE
     scans.let_go()
     async with asyncio.timeout(60):
@@ -250,12 +252,12 @@ async def test_calls_pass_while_scans_take_long(cellar: Cellar, setup: str, monk
 
 
 async def test_scans_of_one_namespace_take_turns_and_those_who_left_take_none(
-    cellar: Cellar, setup: str, monkeypatch: pytest.MonkeyPatch
+    harness: StoreHarness, setup: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scans = HeldScans(monkeypatch, setup)
-    first = asyncio.create_task(cellar.store.count_runs("default", RunFilter(), 10))
+    first = asyncio.create_task(harness.store.count_runs("default", RunFilter(), 10))
     await asyncio.wait_for(scans.arrived.wait(), LOADED_MACHINE_S)
-    waiting = [asyncio.create_task(cellar.store.count_runs("default", RunFilter(), 10)) for _ in range(20)]
+    waiting = [asyncio.create_task(harness.store.count_runs("default", RunFilter(), 10)) for _ in range(20)]
     await asyncio.sleep(0)
     for task in waiting[::2]:
         task.cancel()
@@ -265,5 +267,5 @@ async def test_scans_of_one_namespace_take_turns_and_those_who_left_take_none(
     assert scans.most == 1
     assert [task.cancelled() for task in waiting] == [True, False] * 10
     assert (
-        await asyncio.wait_for(cellar.store.list_runs("default", RunFilter(), None, 10), LOADED_MACHINE_S) is not None
+        await asyncio.wait_for(harness.store.list_runs("default", RunFilter(), None, 10), LOADED_MACHINE_S) is not None
     )

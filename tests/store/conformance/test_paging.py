@@ -10,7 +10,7 @@ from kagzi.core.pages.cursor import Cursor, Direction
 from kagzi.core.records import RunFilter, RunKey, RunRecord
 from kagzi.core.states import RunStatus
 
-from .verbs import Cellar, complete_run, fail_run, held, payload
+from .verbs import StoreHarness, complete_run, fail_run, held, payload
 
 ALL = RunFilter()
 
@@ -20,13 +20,13 @@ def cursor_at(record: RunRecord, direction: Direction = "next") -> Cursor:
 
 
 async def walk(
-    cellar: Cellar, size: int, where: RunFilter = ALL, meanwhile: Callable[[], object] | None = None
+    harness: StoreHarness, size: int, where: RunFilter = ALL, meanwhile: Callable[[], object] | None = None
 ) -> list[RunRecord]:
     """Every row, page by page."""
     seen: list[RunRecord] = []
     cursor: Cursor | None = None
     for _ in range(200):
-        page = await cellar.store.list_runs("default", where, cursor, size)
+        page = await harness.store.list_runs("default", where, cursor, size)
         assert len(page.rows) <= size
         seen.extend(page.rows)
         if not page.has_more:
@@ -38,61 +38,61 @@ async def walk(
     raise AssertionError("the list has no end")
 
 
-async def some_runs(cellar: Cellar, count: int, *, us_apart: int = 1, **options: object) -> list[RunKey]:
+async def some_runs(harness: StoreHarness, count: int, *, us_apart: int = 1, **options: object) -> list[RunKey]:
     runs = []
     for _ in range(count):
-        runs.append(await cellar.start(**options))  # type: ignore[arg-type]
-        cellar.clock.advance(us=us_apart)
+        runs.append(await harness.start(**options))  # type: ignore[arg-type]
+        harness.clock.advance(us=us_apart)
     return runs
 
 
-async def test_newest_first_to_the_microsecond(cellar: Cellar) -> None:
+async def test_newest_first_to_the_microsecond(harness: StoreHarness) -> None:
     # Once cursors truncated to milliseconds skipped rows.
-    runs = await some_runs(cellar, 23)
+    runs = await some_runs(harness, 23)
     for size in (1, 7, 22, 23, 24):
-        assert [row.run for row in await walk(cellar, size)] == runs[::-1]
+        assert [row.run for row in await walk(harness, size)] == runs[::-1]
 
 
-async def test_rows_of_one_microsecond_are_told_apart_by_their_id(cellar: Cellar) -> None:
-    runs = sorted(await cellar.start_many(20), key=lambda run: run.run_id, reverse=True)
+async def test_rows_of_one_microsecond_are_told_apart_by_their_id(harness: StoreHarness) -> None:
+    runs = sorted(await harness.start_many(20), key=lambda run: run.run_id, reverse=True)
     for size in (1, 3, 20):
-        assert [row.run for row in await walk(cellar, size)] == runs
+        assert [row.run for row in await walk(harness, size)] == runs
 
 
-async def test_nothing_is_lost_or_told_twice_while_runs_are_added(cellar: Cellar) -> None:
-    runs = await some_runs(cellar, 20)
-    seen = [row.run for row in await walk(cellar, 3, meanwhile=lambda: some_runs(cellar, 4))]
+async def test_nothing_is_lost_or_told_twice_while_runs_are_added(harness: StoreHarness) -> None:
+    runs = await some_runs(harness, 20)
+    seen = [row.run for row in await walk(harness, 3, meanwhile=lambda: some_runs(harness, 4))]
     assert seen == runs[::-1], "what came later is above the first page"
-    assert len(await cellar.runs()) > 20
+    assert len(await harness.runs()) > 20
 
 
-async def test_back_again_from_any_page(cellar: Cellar) -> None:
-    runs = (await some_runs(cellar, 10))[::-1]
-    rows = await walk(cellar, 100)
-    page = await cellar.store.list_runs("default", ALL, cursor_at(rows[7], "prev"), 3)
+async def test_back_again_from_any_page(harness: StoreHarness) -> None:
+    runs = (await some_runs(harness, 10))[::-1]
+    rows = await walk(harness, 100)
+    page = await harness.store.list_runs("default", ALL, cursor_at(rows[7], "prev"), 3)
     assert ([row.run for row in page.rows], page.has_more) == (runs[4:7], True)
-    page = await cellar.store.list_runs("default", ALL, cursor_at(rows[4], "prev"), 4)
+    page = await harness.store.list_runs("default", ALL, cursor_at(rows[4], "prev"), 4)
     assert ([row.run for row in page.rows], page.has_more) == (runs[:4], False)
-    page = await cellar.store.list_runs("default", ALL, cursor_at(rows[0], "prev"), 4)
+    page = await harness.store.list_runs("default", ALL, cursor_at(rows[0], "prev"), 4)
     assert (list(page.rows), page.has_more) == ([], False)
-    newer = await cellar.start()
-    page = await cellar.store.list_runs("default", ALL, cursor_at(rows[0], "prev"), 4)
+    newer = await harness.start()
+    page = await harness.store.list_runs("default", ALL, cursor_at(rows[0], "prev"), 4)
     assert ([row.run for row in page.rows], page.has_more) == ([newer], False)
 
 
-async def test_back_again_within_one_microsecond(cellar: Cellar) -> None:
-    await cellar.start_many(9)
-    rows = await walk(cellar, 100)
-    page = await cellar.store.list_runs("default", ALL, cursor_at(rows[6], "prev"), 4)
+async def test_back_again_within_one_microsecond(harness: StoreHarness) -> None:
+    await harness.start_many(9)
+    rows = await walk(harness, 100)
+    page = await harness.store.list_runs("default", ALL, cursor_at(rows[6], "prev"), 4)
     assert ([row.run for row in page.rows], page.has_more) == ([row.run for row in rows[2:6]], True)
 
 
-async def test_lists_carry_no_payloads(cellar: Cellar) -> None:
-    holding = await cellar.running(input=payload("in"), context=payload("ctx"), labels={"a": "b"})
-    await cellar.do(complete_run(holding))
-    (row,) = await cellar.runs()
+async def test_lists_carry_no_payloads(harness: StoreHarness) -> None:
+    holding = await harness.running(input=payload("in"), context=payload("ctx"), labels={"a": "b"})
+    await harness.do(complete_run(holding))
+    (row,) = await harness.runs()
     assert (row.input, row.context, row.output) == (None, None, None)
-    whole = await cellar.run(holding.run)
+    whole = await harness.run(holding.run)
     assert (row.labels, row.status, row.workflow_id, row.finished_at) == (
         whole.labels,
         whole.status,
@@ -101,18 +101,18 @@ async def test_lists_carry_no_payloads(cellar: Cellar) -> None:
     )
 
 
-async def varied_runs(cellar: Cellar) -> list[RunRecord]:
+async def varied_runs(harness: StoreHarness) -> list[RunRecord]:
     """Runs that differ in everything a filter can ask for."""
     parts = [("a", {}), ("b", {"team": "x"}), ("a", {"team": "x", "env": "prod"}), ("c", {"team": "y"})]
     for n, (workflow_type, labels) in enumerate(parts * 3):
-        await cellar.start(f"id-{n}", workflow_type=workflow_type, labels=labels, version=("1", "2", None)[n % 3])
-        cellar.clock.advance(us=1)
-    claimed = await cellar.claim(*(cellar.want(name, limit=2, versions=("1", "2")) for name in "abc"))
+        await harness.start(f"id-{n}", workflow_type=workflow_type, labels=labels, version=("1", "2", None)[n % 3])
+        harness.clock.advance(us=1)
+    claimed = await harness.claim(*(harness.want(name, limit=2, versions=("1", "2")) for name in "abc"))
     for n, one in enumerate(claimed):
         if n % 3 < 2:
-            await cellar.do(complete_run(held(one)) if n % 3 else fail_run(held(one)))
-    await cellar.start("later", start_at=cellar.now + 10**9)
-    return await cellar.runs()
+            await harness.do(complete_run(held(one)) if n % 3 else fail_run(held(one)))
+    await harness.start("later", start_at=harness.now + 10**9)
+    return await harness.runs()
 
 
 FILTERS: list[tuple[str, Callable[[RunRecord, int], bool], Callable[[int], RunFilter]]] = [
@@ -144,53 +144,53 @@ FILTERS: list[tuple[str, Callable[[RunRecord, int], bool], Callable[[int], RunFi
 ]
 
 
-async def test_every_filter_counts_and_pages(cellar: Cellar) -> None:
+async def test_every_filter_counts_and_pages(harness: StoreHarness) -> None:
     # Once lists ignored all filters but one.
-    rows = await varied_runs(cellar)
+    rows = await varied_runs(harness)
     middle = sorted(row.created_at for row in rows)[6]
     for name, holds, make in FILTERS:
         expected = [row.run for row in rows if holds(row, middle)]
         for size in (1, 2, 50):
-            assert [row.run for row in await walk(cellar, size, make(middle))] == expected, name
-        assert await cellar.store.count_runs("default", make(middle), 1_000) == len(expected), name
+            assert [row.run for row in await walk(harness, size, make(middle))] == expected, name
+        assert await harness.store.count_runs("default", make(middle), 1_000) == len(expected), name
 
 
-async def test_a_count_stops_at_its_cap(cellar: Cellar) -> None:
-    await cellar.start_many(12)
-    await cellar.start(namespace="elsewhere")
-    counts = [await cellar.store.count_runs("default", ALL, cap) for cap in (1, 11, 12, 13, 10_000)]
+async def test_a_count_stops_at_its_cap(harness: StoreHarness) -> None:
+    await harness.start_many(12)
+    await harness.start(namespace="elsewhere")
+    counts = [await harness.store.count_runs("default", ALL, cap) for cap in (1, 11, 12, 13, 10_000)]
     assert counts == [1, 11, 12, 12, 12]
 
 
-async def test_an_empty_list_is_a_page(cellar: Cellar) -> None:
-    page = await cellar.store.list_runs("nobody", ALL, None, 10)
+async def test_an_empty_list_is_a_page(harness: StoreHarness) -> None:
+    page = await harness.store.list_runs("nobody", ALL, None, 10)
     assert (list(page.rows), page.has_more) == ([], False)
-    assert await cellar.store.count_runs("nobody", ALL, 10) == 0
+    assert await harness.store.count_runs("nobody", ALL, 10) == 0
 
 
-async def test_the_latest_run_of_an_id(cellar: Cellar) -> None:
-    first = await cellar.running(workflow_id="order-1")
-    await cellar.do(complete_run(first))
-    cellar.clock.advance(us=1)
-    second = await cellar.start("order-1")
-    found = await cellar.store.get_run("default", workflow_id="order-1")
+async def test_the_latest_run_of_an_id(harness: StoreHarness) -> None:
+    first = await harness.running(workflow_id="order-1")
+    await harness.do(complete_run(first))
+    harness.clock.advance(us=1)
+    second = await harness.start("order-1")
+    found = await harness.store.get_run("default", workflow_id="order-1")
     assert found is not None
     assert found.run == second
-    assert [row.run for row in await cellar.runs(workflow_id="order-1")] == [second, first.run]
+    assert [row.run for row in await harness.runs(workflow_id="order-1")] == [second, first.run]
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
-async def test_workers_too_are_listed_in_pages(cellar: Cellar, newest_first: bool) -> None:
+async def test_workers_too_are_listed_in_pages(harness: StoreHarness, newest_first: bool) -> None:
     names = [f"worker-{n}" for n in range(7)]
     for name in names:
-        await cellar.register(name)
+        await harness.register(name)
         if not newest_first:
             continue
-        cellar.clock.advance(us=1)
+        harness.clock.advance(us=1)
     seen: list[str] = []
     cursor = None
     while True:
-        page = await cellar.store.list_workers("default", workflow_type=None, status=None, cursor=cursor, limit=2)
+        page = await harness.store.list_workers("default", workflow_type=None, status=None, cursor=cursor, limit=2)
         seen.extend(row.worker_id for row in page.rows)
         if not page.has_more:
             break
@@ -204,13 +204,13 @@ async def test_workers_too_are_listed_in_pages(cellar: Cellar, newest_first: boo
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(gaps=st.lists(st.integers(0, 2), min_size=1, max_size=12), size=st.integers(1, 5))
-async def test_any_spacing_any_page_size(cellar: Cellar, gaps: list[int], size: int) -> None:
-    labels = {"example": cellar.ids.token()}
+async def test_any_spacing_any_page_size(harness: StoreHarness, gaps: list[int], size: int) -> None:
+    labels = {"example": harness.ids.token()}
     for gap in gaps:
-        cellar.clock.advance(us=gap)
-        await cellar.start(labels=labels)
+        harness.clock.advance(us=gap)
+        await harness.start(labels=labels)
     where = RunFilter(labels=labels)
-    rows = await walk(cellar, size, where)
+    rows = await walk(harness, size, where)
     assert len({row.run for row in rows}) == len(rows) == len(gaps)
     places = [(row.created_at, row.run.run_id) for row in rows]
     assert places == sorted(places, reverse=True)

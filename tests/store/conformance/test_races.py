@@ -11,7 +11,7 @@ from kagzi.core.states import RunStatus, StepKind, StepStatus
 from .invariants import check_invariants
 from .verbs import (
     STEADY,
-    Cellar,
+    StoreHarness,
     ask,
     begin,
     by_id,
@@ -33,130 +33,130 @@ from .verbs import (
 S = StepStatus
 
 
-async def test_the_winner_is_recorded_and_the_losers_are_closed(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(
+async def test_the_winner_is_recorded_and_the_losers_are_closed(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(
         begin(holding, "a"),
         begin(holding, "b"),
         sleep(holding, "nap", s=60),
         wait_signal(holding, "approved", s=90),
         complete(holding, "a"),
     )
-    before = cellar.store.transactions
-    cellar.clock.advance(s=1)
-    decided = the(Recorded, await cellar.do(race(holding, "race", "a", "b", "nap", "approved")))
-    assert cellar.store.transactions - before <= 2
-    steps = await cellar.steps(holding.run)
+    before = harness.store.transactions
+    harness.clock.advance(s=1)
+    decided = the(Recorded, await harness.do(race(holding, "race", "a", "b", "nap", "approved")))
+    assert harness.store.transactions - before <= 2
+    steps = await harness.steps(holding.run)
     record = steps["race"]
     assert (record.kind, record.status, record.seq) == (StepKind.RACE, S.COMPLETED, decided.seq)
     assert record.output is not None
     assert json.loads(record.output.data) == "a"
     assert steps["a"].status == S.COMPLETED
     for name in ("b", "nap", "approved"):
-        assert (steps[name].status, steps[name].finished_at) == (S.ABANDONED, cellar.now)
+        assert (steps[name].status, steps[name].finished_at) == (S.ABANDONED, harness.now)
         assert (steps[name].output, steps[name].error) == (None, None)
-    await check_invariants(cellar.store)
+    await check_invariants(harness.store)
 
 
-async def test_the_waits_of_losers_are_gone(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(sleep(holding, "nap", s=60), wait_signal(holding, "approved", s=30))
-    await cellar.write(begin(holding, "retrying", retry=STEADY), fail(holding, "retrying"))
-    await cellar.do(race(holding, "race", "winner", "nap", "approved", "retrying"))
-    error = refused(await cellar.do(park(holding, "nap")), ErrorCode.PRECONDITION_FAILED)
+async def test_the_waits_of_losers_are_gone(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(sleep(holding, "nap", s=60), wait_signal(holding, "approved", s=30))
+    await harness.write(begin(holding, "retrying", retry=STEADY), fail(holding, "retrying"))
+    await harness.do(race(holding, "race", "winner", "nap", "approved", "retrying"))
+    error = refused(await harness.do(park(holding, "nap")), ErrorCode.PRECONDITION_FAILED)
     assert "nothing to wait for" in error.message
-    the(TimerSet, await cellar.do(sleep(holding, "later", s=600)))
-    assert the(Parked, await cellar.do(park(holding, "later"))).wake_at == cellar.now + 600_000_000
-    assert (await cellar.run(holding.run)).waits == ("later",)
-    cellar.clock.advance(s=120)
-    assert (await cellar.fire()).woken == ()
-    steps = await cellar.steps(holding.run)
+    the(TimerSet, await harness.do(sleep(holding, "later", s=600)))
+    assert the(Parked, await harness.do(park(holding, "later"))).wake_at == harness.now + 600_000_000
+    assert (await harness.run(holding.run)).waits == ("later",)
+    harness.clock.advance(s=120)
+    assert (await harness.fire()).woken == ()
+    steps = await harness.steps(holding.run)
     assert {steps[name].status for name in ("nap", "approved", "retrying")} == {S.ABANDONED}
 
 
-async def test_a_signal_is_never_bound_to_a_loser(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(wait_signal(holding), race(holding, "race", "other", "approved"))
-    assert not (await cellar.signal(holding.run, value="kept")).delivered
-    assert (await cellar.steps(holding.run))["approved"].status == S.ABANDONED
-    await cellar.do(wait_signal(holding, step_id="approved#2"))
-    step = (await cellar.steps(holding.run))["approved#2"]
+async def test_a_signal_is_never_bound_to_a_loser(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(wait_signal(holding), race(holding, "race", "other", "approved"))
+    assert not (await harness.signal(holding.run, value="kept")).delivered
+    assert (await harness.steps(holding.run))["approved"].status == S.ABANDONED
+    await harness.do(wait_signal(holding, step_id="approved#2"))
+    step = (await harness.steps(holding.run))["approved#2"]
     assert step.output is not None
     assert step.output.data == b"kept"
 
 
-async def test_a_loser_that_has_a_result_keeps_it(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    first, second = await cellar.done(holding, "a", "1"), await cellar.done(holding, "b", "2")
-    await cellar.do(race(holding, "race", "a", "b"))
-    steps = await cellar.steps(holding.run)
+async def test_a_loser_that_has_a_result_keeps_it(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    first, second = await harness.done(holding, "a", "1"), await harness.done(holding, "b", "2")
+    await harness.do(race(holding, "race", "a", "b"))
+    steps = await harness.steps(holding.run)
     assert (steps["b"].status, steps["b"].seq) == (S.COMPLETED, second.seq)
     assert steps["a"].seq == first.seq
 
 
-async def test_a_loser_takes_no_result_any_more(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(begin(holding, "b"), sleep(holding, "nap", s=1), race(holding, "race", "a", "b", "nap"))
-    before = await cellar.steps(holding.run)
-    cellar.clock.advance(s=2)
+async def test_a_loser_takes_no_result_any_more(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "b"), sleep(holding, "nap", s=1), race(holding, "race", "a", "b", "nap"))
+    before = await harness.steps(holding.run)
+    harness.clock.advance(s=2)
     for command in (complete(holding, "b"), fail(holding, "b"), finish(holding, "nap")):
-        outcome = await cellar.do(command)
+        outcome = await harness.do(command)
         assert not isinstance(outcome, Recorded), f"{command} came to {outcome}"
-    assert await cellar.steps(holding.run) == before
-    told = await cellar.do(ask(holding))
+    assert await harness.steps(holding.run) == before
+    told = await harness.do(ask(holding))
     names = [step.step_id for step in told.results]  # type: ignore[union-attr]
     assert "nap" not in names
     assert "b" not in names
 
 
-async def test_a_loser_that_never_began_is_no_loss(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a")
-    the(Recorded, await cellar.do(race(holding, "race", "a", "never begun")))
-    assert set(await cellar.steps(holding.run)) == {"a", "race"}
+async def test_a_loser_that_never_began_is_no_loss(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a")
+    the(Recorded, await harness.do(race(holding, "race", "a", "never begun")))
+    assert set(await harness.steps(holding.run)) == {"a", "race"}
 
 
 @pytest.mark.parametrize("again", ["same lease", "next lease"])
-async def test_a_repeated_decision_answers_the_first(cellar: Cellar, again: str) -> None:
-    holding = await cellar.running()
-    await cellar.write(begin(holding, "a"), begin(holding, "b"))
-    decided = the(Recorded, await cellar.do(race(holding, "race", "a", "b")))
+async def test_a_repeated_decision_answers_the_first(harness: StoreHarness, again: str) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "a"), begin(holding, "b"))
+    decided = the(Recorded, await harness.do(race(holding, "race", "a", "b")))
     if again == "next lease":
-        holding = await cellar.take_over(holding)
-    outcome = await cellar.do(race(holding, "race", "b", "a"))
+        holding = await harness.take_over(holding)
+    outcome = await harness.do(race(holding, "race", "b", "a"))
     seq = outcome.step.seq if isinstance(outcome, Known) else the(Recorded, outcome).seq
     assert seq == decided.seq
-    steps = await cellar.steps(holding.run)
+    steps = await harness.steps(holding.run)
     assert steps["race"].output is not None
     assert json.loads(steps["race"].output.data) == "a"
     assert (steps["a"].status, steps["b"].status) == (S.RUNNING, S.ABANDONED)
 
 
-async def test_replay_is_told_of_the_race_and_its_losers(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(begin(holding, "a"), begin(holding, "b"), complete(holding, "a"))
-    await cellar.write(race(holding, "race", "a", "b"), hand_back(holding))
-    claimed = await cellar.claim_one()
+async def test_replay_is_told_of_the_race_and_its_losers(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "a"), begin(holding, "b"), complete(holding, "a"))
+    await harness.write(race(holding, "race", "a", "b"), hand_back(holding))
+    claimed = await harness.claim_one()
     steps = by_id(claimed.history.steps)
     assert steps["race"].output is not None
     assert json.loads(steps["race"].output.data) == "a"
     assert steps["b"].status == S.ABANDONED
     assert steps["a"].seq < steps["race"].seq
-    await cellar.do(complete_run(held(claimed)))
+    await harness.do(complete_run(held(claimed)))
 
 
-async def test_the_run_may_end_with_its_race(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(begin(holding, "a"), begin(holding, "b"))
-    outcomes = await cellar.write(complete(holding, "a"), race(holding, "race", "a", "b"), complete_run(holding))
-    assert (await cellar.run(holding.run)).status == RunStatus.COMPLETED
-    assert (await cellar.steps(holding.run))["b"].status == S.ABANDONED
+async def test_the_run_may_end_with_its_race(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "a"), begin(holding, "b"))
+    outcomes = await harness.write(complete(holding, "a"), race(holding, "race", "a", "b"), complete_run(holding))
+    assert (await harness.run(holding.run)).status == RunStatus.COMPLETED
+    assert (await harness.steps(holding.run))["b"].status == S.ABANDONED
     assert len(outcomes) == 3
 
 
-async def test_only_the_holder_decides(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(begin(holding, "a"), begin(holding, "race#2"))
-    assert await cellar.do(race(stale(holding), "race", "x", "a")) == LeaseLost()
-    refused(await cellar.do(race(holding, "race#2", "x", "a")), ErrorCode.PRECONDITION_FAILED)
-    assert (await cellar.steps(holding.run))["a"].status == S.RUNNING
+async def test_only_the_holder_decides(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "a"), begin(holding, "race#2"))
+    assert await harness.do(race(stale(holding), "race", "x", "a")) == LeaseLost()
+    refused(await harness.do(race(holding, "race#2", "x", "a")), ErrorCode.PRECONDITION_FAILED)
+    assert (await harness.steps(holding.run))["a"].status == S.RUNNING

@@ -13,7 +13,7 @@ from .invariants import check_invariants
 from .verbs import (
     BOOM,
     STEADY,
-    Cellar,
+    StoreHarness,
     begin,
     by_id,
     complete,
@@ -35,180 +35,180 @@ CHARGE_FAILED = ErrorDetail(
 )
 
 
-async def failed_run(cellar: Cellar, **options: object) -> Held:
+async def failed_run(harness: StoreHarness, **options: object) -> Held:
     """a, charge (failed), b, and then the run failed because of charge."""
-    holding = await cellar.running(**options)
-    await cellar.done(holding, "a", "1")
-    await cellar.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
-    await cellar.done(holding, "b", "2")
-    the(RunClosed, await cellar.do(fail_run(holding, CHARGE_FAILED)))
+    holding = await harness.running(**options)
+    await harness.done(holding, "a", "1")
+    await harness.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
+    await harness.done(holding, "b", "2")
+    the(RunClosed, await harness.do(fail_run(holding, CHARGE_FAILED)))
     return holding
 
 
-async def test_a_retry_forgets_the_step_that_failed_and_what_came_after_it(cellar: Cellar) -> None:
-    last = await failed_run(cellar)
-    cellar.clock.advance(s=10)
-    changed = the(Changed, await cellar.retry(last.run))
+async def test_a_retry_forgets_the_step_that_failed_and_what_came_after_it(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
+    harness.clock.advance(s=10)
+    changed = the(Changed, await harness.retry(last.run))
     assert (changed.status, changed.changed, changed.workflow_type) == (S.PENDING, True, "hello")
-    record = await cellar.run(last.run)
+    record = await harness.run(last.run)
     assert (record.status, record.error, record.finished_at) == (S.PENDING, None, None)
-    assert await cellar.store.ends_of([last.run]) == [S.PENDING]
-    claimed = await cellar.claim_one()
+    assert await harness.store.ends_of([last.run]) == [S.PENDING]
+    claimed = await harness.claim_one()
     assert claimed.lease.counter == 2
     results = {name: step for name, step in by_id(claimed.history.steps).items() if step.seq}
     assert set(results) == {"a"}
     assert results["a"].output == payload("1")
     new = held(claimed)
-    the(Known, await cellar.do(begin(new, "a")))
-    the(Begun, await cellar.do(begin(new, "charge", 0)))
-    await cellar.do(complete(new, "charge", "paid", 0))
-    await cellar.done(new, "b", "3")
-    await cellar.do(complete_run(new, "fine"))
-    record, steps = await cellar.picture(last.run)
+    the(Known, await harness.do(begin(new, "a")))
+    the(Begun, await harness.do(begin(new, "charge", 0)))
+    await harness.do(complete(new, "charge", "paid", 0))
+    await harness.done(new, "b", "3")
+    await harness.do(complete_run(new, "fine"))
+    record, steps = await harness.picture(last.run)
     assert (record.status, record.output, record.error) == (S.COMPLETED, payload("fine"), None)
     assert steps["charge"].output == payload("paid")
     assert steps["b"].output == payload("3")
 
 
-async def test_a_retry_keeps_the_failure_in_the_history(cellar: Cellar) -> None:
-    last = await failed_run(cellar)
-    await cellar.retry(last.run)
-    new = await cellar.hold(last.run)
-    await cellar.do(begin(new, "charge", 0))
-    steps = await cellar.steps(last.run)
+async def test_a_retry_keeps_the_failure_in_the_history(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
+    await harness.retry(last.run)
+    new = await harness.hold(last.run)
+    await harness.do(begin(new, "charge", 0))
+    steps = await harness.steps(last.run)
     (earlier,) = steps["charge"].attempts
     assert the(StepAttempt, earlier).error.type == BOOM.type
     assert steps["charge"].status == StepStatus.RUNNING
 
 
-async def test_a_retry_may_begin_at_another_step(cellar: Cellar) -> None:
-    last = await failed_run(cellar)
-    the(Changed, await cellar.retry(last.run, "a"))
-    claimed = await cellar.claim_one()
+async def test_a_retry_may_begin_at_another_step(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
+    the(Changed, await harness.retry(last.run, "a"))
+    claimed = await harness.claim_one()
     assert [step.step_id for step in claimed.history.steps if step.seq] == []
 
 
-async def test_a_run_that_failed_by_itself_keeps_all_results(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a", "1")
-    await cellar.do(fail_run(holding))
-    the(Changed, await cellar.retry(holding.run))
-    claimed = await cellar.claim_one()
+async def test_a_run_that_failed_by_itself_keeps_all_results(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a", "1")
+    await harness.do(fail_run(holding))
+    the(Changed, await harness.retry(holding.run))
+    claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["a"].output == payload("1")
 
 
-async def test_a_retry_can_be_repeated(cellar: Cellar) -> None:
-    last = await failed_run(cellar)
-    the(Changed, await cellar.retry(last.run, request_id="r"))
-    before = await cellar.picture(last.run)
-    again = the(Changed, await cellar.retry(last.run, request_id="r"))
+async def test_a_retry_can_be_repeated(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
+    the(Changed, await harness.retry(last.run, request_id="r"))
+    before = await harness.picture(last.run)
+    again = the(Changed, await harness.retry(last.run, request_id="r"))
     assert again.status == S.PENDING
-    assert await cellar.picture(last.run) == before
+    assert await harness.picture(last.run) == before
 
 
-async def test_what_cannot_be_retried_is_refused(cellar: Cellar) -> None:
-    running = await cellar.running()
-    refused(await cellar.retry(running.run), ErrorCode.PRECONDITION_FAILED)
-    await cellar.do(complete_run(running))
-    refused(await cellar.retry(running.run), ErrorCode.PRECONDITION_FAILED)
-    last = await failed_run(cellar)
-    before = await cellar.picture(last.run)
-    error = refused(await cellar.retry(last.run, "no such step"), ErrorCode.PRECONDITION_FAILED)
+async def test_what_cannot_be_retried_is_refused(harness: StoreHarness) -> None:
+    running = await harness.running()
+    refused(await harness.retry(running.run), ErrorCode.PRECONDITION_FAILED)
+    await harness.do(complete_run(running))
+    refused(await harness.retry(running.run), ErrorCode.PRECONDITION_FAILED)
+    last = await failed_run(harness)
+    before = await harness.picture(last.run)
+    error = refused(await harness.retry(last.run, "no such step"), ErrorCode.PRECONDITION_FAILED)
     assert "no such step" in error.message
-    assert await cellar.picture(last.run) == before
+    assert await harness.picture(last.run) == before
 
 
-async def test_a_run_whose_id_is_active_again_is_not_retried(cellar: Cellar) -> None:
-    last = await failed_run(cellar, workflow_id="order-1")
-    other = await cellar.start("order-1")
-    assert "order-1" in refused(await cellar.retry(last.run), ErrorCode.CONFLICT).message
-    assert (await cellar.run(last.run)).status == S.FAILED
-    await cellar.terminate(other)
-    the(Changed, await cellar.retry(last.run))
+async def test_a_run_whose_id_is_active_again_is_not_retried(harness: StoreHarness) -> None:
+    last = await failed_run(harness, workflow_id="order-1")
+    other = await harness.start("order-1")
+    assert "order-1" in refused(await harness.retry(last.run), ErrorCode.CONFLICT).message
+    assert (await harness.run(last.run)).status == S.FAILED
+    await harness.terminate(other)
+    the(Changed, await harness.retry(last.run))
 
 
-async def test_a_lease_of_the_first_life_is_worthless_in_the_second(cellar: Cellar) -> None:
-    last = await failed_run(cellar)
-    await cellar.retry(last.run)
-    new = await cellar.hold(last.run)
-    await cellar.do(begin(last, "ghost"))
-    await cellar.do(complete_run(last))
-    assert (await cellar.run(last.run)).status == S.RUNNING
-    assert "ghost" not in await cellar.steps(last.run)
-    the(RunClosed, await cellar.do(complete_run(new)))
+async def test_a_lease_of_the_first_life_is_worthless_in_the_second(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
+    await harness.retry(last.run)
+    new = await harness.hold(last.run)
+    await harness.do(begin(last, "ghost"))
+    await harness.do(complete_run(last))
+    assert (await harness.run(last.run)).status == S.RUNNING
+    assert "ghost" not in await harness.steps(last.run)
+    the(RunClosed, await harness.do(complete_run(new)))
 
 
-async def test_the_retry_of_a_child_is_its_own_affair(cellar: Cellar) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    await cellar.do(fail_run(await cellar.hold(child)))
-    step = (await cellar.steps(parent.run))["child"]
+async def test_the_retry_of_a_child_is_its_own_affair(harness: StoreHarness) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    await harness.do(fail_run(await harness.hold(child)))
+    step = (await harness.steps(parent.run))["child"]
     assert step.status == StepStatus.FAILED
-    the(Changed, await cellar.retry(child))
-    await cellar.do(complete_run(await cellar.hold(child)))
-    assert (await cellar.steps(parent.run))["child"] == step
+    the(Changed, await harness.retry(child))
+    await harness.do(complete_run(await harness.hold(child)))
+    assert (await harness.steps(parent.run))["child"] == step
 
 
 # --- fork ---------------------------------------------------------------------------------------------------------------
 
 
-async def forked(cellar: Cellar, source: RunKey, from_step: str, **options: object) -> RunKey:
-    return RunKey(source.namespace, the(Started, await cellar.fork(source, from_step, **options)).run_id)
+async def forked(harness: StoreHarness, source: RunKey, from_step: str, **options: object) -> RunKey:
+    return RunKey(source.namespace, the(Started, await harness.fork(source, from_step, **options)).run_id)
 
 
-async def test_a_fork_has_what_the_source_had_before_the_step_was_begun(cellar: Cellar) -> None:
-    last = await failed_run(cellar, input=payload("in"), labels={"k": "v"}, workflow_id="order-1")
-    before = await cellar.picture(last.run)
-    run = await forked(cellar, last.run, "charge", workflow_id="order-1-again")
-    record = await cellar.run(run)
+async def test_a_fork_has_what_the_source_had_before_the_step_was_begun(harness: StoreHarness) -> None:
+    last = await failed_run(harness, input=payload("in"), labels={"k": "v"}, workflow_id="order-1")
+    before = await harness.picture(last.run)
+    run = await forked(harness, last.run, "charge", workflow_id="order-1-again")
+    record = await harness.run(run)
     assert (record.status, record.forked_from, record.workflow_id) == (S.PENDING, last.run.run_id, "order-1-again")
     assert (record.input, record.workflow_type, record.labels) == (payload("in"), "hello", {"k": "v"})
-    claimed = await cellar.claim_one()
+    claimed = await harness.claim_one()
     assert claimed.run == run
     assert claimed.lease.counter == 1
     (step,) = claimed.history.steps
     assert (step.step_id, step.status, step.output) == ("a", StepStatus.COMPLETED, payload("1"))
     new = held(claimed)
-    the(Begun, await cellar.do(begin(new, "charge")))
-    seqs = [one.begun_seq for one in (await cellar.steps(run)).values()]
+    the(Begun, await harness.do(begin(new, "charge")))
+    seqs = [one.begun_seq for one in (await harness.steps(run)).values()]
     assert len(seqs) == len(set(seqs))
-    assert await cellar.picture(last.run) == before, "the source was touched"
+    assert await harness.picture(last.run) == before, "the source was touched"
 
 
-async def test_a_fork_may_replace_recorded_outputs(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a", "1")
-    await cellar.done(holding, "b", "2")
-    await cellar.done(holding, "c", "3")
-    await cellar.do(complete_run(holding))
-    run = await forked(cellar, holding.run, "c", outputs={"a": payload("replaced")})
-    claimed = await cellar.claim_one()
+async def test_a_fork_may_replace_recorded_outputs(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a", "1")
+    await harness.done(holding, "b", "2")
+    await harness.done(holding, "c", "3")
+    await harness.do(complete_run(holding))
+    run = await forked(harness, holding.run, "c", outputs={"a": payload("replaced")})
+    claimed = await harness.claim_one()
     assert claimed.run == run
     outputs = {step.step_id: step.output for step in claimed.history.steps}
     assert outputs == {"a": payload("replaced"), "b": payload("2")}
-    assert (await cellar.steps(holding.run))["a"].output == payload("1")
+    assert (await harness.steps(holding.run))["a"].output == payload("1")
 
 
-async def test_a_fork_may_be_of_a_run_that_goes_on_and_of_another_version(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a", "1")
-    await cellar.do(begin(holding, "b"))
-    run = await forked(cellar, holding.run, "b", version="2")
-    assert (await cellar.run(run)).version == "2"
-    assert await cellar.claim(versions=("1",)) == []
-    claimed = await cellar.claim_one(versions=("2",))
+async def test_a_fork_may_be_of_a_run_that_goes_on_and_of_another_version(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a", "1")
+    await harness.do(begin(holding, "b"))
+    run = await forked(harness, holding.run, "b", version="2")
+    assert (await harness.run(run)).version == "2"
+    assert await harness.claim(versions=("1",)) == []
+    claimed = await harness.claim_one(versions=("2",))
     assert [step.step_id for step in claimed.history.steps] == ["a"]
-    assert (await cellar.run(holding.run)).status == S.RUNNING
+    assert (await harness.run(holding.run)).status == S.RUNNING
 
 
-async def test_a_fork_from_no_step_goes_on_from_where_the_run_is(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a", "1")
-    await cellar.done(holding, "b", "2")
-    await cellar.do(begin(holding, "c"))
-    before = await cellar.picture(holding.run)
-    run = await forked(cellar, holding.run, "", version="2", outputs={"b": payload("replaced")})
-    claimed = await cellar.claim_one(versions=("2",))
+async def test_a_fork_from_no_step_goes_on_from_where_the_run_is(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a", "1")
+    await harness.done(holding, "b", "2")
+    await harness.do(begin(holding, "c"))
+    before = await harness.picture(holding.run)
+    run = await forked(harness, holding.run, "", version="2", outputs={"b": payload("replaced")})
+    claimed = await harness.claim_one(versions=("2",))
     assert claimed.run == run
     steps = {step.step_id: (step.status, step.output) for step in claimed.history.steps}
     assert steps == {
@@ -217,193 +217,193 @@ async def test_a_fork_from_no_step_goes_on_from_where_the_run_is(cellar: Cellar)
         "c": (StepStatus.RUNNING, None),
     }
     new = held(claimed)
-    await cellar.done(new, "c", "3")
-    the(Begun, await cellar.do(begin(new, "d")))
-    seqs = [one.begun_seq for one in (await cellar.steps(run)).values()]
+    await harness.done(new, "c", "3")
+    the(Begun, await harness.do(begin(new, "d")))
+    seqs = [one.begun_seq for one in (await harness.steps(run)).values()]
     assert len(seqs) == len(set(seqs))
-    assert await cellar.picture(holding.run) == before, "the source was touched"
-    open_step = await cellar.fork(holding.run, "", outputs={"c": payload("1")})
+    assert await harness.picture(holding.run) == before, "the source was touched"
+    open_step = await harness.fork(holding.run, "", outputs={"c": payload("1")})
     assert "has no result" in refused(open_step, ErrorCode.PRECONDITION_FAILED).message
 
 
-async def test_a_fork_of_a_run_that_has_not_begun_begins_anew(cellar: Cellar) -> None:
-    run = await forked(cellar, await cellar.start(input=payload("in"), version="1"), "", version="2")
-    claimed = await cellar.claim_one(versions=("2",))
+async def test_a_fork_of_a_run_that_has_not_begun_begins_anew(harness: StoreHarness) -> None:
+    run = await forked(harness, await harness.start(input=payload("in"), version="1"), "", version="2")
+    claimed = await harness.claim_one(versions=("2",))
     assert (claimed.run, claimed.input, claimed.history.steps) == (run, payload("in"), ())
 
 
-async def test_a_fork_can_be_repeated(cellar: Cellar) -> None:
-    last = await failed_run(cellar)
+async def test_a_fork_can_be_repeated(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
     options = {"workflow_id": "fork", "request_id": "r"}
-    run = await forked(cellar, last.run, "charge", **options)
-    assert the(Existing, await cellar.fork(last.run, "charge", **options)).run_id == run.run_id
-    assert len(await cellar.runs()) == 2
+    run = await forked(harness, last.run, "charge", **options)
+    assert the(Existing, await harness.fork(last.run, "charge", **options)).run_id == run.run_id
+    assert len(await harness.runs()) == 2
 
 
-async def test_a_fork_from_a_step_that_is_not_there_is_refused(cellar: Cellar) -> None:
-    last = await failed_run(cellar)
-    assert "nowhere" in refused(await cellar.fork(last.run, "nowhere"), ErrorCode.PRECONDITION_FAILED).message
-    wrong = await cellar.fork(last.run, "charge", outputs={"nowhere": payload("1")})
+async def test_a_fork_from_a_step_that_is_not_there_is_refused(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
+    assert "nowhere" in refused(await harness.fork(last.run, "nowhere"), ErrorCode.PRECONDITION_FAILED).message
+    wrong = await harness.fork(last.run, "charge", outputs={"nowhere": payload("1")})
     assert "nowhere" in refused(wrong, ErrorCode.PRECONDITION_FAILED).message
-    assert len(await cellar.runs()) == 1
+    assert len(await harness.runs()) == 1
 
 
-async def test_what_was_begun_before_the_step_is_begun_in_the_fork_too(cellar: Cellar) -> None:
+async def test_what_was_begun_before_the_step_is_begun_in_the_fork_too(harness: StoreHarness) -> None:
     # Were it forgotten, replay would meet a new step in front of recorded results, which is a divergence.
-    holding = await cellar.running()
-    await cellar.write(begin(holding, "slow", retry=STEADY), sleep(holding, "nap", s=60), wait_signal(holding))
-    await cellar.done(holding, "quick")
-    await cellar.do(begin(holding, "last"))
-    await cellar.write(complete(holding, "slow"), complete(holding, "last"), complete_run(holding))
-    await forked(cellar, holding.run, "last")
-    claimed = await cellar.claim_one()
+    holding = await harness.running()
+    await harness.write(begin(holding, "slow", retry=STEADY), sleep(holding, "nap", s=60), wait_signal(holding))
+    await harness.done(holding, "quick")
+    await harness.do(begin(holding, "last"))
+    await harness.write(complete(holding, "slow"), complete(holding, "last"), complete_run(holding))
+    await forked(harness, holding.run, "last")
+    claimed = await harness.claim_one()
     steps = by_id(claimed.history.steps)
     assert list(steps) == ["slow", "nap", "approved", "quick"]
     assert {name for name, step in steps.items() if step.seq} == {"quick"}
     assert (steps["slow"].status, steps["slow"].output) == (StepStatus.RUNNING, None)
-    assert the(Begun, await cellar.do(begin(held(claimed), "slow"))).attempt == 1
-    await cellar.do(complete(held(claimed), "slow", "again"))
-    the(Parked, await cellar.do(park(held(claimed), "nap", "approved")))
-    await check_invariants(cellar.store)
+    assert the(Begun, await harness.do(begin(held(claimed), "slow"))).attempt == 1
+    await harness.do(complete(held(claimed), "slow", "again"))
+    the(Parked, await harness.do(park(held(claimed), "nap", "approved")))
+    await check_invariants(harness.store)
 
 
-async def test_what_was_begun_before_the_step_is_begun_in_the_retried_run_too(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.do(begin(holding, "slow"))
-    await cellar.done(holding, "quick")
-    await cellar.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
-    await cellar.write(complete(holding, "slow"), fail_run(holding, CHARGE_FAILED))
-    the(Changed, await cellar.retry(holding.run))
-    claimed = await cellar.claim_one()
+async def test_what_was_begun_before_the_step_is_begun_in_the_retried_run_too(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.do(begin(holding, "slow"))
+    await harness.done(holding, "quick")
+    await harness.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
+    await harness.write(complete(holding, "slow"), fail_run(holding, CHARGE_FAILED))
+    the(Changed, await harness.retry(holding.run))
+    claimed = await harness.claim_one()
     steps = by_id(claimed.history.steps)
     assert {name for name, step in steps.items() if step.seq} == {"quick"}
     assert steps["slow"].status == StepStatus.RUNNING
     assert steps["slow"].begun_seq < steps["quick"].begun_seq
-    the(Begun, await cellar.do(begin(held(claimed), "slow")))
+    the(Begun, await harness.do(begin(held(claimed), "slow")))
 
 
-async def test_a_child_begun_before_the_step_is_referred_to_when_it_ended_later(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    child = await cellar.child(holding)
-    await cellar.done(holding, "quick")
-    await cellar.do(begin(holding, "last"))
-    await cellar.do(complete_run(await cellar.hold(child), "of the child"))
-    await cellar.write(complete(holding, "last"), complete_run(holding))
-    await forked(cellar, holding.run, "last")
-    claimed = await cellar.claim_one()
+async def test_a_child_begun_before_the_step_is_referred_to_when_it_ended_later(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    child = await harness.child(holding)
+    await harness.done(holding, "quick")
+    await harness.do(begin(holding, "last"))
+    await harness.do(complete_run(await harness.hold(child), "of the child"))
+    await harness.write(complete(holding, "last"), complete_run(holding))
+    await forked(harness, holding.run, "last")
+    claimed = await harness.claim_one()
     steps = by_id(claimed.history.steps)
     assert list(steps) == ["child", "quick"]
     assert (steps["child"].child_run_id, steps["child"].output) == (child.run_id, payload("of the child"))
-    await check_invariants(cellar.store)
+    await check_invariants(harness.store)
 
 
-async def test_a_child_that_still_runs_wakes_the_fork_too(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    child = await cellar.child(holding)
-    await cellar.done(holding, "quick")
-    await cellar.do(begin(holding, "last"))
-    run = await forked(cellar, holding.run, "last")
-    new = await cellar.hold(run)
-    the(Parked, await cellar.do(park(new, "child")))
-    await cellar.do(complete_run(await cellar.hold(child), "for both"))
+async def test_a_child_that_still_runs_wakes_the_fork_too(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    child = await harness.child(holding)
+    await harness.done(holding, "quick")
+    await harness.do(begin(holding, "last"))
+    run = await forked(harness, holding.run, "last")
+    new = await harness.hold(run)
+    the(Parked, await harness.do(park(new, "child")))
+    await harness.do(complete_run(await harness.hold(child), "for both"))
     for parent in (holding.run, run):
-        assert (await cellar.steps(parent))["child"].output == payload("for both")
-    assert (await cellar.run(run)).status == S.PENDING
-    await cellar.do(complete_run(await cellar.hold(run)))
-    await cellar.cascade()
+        assert (await harness.steps(parent))["child"].output == payload("for both")
+    assert (await harness.run(run)).status == S.PENDING
+    await harness.do(complete_run(await harness.hold(run)))
+    await harness.cascade()
 
 
 @pytest.mark.parametrize("how", ["completed", "failed"])
-async def test_the_children_of_a_source_are_referred_to_and_not_copied(cellar: Cellar, how: str) -> None:
-    holding = await cellar.running()
-    child = await cellar.child(holding)
+async def test_the_children_of_a_source_are_referred_to_and_not_copied(harness: StoreHarness, how: str) -> None:
+    holding = await harness.running()
+    child = await harness.child(holding)
     end = complete_run if how == "completed" else fail_run
-    await cellar.do(end(await cellar.hold(child)))
-    await cellar.done(holding, "after")
-    await cellar.do(complete_run(holding))
-    await forked(cellar, holding.run, "after")
-    claimed = await cellar.claim_one()
+    await harness.do(end(await harness.hold(child)))
+    await harness.done(holding, "after")
+    await harness.do(complete_run(holding))
+    await forked(harness, holding.run, "after")
+    claimed = await harness.claim_one()
     (step,) = claimed.history.steps
     assert (step.step_id, step.child_run_id) == ("child", child.run_id)
-    assert len(await cellar.runs(workflow_types=("child",))) == 1
-    await cellar.do(complete_run(held(claimed)))
-    await cellar.cascade()
-    assert (await cellar.run(child)).status == (S.COMPLETED if how == "completed" else S.FAILED)
+    assert len(await harness.runs(workflow_types=("child",))) == 1
+    await harness.do(complete_run(held(claimed)))
+    await harness.cascade()
+    assert (await harness.run(child)).status == (S.COMPLETED if how == "completed" else S.FAILED)
 
 
-async def begun_again(cellar: Cellar, last: Held, child: RunKey) -> None:
+async def begun_again(harness: StoreHarness, last: Held, child: RunKey) -> None:
     """The step of the child is begun, in its place, and has none; a start makes another, once, whose end it hears of."""
-    claimed = await cellar.claim_one()
+    claimed = await harness.claim_one()
     steps = by_id(claimed.history.steps)
     assert [step.step_id for step in claimed.history.steps][:2] == ["child", "a"]
     assert (steps["child"].status, steps["child"].seq, steps["child"].child_run_id) == (StepStatus.RUNNING, 0, None)
     assert (steps["a"].output, steps["child"].begun_seq < steps["a"].begun_seq) == (payload("1"), True)
     new = held(claimed)
-    command = cellar.child_command(new)
-    started = the(ChildStarted, await cellar.do(command))
+    command = harness.child_command(new)
+    started = the(ChildStarted, await harness.do(command))
     assert started.created
     assert started.seq == steps["child"].begun_seq
     assert started.child_run_id != child.run_id
-    again = the(ChildStarted, await cellar.do(command))
+    again = the(ChildStarted, await harness.do(command))
     assert (again.created, again.child_run_id, again.seq) == (False, started.child_run_id, started.seq)
-    await cellar.do(complete_run(await cellar.hold(RunKey("default", started.child_run_id)), "at last"))
-    step = (await cellar.steps(last.run))["child"]
+    await harness.do(complete_run(await harness.hold(RunKey("default", started.child_run_id)), "at last"))
+    step = (await harness.steps(last.run))["child"]
     assert (step.output, step.child_run_id) == (payload("at last"), started.child_run_id)
-    await cellar.do(complete_run(new))
-    await cellar.cascade()
-    assert len(await cellar.runs(workflow_types=("child",))) == 2
+    await harness.do(complete_run(new))
+    await harness.cascade()
+    assert len(await harness.runs(workflow_types=("child",))) == 2
 
 
 @pytest.mark.parametrize("reason", [CHARGE_FAILED, BOOM], ids=["of a step", "of the function"])
 async def test_a_child_that_was_cancelled_with_its_parent_is_started_again_in_its_place(
-    cellar: Cellar, reason: ErrorDetail
+    harness: StoreHarness, reason: ErrorDetail
 ) -> None:
-    last = await cellar.running()
-    child = await cellar.child(last)
-    await cellar.done(last, "a", "1")
-    await cellar.write(begin(last, "charge", retry=NO_RETRY), fail(last, "charge"))
-    await cellar.do(fail_run(last, reason))
-    await cellar.cascade()
-    assert (await cellar.run(child)).status == S.CANCELLED
-    the(Changed, await cellar.retry(last.run))
-    await begun_again(cellar, last, child)
+    last = await harness.running()
+    child = await harness.child(last)
+    await harness.done(last, "a", "1")
+    await harness.write(begin(last, "charge", retry=NO_RETRY), fail(last, "charge"))
+    await harness.do(fail_run(last, reason))
+    await harness.cascade()
+    assert (await harness.run(child)).status == S.CANCELLED
+    the(Changed, await harness.retry(last.run))
+    await begun_again(harness, last, child)
 
 
-async def test_a_child_that_failed_its_parent_is_started_again_in_its_place(cellar: Cellar) -> None:
-    last = await cellar.running()
-    child = await cellar.child(last)
-    await cellar.done(last, "a", "1")
-    await cellar.do(fail_run(await cellar.hold(child)))
-    await cellar.do(fail_run(last, ErrorDetail(message="no", subject="child", subject_id=child.run_id)))
-    the(Changed, await cellar.retry(last.run))
-    await begun_again(cellar, last, child)
-    step = (await cellar.steps(last.run))["child"]
+async def test_a_child_that_failed_its_parent_is_started_again_in_its_place(harness: StoreHarness) -> None:
+    last = await harness.running()
+    child = await harness.child(last)
+    await harness.done(last, "a", "1")
+    await harness.do(fail_run(await harness.hold(child)))
+    await harness.do(fail_run(last, ErrorDetail(message="no", subject="child", subject_id=child.run_id)))
+    the(Changed, await harness.retry(last.run))
+    await begun_again(harness, last, child)
+    step = (await harness.steps(last.run))["child"]
     (earlier,) = step.attempts
     assert (step.attempt, earlier.attempt, earlier.error.subject_id) == (2, 1, child.run_id)
 
 
-async def test_a_child_begun_after_the_step_that_failed_is_forgotten(cellar: Cellar) -> None:
-    last = await cellar.running()
-    await cellar.done(last, "a", "1")
-    await cellar.write(begin(last, "charge", retry=NO_RETRY), fail(last, "charge"))
-    await cellar.child(last)
-    await cellar.do(fail_run(last, CHARGE_FAILED))
-    await cellar.cascade()
-    the(Changed, await cellar.retry(last.run))
-    claimed = await cellar.claim_one()
+async def test_a_child_begun_after_the_step_that_failed_is_forgotten(harness: StoreHarness) -> None:
+    last = await harness.running()
+    await harness.done(last, "a", "1")
+    await harness.write(begin(last, "charge", retry=NO_RETRY), fail(last, "charge"))
+    await harness.child(last)
+    await harness.do(fail_run(last, CHARGE_FAILED))
+    await harness.cascade()
+    the(Changed, await harness.retry(last.run))
+    claimed = await harness.claim_one()
     assert "child" not in by_id(claimed.history.steps)
-    assert the(ChildStarted, await cellar.do(cellar.child_command(held(claimed)))).created
+    assert the(ChildStarted, await harness.do(harness.child_command(held(claimed)))).created
 
 
-async def test_a_fork_of_a_run_whose_child_is_to_be_started_again_starts_its_own(cellar: Cellar) -> None:
-    last = await cellar.running()
-    await cellar.child(last)
-    await cellar.done(last, "a", "1")
-    await cellar.done(last, "b", "2")
-    await cellar.do(fail_run(last))
-    await cellar.cascade()
-    the(Changed, await cellar.retry(last.run))
-    run = await forked(cellar, last.run, "b")
-    new = await cellar.hold(run)
-    assert (await cellar.steps(run))["child"].child_run_id is None
-    assert the(ChildStarted, await cellar.do(cellar.child_command(new))).created
+async def test_a_fork_of_a_run_whose_child_is_to_be_started_again_starts_its_own(harness: StoreHarness) -> None:
+    last = await harness.running()
+    await harness.child(last)
+    await harness.done(last, "a", "1")
+    await harness.done(last, "b", "2")
+    await harness.do(fail_run(last))
+    await harness.cascade()
+    the(Changed, await harness.retry(last.run))
+    run = await forked(harness, last.run, "b")
+    new = await harness.hold(run)
+    assert (await harness.steps(run))["child"].child_run_id is None
+    assert the(ChildStarted, await harness.do(harness.child_command(new))).created

@@ -9,7 +9,7 @@ from kagzi.core.error_details import ErrorCode
 from kagzi.core.run.outcomes import Begun, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 
-from .verbs import Cellar, acknowledge_cancel, begin, complete, complete_run, fail_run, hand_back, refused, the
+from .verbs import StoreHarness, acknowledge_cancel, begin, complete, complete_run, fail_run, hand_back, refused, the
 
 ENDS = pytest.mark.parametrize(("end", "status"), [(complete_run, RunStatus.COMPLETED), (fail_run, RunStatus.FAILED)])
 
@@ -21,43 +21,43 @@ def after(command: Any, step_id: str) -> Any:
 @ENDS
 @pytest.mark.parametrize("together", [True, False])
 async def test_an_end_goes_with_the_step_that_was_not_allowed_to_begin(
-    cellar: Cellar, end: Any, status: RunStatus, together: bool
+    harness: StoreHarness, end: Any, status: RunStatus, together: bool
 ) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "before")
-    await cellar.cancel(holding.run)
+    holding = await harness.running()
+    await harness.done(holding, "before")
+    await harness.cancel(holding.run)
     commands = [begin(holding, "a"), complete(holding, "a"), after(end(holding), "a")]
-    outcomes = await cellar.write(*commands) if together else [await cellar.do(command) for command in commands]
+    outcomes = await harness.write(*commands) if together else [await harness.do(command) for command in commands]
     refused(outcomes[0], ErrorCode.CANCELLED)
     refused(outcomes[1], ErrorCode.PRECONDITION_FAILED)
     refused(outcomes[2], ErrorCode.CANCELLED)
-    assert set(await cellar.steps(holding.run)) == {"before"}
-    assert (await cellar.run(holding.run)).status == RunStatus.RUNNING
-    the(RunClosed, await cellar.do(hand_back(holding)))
-    again = await cellar.hold(holding.run)
-    assert the(RunClosed, await cellar.do(acknowledge_cancel(again))).status == RunStatus.CANCELLED
+    assert set(await harness.steps(holding.run)) == {"before"}
+    assert (await harness.run(holding.run)).status == RunStatus.RUNNING
+    the(RunClosed, await harness.do(hand_back(holding)))
+    again = await harness.hold(holding.run)
+    assert the(RunClosed, await harness.do(acknowledge_cancel(again))).status == RunStatus.CANCELLED
 
 
 @ENDS
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_an_end_that_follows_from_a_recorded_step_counts(
-    cellar: Cellar, end: Any, status: RunStatus, together: bool, cancelled: bool
+    harness: StoreHarness, end: Any, status: RunStatus, together: bool, cancelled: bool
 ) -> None:
-    holding = await cellar.running()
-    the(Begun, await cellar.do(begin(holding, "a")))
+    holding = await harness.running()
+    the(Begun, await harness.do(begin(holding, "a")))
     if cancelled:
-        await cellar.cancel(holding.run)
+        await harness.cancel(holding.run)
     commands = [complete(holding, "a"), after(end(holding), "a")]
-    outcomes = await cellar.write(*commands) if together else [await cellar.do(command) for command in commands]
+    outcomes = await harness.write(*commands) if together else [await harness.do(command) for command in commands]
     the(Recorded, outcomes[0])
     assert the(RunClosed, outcomes[1]).status == status
-    assert the(RunClosed, await cellar.do(commands[1])).status == status, "sent again, it is answered as before"
+    assert the(RunClosed, await harness.do(commands[1])).status == status, "sent again, it is answered as before"
 
 
 @ENDS
-async def test_begun_completed_and_ended_in_one_message(cellar: Cellar, end: Any, status: RunStatus) -> None:
-    holding = await cellar.running()
-    outcomes = await cellar.write(begin(holding, "a"), complete(holding, "a"), after(end(holding), "a"))
+async def test_begun_completed_and_ended_in_one_message(harness: StoreHarness, end: Any, status: RunStatus) -> None:
+    holding = await harness.running()
+    outcomes = await harness.write(begin(holding, "a"), complete(holding, "a"), after(end(holding), "a"))
     assert the(RunClosed, outcomes[2]).status == status
-    assert set(await cellar.steps(holding.run)) == {"a"}
+    assert set(await harness.steps(holding.run)) == {"a"}

@@ -30,10 +30,10 @@ from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import times_of
 from kagzi.store.protocol import FiredSchedule, Firing, NullBus, Store
-from kagzi.system import SystemDice, SystemIds
+from kagzi.system import SystemIds, SystemRng
 from tests.support.clock import FakeClock
 
-from .verbs import Cellar, fail_run, go_on_as, held
+from .verbs import StoreHarness, fail_run, go_on_as, held
 
 NAMESPACE = "here"
 MINUTE_US = 60 * US_PER_S
@@ -44,7 +44,7 @@ def at(text: str) -> Timestamp:
     return from_datetime(datetime.fromisoformat(text).replace(tzinfo=UTC))
 
 
-class Hall:
+class ScheduleHarness:
     """Two engines on one database, and a clock that moves when told."""
 
     def __init__(self, store: Store, second: Store, clock: FakeClock) -> None:
@@ -56,7 +56,7 @@ class Hall:
     @staticmethod
     def _engine(store: Store, clock: FakeClock) -> Engine:
         return Engine(
-            store, NullBus(), clock=clock, ids=SystemIds(), dice=SystemDice(), settings=Settings(), server_id="s"
+            store, NullBus(), clock=clock, ids=SystemIds(), rng=SystemRng(), settings=Settings(), server_id="s"
         )
 
     async def tick(self) -> None:
@@ -93,8 +93,8 @@ class Hall:
 
 
 @pytest.fixture
-def hall(store: Store, second_store: Store, clock: FakeClock) -> Hall:
-    return Hall(store, second_store, clock)
+def schedules(store: Store, second_store: Store, clock: FakeClock) -> ScheduleHarness:
+    return ScheduleHarness(store, second_store, clock)
 
 
 def accounted(record: ScheduleRecord, fires: Sequence[Fire], begin: Timestamp, end: Timestamp) -> None:
@@ -124,14 +124,16 @@ def accounted(record: ScheduleRecord, fires: Sequence[Fire], begin: Timestamp, e
         ("America/New_York", "30 1 * * *", "2026-10-31T12:00:00", ["01 05:30", "02 06:30"]),
     ],
 )
-async def test_the_clock_is_turned(hall: Hall, zone: str, expression: str, begin: str, expected: list[str]) -> None:
-    hall.clock.set(at(begin))
-    record = await hall.create(cron_expr=expression, timezone=zone)
-    await hall.walk(at(begin) + 48 * HOUR_US, 15 * MINUTE_US)
-    fires = await hall.fires()
+async def test_the_clock_is_turned(
+    schedules: ScheduleHarness, zone: str, expression: str, begin: str, expected: list[str]
+) -> None:
+    schedules.clock.set(at(begin))
+    record = await schedules.create(cron_expr=expression, timezone=zone)
+    await schedules.walk(at(begin) + 48 * HOUR_US, 15 * MINUTE_US)
+    fires = await schedules.fires()
     assert [to_datetime(fire.nominal_at).strftime("%d %H:%M") for fire in fires] == expected
-    accounted(record, fires, at(begin), hall.clock.now())
-    runs = await hall.runs()
+    accounted(record, fires, at(begin), schedules.clock.now())
+    runs = await schedules.runs()
     assert [run.run.run_id for run in runs] == [fire.run_id for fire in fires]
     assert [run.workflow_id for run in runs] == [
         f"s/{to_datetime(fire.nominal_at).strftime('%Y-%m-%dT%H:%M:%SZ')}" for fire in fires
@@ -140,86 +142,86 @@ async def test_the_clock_is_turned(hall: Hall, zone: str, expression: str, begin
 
 @pytest.mark.parametrize("catchup", [0, 1, 7])
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
-async def test_two_hours_of_downtime(hall: Hall, catchup: int, zone: str) -> None:
+async def test_two_hours_of_downtime(schedules: ScheduleHarness, catchup: int, zone: str) -> None:
     """Both servers come back at once, in the middle of the turn of the clock."""
     begin = at("2026-10-25T00:05:00") if zone == "Europe/Berlin" else at("2026-11-01T05:05:00")
-    hall.clock.set(begin)
-    record = await hall.create(cron_expr="*/5 * * * *", timezone=zone, max_catchup=catchup)
-    await hall.walk(begin + 10 * MINUTE_US, MINUTE_US)
-    hall.clock.advance(s=7200)  # nobody is there
-    await hall.tick()
-    fires = await hall.fires()
-    accounted(record, fires, begin, hall.clock.now())
+    schedules.clock.set(begin)
+    record = await schedules.create(cron_expr="*/5 * * * *", timezone=zone, max_catchup=catchup)
+    await schedules.walk(begin + 10 * MINUTE_US, MINUTE_US)
+    schedules.clock.advance(s=7200)  # nobody is there
+    await schedules.tick()
+    fires = await schedules.fires()
+    accounted(record, fires, begin, schedules.clock.now())
     missed = [fire for fire in fires if fire.cause == "catchup" and not fire.skipped]
     assert len(missed) == catchup
     assert [fire.cause for fire in fires if not fire.skipped][-1] == "clock"  # also with catch-up 0
     [skip] = [fire for fire in fires if fire.skipped]
     assert skip.count == 23 - catchup
     assert f"max_catchup is {catchup}" in skip.reason
-    await hall.walk(hall.clock.now() + 10 * MINUTE_US, MINUTE_US)
-    accounted(record, await hall.fires(), begin, hall.clock.now())
+    await schedules.walk(schedules.clock.now() + 10 * MINUTE_US, MINUTE_US)
+    accounted(record, await schedules.fires(), begin, schedules.clock.now())
 
 
-async def test_when_all_was_missed_and_nothing_is_caught_up_with(hall: Hall) -> None:
+async def test_when_all_was_missed_and_nothing_is_caught_up_with(schedules: ScheduleHarness) -> None:
     """No run at all comes of it, and the schedule goes on: this once stopped the clock of all schedules."""
-    hall.clock.set(at("2026-01-01T00:30:00"))
-    record = await hall.create(cron_expr="0 * * * *", max_catchup=0)
-    hall.clock.advance(s=7200)
-    await hall.tick()
-    [skip] = await hall.fires()
+    schedules.clock.set(at("2026-01-01T00:30:00"))
+    record = await schedules.create(cron_expr="0 * * * *", max_catchup=0)
+    schedules.clock.advance(s=7200)
+    await schedules.tick()
+    [skip] = await schedules.fires()
     assert (skip.skipped, skip.count) == (True, 2)
-    await hall.walk(at("2026-01-01T03:00:10"), 10 * MINUTE_US)
-    fires = await hall.fires()
+    await schedules.walk(at("2026-01-01T03:00:10"), 10 * MINUTE_US)
+    fires = await schedules.fires()
     assert [fire.cause for fire in fires if not fire.skipped] == ["clock"]
-    accounted(record, fires, record.created_at, hall.clock.now())
+    accounted(record, fires, record.created_at, schedules.clock.now())
 
 
-async def test_what_is_older_than_the_window_is_not_caught_up_with(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    record = await hall.create(cron_expr="0 * * * *", catchup_window_us=3 * HOUR_US)
-    hall.clock.advance(s=10 * 3600)
-    await hall.tick()
-    fires = await hall.fires()
+async def test_what_is_older_than_the_window_is_not_caught_up_with(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    record = await schedules.create(cron_expr="0 * * * *", catchup_window_us=3 * HOUR_US)
+    schedules.clock.advance(s=10 * 3600)
+    await schedules.tick()
+    fires = await schedules.fires()
     assert len([fire for fire in fires if fire.cause == "catchup" and not fire.skipped]) == 2
-    accounted(record, fires, at("2026-01-01T00:00:30"), hall.clock.now())
+    accounted(record, fires, at("2026-01-01T00:00:30"), schedules.clock.now())
 
 
-async def test_a_long_catch_up_comes_in_parts_and_loses_nothing(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:00.5"))
-    record = await hall.create(interval_us=10 * US_PER_S, max_catchup=500)
-    hall.clock.advance(s=6000)
-    await hall.tick()
-    fires = await hall.fires()
+async def test_a_long_catch_up_comes_in_parts_and_loses_nothing(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:00.5"))
+    record = await schedules.create(interval_us=10 * US_PER_S, max_catchup=500)
+    schedules.clock.advance(s=6000)
+    await schedules.tick()
+    fires = await schedules.fires()
     assert len([fire for fire in fires if not fire.skipped]) == 501
-    accounted(record, fires, record.created_at, hall.clock.now())
+    accounted(record, fires, record.created_at, schedules.clock.now())
 
 
-async def test_jitter_delays_but_loses_and_doubles_nothing(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    record = await hall.create(cron_expr="* * * * *", jitter_us=45 * US_PER_S)
+async def test_jitter_delays_but_loses_and_doubles_nothing(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    record = await schedules.create(cron_expr="* * * * *", jitter_us=45 * US_PER_S)
     assert record.next_at == at("2026-01-01T00:01:00")
     assert record.due_at is not None
-    hall.clock.set(record.due_at - 1)
-    await hall.tick()
-    assert await hall.fires() == []
-    hall.clock.set(record.due_at)
-    await hall.tick()
-    assert [fire.nominal_at for fire in await hall.fires()] == [record.next_at]
-    await hall.walk(hall.clock.now() + 20 * MINUTE_US, 7 * US_PER_S)
-    fires = await hall.fires()
+    schedules.clock.set(record.due_at - 1)
+    await schedules.tick()
+    assert await schedules.fires() == []
+    schedules.clock.set(record.due_at)
+    await schedules.tick()
+    assert [fire.nominal_at for fire in await schedules.fires()] == [record.next_at]
+    await schedules.walk(schedules.clock.now() + 20 * MINUTE_US, 7 * US_PER_S)
+    fires = await schedules.fires()
     assert all(0 <= fire.at - fire.nominal_at < 60 * US_PER_S for fire in fires)
     assert len({fire.at - fire.nominal_at for fire in fires}) > 3
-    now = await hall.schedules.get(NAMESPACE, "s")
+    now = await schedules.schedules.get(NAMESPACE, "s")
     accounted(record, fires, record.created_at, (now.next_at or 0) - 1)
 
 
-async def test_start_and_end_bound_the_times(hall: Hall) -> None:
+async def test_start_and_end_bound_the_times(schedules: ScheduleHarness) -> None:
     begin = at("2026-01-01T00:00:00")
-    hall.clock.set(begin)
-    await hall.create(interval_us=MINUTE_US, start_at=begin + 90 * US_PER_S, end_at=begin + 4 * MINUTE_US)
-    await hall.walk(begin + 10 * MINUTE_US, 30 * US_PER_S)
-    assert [(fire.nominal_at - begin) // US_PER_S for fire in await hall.fires()] == [90, 150, 210]
-    record = await hall.schedules.get(NAMESPACE, "s")
+    schedules.clock.set(begin)
+    await schedules.create(interval_us=MINUTE_US, start_at=begin + 90 * US_PER_S, end_at=begin + 4 * MINUTE_US)
+    await schedules.walk(begin + 10 * MINUTE_US, 30 * US_PER_S)
+    assert [(fire.nominal_at - begin) // US_PER_S for fire in await schedules.fires()] == [90, 150, 210]
+    record = await schedules.schedules.get(NAMESPACE, "s")
     assert record.next_at is None
     assert record.last_fired_at == begin + 210 * US_PER_S
 
@@ -227,59 +229,63 @@ async def test_start_and_end_bound_the_times(hall: Hall) -> None:
 # --- overlap ----------------------------------------------------------------------------------------------------------
 
 
-async def test_overlap_skip_names_the_run_that_is_in_the_way(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *", overlap="skip")
-    await hall.walk(hall.clock.now() + 3 * MINUTE_US, MINUTE_US)
-    first, *skips = await hall.fires()
+async def test_overlap_skip_names_the_run_that_is_in_the_way(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *", overlap="skip")
+    await schedules.walk(schedules.clock.now() + 3 * MINUTE_US, MINUTE_US)
+    first, *skips = await schedules.fires()
     assert first.run_id is not None
     assert len(skips) == 2
     assert all(first.run_id in skip.reason for skip in skips)
     with pytest.raises(PreconditionFailed, match=first.run_id):
-        await hall.schedules.trigger(NAMESPACE, "s")
-    await hall.engines[0].control.terminate(NAMESPACE, run_id=first.run_id)
-    hall.clock.advance(s=60)
-    await hall.tick()
-    assert not (await hall.fires())[-1].skipped
-    assert len(await hall.fires()) == 4  # the refused trigger is no part of the history
+        await schedules.schedules.trigger(NAMESPACE, "s")
+    await schedules.engines[0].control.terminate(NAMESPACE, run_id=first.run_id)
+    schedules.clock.advance(s=60)
+    await schedules.tick()
+    assert not (await schedules.fires())[-1].skipped
+    assert len(await schedules.fires()) == 4  # the refused trigger is no part of the history
 
 
-async def test_overlap_buffer_one_waits_for_the_end_of_the_other(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *", overlap="buffer_one")
-    await hall.walk(hall.clock.now() + 4 * MINUTE_US, MINUTE_US)
-    first, second, *skips = await hall.fires()
+async def test_overlap_buffer_one_waits_for_the_end_of_the_other(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *", overlap="buffer_one")
+    await schedules.walk(schedules.clock.now() + 4 * MINUTE_US, MINUTE_US)
+    first, second, *skips = await schedules.fires()
     assert len(skips) == 2
     assert all(second.run_id in skip.reason for skip in skips if second.run_id)
-    one, two = await hall.runs()
+    one, two = await schedules.runs()
     assert (one.status, two.status) == (RunStatus.PENDING, RunStatus.SLEEPING)
     assert two.blocked_by == one.run.run_id == first.run_id
-    await hall.engines[0].control.terminate(NAMESPACE, run_id=one.run.run_id)
-    two = (await hall.runs())[1]
+    await schedules.engines[0].control.terminate(NAMESPACE, run_id=one.run.run_id)
+    two = (await schedules.runs())[1]
     assert two.status is RunStatus.PENDING
-    hall.clock.advance(s=60)
-    await hall.tick()
-    assert (await hall.runs())[2].blocked_by == two.run.run_id
+    schedules.clock.advance(s=60)
+    await schedules.tick()
+    assert (await schedules.runs())[2].blocked_by == two.run.run_id
 
 
-async def test_overlap_cancel_other(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    record = await hall.create(cron_expr="* * * * *", overlap="cancel_other")
-    await hall.walk(hall.clock.now() + 2 * MINUTE_US, MINUTE_US)
-    assert [run.status for run in await hall.runs()] == [RunStatus.CANCELLED, RunStatus.PENDING]
-    hall.clock.advance(s=5 * 60)
-    await hall.tick()
-    assert [run.status for run in await hall.runs()] == [RunStatus.CANCELLED, RunStatus.CANCELLED, RunStatus.PENDING]
-    accounted(record, await hall.fires(), record.created_at, hall.clock.now())
+async def test_overlap_cancel_other(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    record = await schedules.create(cron_expr="* * * * *", overlap="cancel_other")
+    await schedules.walk(schedules.clock.now() + 2 * MINUTE_US, MINUTE_US)
+    assert [run.status for run in await schedules.runs()] == [RunStatus.CANCELLED, RunStatus.PENDING]
+    schedules.clock.advance(s=5 * 60)
+    await schedules.tick()
+    assert [run.status for run in await schedules.runs()] == [
+        RunStatus.CANCELLED,
+        RunStatus.CANCELLED,
+        RunStatus.PENDING,
+    ]
+    accounted(record, await schedules.fires(), record.created_at, schedules.clock.now())
 
 
-async def test_overlap_allow(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *", input=Payload(b'"x"'), labels={"team": "a"}, priority=7, version="3")
-    await hall.walk(hall.clock.now() + 3 * MINUTE_US, MINUTE_US)
-    runs = await hall.runs()
+async def test_overlap_allow(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *", input=Payload(b'"x"'), labels={"team": "a"}, priority=7, version="3")
+    await schedules.walk(schedules.clock.now() + 3 * MINUTE_US, MINUTE_US)
+    runs = await schedules.runs()
     assert [run.status for run in runs] == [RunStatus.PENDING] * 3
-    full = await hall.store.get_run(NAMESPACE, run_id=runs[0].run.run_id)
+    full = await schedules.store.get_run(NAMESPACE, run_id=runs[0].run.run_id)
     assert full is not None
     assert full.input == Payload(b'"x"')
     assert (full.labels, full.priority, full.version, full.schedule_id) == ({"team": "a"}, 7, "3", "s")
@@ -288,53 +294,53 @@ async def test_overlap_allow(hall: Hall) -> None:
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_start_that_is_refused_is_a_skip_and_harms_no_other_tenant(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.store.put_namespace(NamespaceRecord(namespace="full", open_runs_limit=1), hall.clock.now())
+async def test_a_start_that_is_refused_is_a_skip_and_harms_no_other_tenant(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.store.put_namespace(NamespaceRecord(namespace="full", open_runs_limit=1), schedules.clock.now())
     spec = ScheduleSpec(workflow_type="flow", cron_expr="* * * * *")
     for namespace in ("full", "gone", NAMESPACE):
-        await hall.schedules.create(namespace, "s", spec)
-    await hall.store.put_namespace(NamespaceRecord(namespace="gone", enabled=False), hall.clock.now())
-    await hall.walk(hall.clock.now() + 2 * MINUTE_US, MINUTE_US)
-    assert [fire.skipped for fire in await hall.fires()] == [False, False]
-    full = (await hall.schedules.fires("full", "s", PageAsk())).rows[::-1]
+        await schedules.schedules.create(namespace, "s", spec)
+    await schedules.store.put_namespace(NamespaceRecord(namespace="gone", enabled=False), schedules.clock.now())
+    await schedules.walk(schedules.clock.now() + 2 * MINUTE_US, MINUTE_US)
+    assert [fire.skipped for fire in await schedules.fires()] == [False, False]
+    full = (await schedules.schedules.fires("full", "s", PageAsk())).rows[::-1]
     assert [fire.skipped for fire in full] == [False, True]
     assert "open_runs_limit" in full[1].reason
-    gone = (await hall.schedules.fires("gone", "s", PageAsk())).rows
+    gone = (await schedules.schedules.fires("gone", "s", PageAsk())).rows
     assert [fire.skipped for fire in gone] == [True, True]
     assert "disabled" in gone[0].reason
 
 
-async def test_a_deprecated_version_is_a_skip(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *", version="1")
+async def test_a_deprecated_version_is_a_skip(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *", version="1")
     worker = WorkerRecord(
         worker_id="w", namespace=NAMESPACE, served=(Served("flow", "1"), Served("flow", "2")), max_concurrent=1
     )
-    await hall.store.register_worker(worker, hall.clock.now())
-    await hall.engines[0].versions.deprecate(NAMESPACE, "flow", "1", undo=False)
-    hall.clock.advance(s=60)
-    await hall.tick()
-    [fire] = await hall.fires()
+    await schedules.store.register_worker(worker, schedules.clock.now())
+    await schedules.engines[0].versions.deprecate(NAMESPACE, "flow", "1", undo=False)
+    schedules.clock.advance(s=60)
+    await schedules.tick()
+    [fire] = await schedules.fires()
     assert fire.skipped
     assert "deprecated" in fire.reason
     with pytest.raises(PreconditionFailed, match="deprecated"):
-        await hall.schedules.trigger(NAMESPACE, "s")
+        await schedules.schedules.trigger(NAMESPACE, "s")
     with pytest.raises(PreconditionFailed, match="deprecated"):
-        await hall.schedules.backfill(NAMESPACE, "s", at("2026-01-01T00:00:00"), at("2026-01-01T00:01:00"))
+        await schedules.schedules.backfill(NAMESPACE, "s", at("2026-01-01T00:00:00"), at("2026-01-01T00:01:00"))
 
 
-async def test_a_workflow_id_that_is_taken_is_a_skip(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
+async def test_a_workflow_id_that_is_taken_is_a_skip(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
     request = StartRequest(namespace=NAMESPACE, workflow_type="flow", workflow_id="s/2026-01-01T00:01:00Z")
-    engine = hall.engines[0]
+    engine = schedules.engines[0]
     await engine.start()
     try:
         await engine.runs.start(request)
-        await hall.create(cron_expr="* * * * *")
-        hall.clock.advance(s=60)
-        await hall.tick()
-        [fire] = await hall.fires()
+        await schedules.create(cron_expr="* * * * *")
+        schedules.clock.advance(s=60)
+        await schedules.tick()
+        [fire] = await schedules.fires()
         assert fire.skipped
         assert "s/2026-01-01T00:01:00Z" in fire.reason
     finally:
@@ -343,11 +349,11 @@ async def test_a_workflow_id_that_is_taken_is_a_skip(hall: Hall) -> None:
 
 @pytest.mark.parametrize("error", [StatementFailed("inside words"), StoreBroken("inside words")])
 async def test_a_schedule_that_cannot_fire_is_tried_again_and_the_others_go_on(
-    hall: Hall, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+    schedules: ScheduleHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *")
-    await hall.schedules.create(NAMESPACE, "bad", ScheduleSpec(workflow_type="flow", cron_expr="* * * * *"))
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *")
+    await schedules.schedules.create(NAMESPACE, "bad", ScheduleSpec(workflow_type="flow", cron_expr="* * * * *"))
     from kagzi.engine.timing.schedule_clock import ScheduleClock
 
     fire = ScheduleClock.fire
@@ -361,49 +367,49 @@ async def test_a_schedule_that_cannot_fire_is_tried_again_and_the_others_go_on(
         return await fire(self, firings)
 
     monkeypatch.setattr(ScheduleClock, "fire", stumble)
-    hall.clock.advance(s=30)
+    schedules.clock.advance(s=30)
     for _ in range(20):
-        await hall.tick()
-        hall.clock.advance(s=1)
-    assert len(await hall.fires()) == 1
+        await schedules.tick()
+        schedules.clock.advance(s=1)
+    assert len(await schedules.fires()) == 1
     assert 5 <= tries <= 10  # by each engine: at once, and after 1, 2, 4 and 8 s
-    bad = await hall.schedules.get(NAMESPACE, "bad")
+    bad = await schedules.schedules.get(NAMESPACE, "bad")
     assert (bad.enabled, bad.paused_reason) == (True, "")
     assert "could not fire (5 times) and is tried again in 16 s" in caplog.text
     monkeypatch.undo()
-    hall.clock.advance(s=60)
-    await hall.tick()
-    fired = [fire.nominal_at for fire in await hall.fires("bad") if not fire.skipped]
+    schedules.clock.advance(s=60)
+    await schedules.tick()
+    fired = [fire.nominal_at for fire in await schedules.fires("bad") if not fire.skipped]
     assert fired == [at("2026-01-01T00:01:00"), at("2026-01-01T00:02:00")]
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Contended("locked")])
 async def test_an_outage_of_the_store_is_no_schedules_fault(
-    hall: Hall, monkeypatch: pytest.MonkeyPatch, error: Exception
+    schedules: ScheduleHarness, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *")
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *")
     from kagzi.engine.timing.schedule_clock import ScheduleClock
 
     async def away(self: ScheduleClock, firings: Sequence[Firing]) -> Sequence[FiredSchedule | None]:
         raise error
 
     monkeypatch.setattr(ScheduleClock, "fire", away)
-    hall.clock.advance(s=60)
+    schedules.clock.advance(s=60)
     for _ in range(20):
         with pytest.raises(type(error)):
-            await hall.tick()
+            await schedules.tick()
     monkeypatch.undo()
-    await hall.tick()
-    assert len(await hall.fires()) == 1
+    await schedules.tick()
+    assert len(await schedules.fires()) == 1
 
 
 async def test_a_schedule_that_is_at_fault_itself_is_paused_and_the_others_go_on(
-    hall: Hall, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    schedules: ScheduleHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *")
-    await hall.schedules.create(NAMESPACE, "bad", ScheduleSpec(workflow_type="flow", cron_expr="* * * * *"))
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *")
+    await schedules.schedules.create(NAMESPACE, "bad", ScheduleSpec(workflow_type="flow", cron_expr="* * * * *"))
     from kagzi.engine.timing import schedule_clock
 
     decide = schedule_clock.decide
@@ -414,10 +420,10 @@ async def test_a_schedule_that_is_at_fault_itself_is_paused_and_the_others_go_on
         return decide(record, *args, **kwargs)
 
     monkeypatch.setattr(schedule_clock, "decide", stumble)
-    hall.clock.advance(s=60)
-    await hall.tick()
-    assert len(await hall.fires()) == 1
-    bad = await hall.schedules.get(NAMESPACE, "bad")
+    schedules.clock.advance(s=60)
+    await schedules.tick()
+    assert len(await schedules.fires()) == 1
+    bad = await schedules.schedules.get(NAMESPACE, "bad")
     assert not bad.enabled
     assert bad.paused_reason == "paused by the server: timezone names no zone that is known here"
     assert "schedule 'bad' of namespace" in caplog.text
@@ -426,243 +432,247 @@ async def test_a_schedule_that_is_at_fault_itself_is_paused_and_the_others_go_on
 # --- changes ----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_upsert_that_changes_nothing_changes_nothing(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
+async def test_an_upsert_that_changes_nothing_changes_nothing(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
     spec = ScheduleSpec(workflow_type="flow", cron_expr="0 6 * * *", input=Payload(b"1"), labels={"a": "b"})
-    made, created = await hall.schedules.upsert(NAMESPACE, "s", spec)
+    made, created = await schedules.schedules.upsert(NAMESPACE, "s", spec)
     assert created
-    hall.clock.advance(s=60)
-    again, created = await hall.schedules.upsert(NAMESPACE, "s", spec)
+    schedules.clock.advance(s=60)
+    again, created = await schedules.schedules.upsert(NAMESPACE, "s", spec)
     assert not created
     assert again == made
-    changed, _ = await hall.schedules.upsert(
+    changed, _ = await schedules.schedules.upsert(
         NAMESPACE, "s", ScheduleSpec(workflow_type="flow", cron_expr="0 7 * * *", input=Payload(b"1"))
     )
     assert changed.revision == made.revision + 1
     assert changed.next_at == at("2026-01-01T07:00:00")
-    assert (changed.created_at, changed.updated_at) == (made.created_at, hall.clock.now())
+    assert (changed.created_at, changed.updated_at) == (made.created_at, schedules.clock.now())
 
 
-async def test_an_upsert_leaves_a_paused_schedule_paused(hall: Hall) -> None:
+async def test_an_upsert_leaves_a_paused_schedule_paused(schedules: ScheduleHarness) -> None:
     spec = ScheduleSpec(workflow_type="flow", cron_expr="0 6 * * *")
-    await hall.schedules.upsert(NAMESPACE, "s", spec)
-    await hall.schedules.pause(NAMESPACE, "s", "holiday")
-    again, _ = await hall.schedules.upsert(NAMESPACE, "s", ScheduleSpec(workflow_type="flow", cron_expr="0 7 * * *"))
+    await schedules.schedules.upsert(NAMESPACE, "s", spec)
+    await schedules.schedules.pause(NAMESPACE, "s", "holiday")
+    again, _ = await schedules.schedules.upsert(
+        NAMESPACE, "s", ScheduleSpec(workflow_type="flow", cron_expr="0 7 * * *")
+    )
     assert (again.enabled, again.paused_reason, again.next_at) == (False, "holiday", None)
-    resumed, _ = await hall.schedules.upsert(NAMESPACE, "s", again.spec, enabled=True)
+    resumed, _ = await schedules.schedules.upsert(NAMESPACE, "s", again.spec, enabled=True)
     assert resumed.enabled
     assert resumed.next_at is not None
 
 
-async def test_racing_upserts_make_one_schedule(hall: Hall) -> None:
+async def test_racing_upserts_make_one_schedule(schedules: ScheduleHarness) -> None:
     spec = ScheduleSpec(workflow_type="flow", cron_expr="0 6 * * *")
     made = await asyncio.gather(
-        *(engine.schedules.upsert(NAMESPACE, "s", spec) for engine in hall.engines for _ in range(4))
+        *(engine.schedules.upsert(NAMESPACE, "s", spec) for engine in schedules.engines for _ in range(4))
     )
     assert sum(created for _, created in made) == 1
     assert len({record.revision for record, _ in made}) == 1
 
 
-async def test_paused_time_is_not_missed(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *")
-    await hall.walk(hall.clock.now() + MINUTE_US, MINUTE_US)
-    paused = await hall.schedules.pause(NAMESPACE, "s", "why not")
+async def test_paused_time_is_not_missed(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *")
+    await schedules.walk(schedules.clock.now() + MINUTE_US, MINUTE_US)
+    paused = await schedules.schedules.pause(NAMESPACE, "s", "why not")
     assert (paused.enabled, paused.paused_reason, paused.next_at) == (False, "why not", None)
-    assert await hall.schedules.pause(NAMESPACE, "s", "again") == paused
-    await hall.walk(hall.clock.now() + 5 * MINUTE_US, MINUTE_US)
-    assert len(await hall.fires()) == 1
-    resumed = await hall.schedules.resume(NAMESPACE, "s")
+    assert await schedules.schedules.pause(NAMESPACE, "s", "again") == paused
+    await schedules.walk(schedules.clock.now() + 5 * MINUTE_US, MINUTE_US)
+    assert len(await schedules.fires()) == 1
+    resumed = await schedules.schedules.resume(NAMESPACE, "s")
     assert resumed.next_at == at("2026-01-01T00:07:00")
-    await hall.walk(hall.clock.now() + MINUTE_US, MINUTE_US)
-    assert [fire.skipped for fire in await hall.fires()] == [False, False]
+    await schedules.walk(schedules.clock.now() + MINUTE_US, MINUTE_US)
+    assert [fire.skipped for fire in await schedules.fires()] == [False, False]
 
 
-async def test_what_is_due_happens_before_a_change(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    record = await hall.create(cron_expr="* * * * *", jitter_us=50 * US_PER_S)
-    hall.clock.set(at("2026-01-01T00:03:00") + 1)  # and nobody has ticked
-    await hall.schedules.pause(NAMESPACE, "s")
-    accounted(record, await hall.fires(), record.created_at, hall.clock.now())
-    assert len(await hall.fires()) == 3
+async def test_what_is_due_happens_before_a_change(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    record = await schedules.create(cron_expr="* * * * *", jitter_us=50 * US_PER_S)
+    schedules.clock.set(at("2026-01-01T00:03:00") + 1)  # and nobody has ticked
+    await schedules.schedules.pause(NAMESPACE, "s")
+    accounted(record, await schedules.fires(), record.created_at, schedules.clock.now())
+    assert len(await schedules.fires()) == 3
 
 
-async def test_next_fire_at_records_what_it_skips(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *")
-    record = await hall.schedules.change(NAMESPACE, "s", lambda was: was, next_fire_at=at("2026-01-01T00:04:30"))
+async def test_next_fire_at_records_what_it_skips(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *")
+    record = await schedules.schedules.change(NAMESPACE, "s", lambda was: was, next_fire_at=at("2026-01-01T00:04:30"))
     assert record.next_at == at("2026-01-01T00:05:00")
-    await hall.walk(at("2026-01-01T00:06:00"), MINUTE_US)
-    fires = await hall.fires()
+    await schedules.walk(at("2026-01-01T00:06:00"), MINUTE_US)
+    fires = await schedules.fires()
     assert [fire.count for fire in fires if fire.skipped] == [4]
-    accounted(record, fires, record.created_at, hall.clock.now())
+    accounted(record, fires, record.created_at, schedules.clock.now())
     with pytest.raises(InvalidArgument, match="next_fire_at"):
-        await hall.schedules.change(NAMESPACE, "s", lambda was: was, next_fire_at=1)
+        await schedules.schedules.change(NAMESPACE, "s", lambda was: was, next_fire_at=1)
 
 
-async def test_create_is_refused_when_taken_or_full(hall: Hall) -> None:
-    await hall.store.put_namespace(NamespaceRecord(namespace=NAMESPACE, schedules_limit=2), 1)
+async def test_create_is_refused_when_taken_or_full(schedules: ScheduleHarness) -> None:
+    await schedules.store.put_namespace(NamespaceRecord(namespace=NAMESPACE, schedules_limit=2), 1)
     spec = ScheduleSpec(workflow_type="flow", cron_expr="0 6 * * *")
-    made = await hall.schedules.create(NAMESPACE, "s", spec, request_id="r")
-    assert await hall.schedules.create(NAMESPACE, "s", spec, request_id="r") == made
+    made = await schedules.schedules.create(NAMESPACE, "s", spec, request_id="r")
+    assert await schedules.schedules.create(NAMESPACE, "s", spec, request_id="r") == made
     with pytest.raises(AlreadyExists, match="exists"):
-        await hall.schedules.create(NAMESPACE, "s", spec, request_id="q")
+        await schedules.schedules.create(NAMESPACE, "s", spec, request_id="q")
     both = await asyncio.gather(
-        *(engine.schedules.create(NAMESPACE, f"t{n}", spec) for n, engine in enumerate(hall.engines)),
+        *(engine.schedules.create(NAMESPACE, f"t{n}", spec) for n, engine in enumerate(schedules.engines)),
         return_exceptions=True,
     )
     assert sorted(type(each).__name__ for each in both) == ["ResourceExhausted", "ScheduleRecord"]
     with pytest.raises(ResourceExhausted, match="schedules_limit"):
-        await hall.schedules.create(NAMESPACE, "u", spec)
+        await schedules.schedules.create(NAMESPACE, "u", spec)
 
 
-async def test_delete_takes_its_history_and_leaves_its_runs(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(interval_us=US_PER_S, max_catchup=1000)
-    hall.clock.advance(s=500)
-    await hall.tick()
-    assert (await hall.store.delete_schedule("elsewhere", "s", 10)) == (False, False)
-    assert await hall.store.delete_schedule(NAMESPACE, "s", 400) == (True, True)
-    assert await hall.store.delete_schedule(NAMESPACE, "s", 400) == (False, False)
-    assert not await hall.schedules.delete(NAMESPACE, "s")
+async def test_delete_takes_its_history_and_leaves_its_runs(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(interval_us=US_PER_S, max_catchup=1000)
+    schedules.clock.advance(s=500)
+    await schedules.tick()
+    assert (await schedules.store.delete_schedule("elsewhere", "s", 10)) == (False, False)
+    assert await schedules.store.delete_schedule(NAMESPACE, "s", 400) == (True, True)
+    assert await schedules.store.delete_schedule(NAMESPACE, "s", 400) == (False, False)
+    assert not await schedules.schedules.delete(NAMESPACE, "s")
     with pytest.raises(NotFound):
-        await hall.schedules.get(NAMESPACE, "s")
-    assert len(await hall.runs()) == 500
-    assert (await hall.store.list_fires(NAMESPACE, "s", None, 10)).rows == ()
+        await schedules.schedules.get(NAMESPACE, "s")
+    assert len(await schedules.runs()) == 500
+    assert (await schedules.store.list_fires(NAMESPACE, "s", None, 10)).rows == ()
 
 
 # --- trigger, backfill, lists -----------------------------------------------------------------------------------------
 
 
-async def test_a_trigger_is_a_run_of_its_own(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:01:00"))
-    await hall.create(cron_expr="* * * * *")
-    await hall.schedules.pause(NAMESPACE, "s")
-    run_id, workflow_id = await hall.schedules.trigger(NAMESPACE, "s", "r")
+async def test_a_trigger_is_a_run_of_its_own(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:01:00"))
+    await schedules.create(cron_expr="* * * * *")
+    await schedules.schedules.pause(NAMESPACE, "s")
+    run_id, workflow_id = await schedules.schedules.trigger(NAMESPACE, "s", "r")
     assert workflow_id == "s/2026-01-01T00:01:00.000001Z"
-    hall.clock.advance(s=5)
-    assert await hall.schedules.trigger(NAMESPACE, "s", "r") == (run_id, workflow_id)
-    assert (await hall.schedules.trigger(NAMESPACE, "s"))[0] != run_id
-    assert [fire.cause for fire in await hall.fires()] == ["trigger", "trigger"]
+    schedules.clock.advance(s=5)
+    assert await schedules.schedules.trigger(NAMESPACE, "s", "r") == (run_id, workflow_id)
+    assert (await schedules.schedules.trigger(NAMESPACE, "s"))[0] != run_id
+    assert [fire.cause for fire in await schedules.fires()] == ["trigger", "trigger"]
 
 
-async def test_a_repeated_trigger_is_not_in_its_own_way(hall: Hall) -> None:
-    await hall.create(cron_expr="* * * * *", overlap="skip")
-    first = await hall.schedules.trigger(NAMESPACE, "s", "r")
-    hall.clock.advance(s=1)
-    assert await hall.schedules.trigger(NAMESPACE, "s", "r") == first
+async def test_a_repeated_trigger_is_not_in_its_own_way(schedules: ScheduleHarness) -> None:
+    await schedules.create(cron_expr="* * * * *", overlap="skip")
+    first = await schedules.schedules.trigger(NAMESPACE, "s", "r")
+    schedules.clock.advance(s=1)
+    assert await schedules.schedules.trigger(NAMESPACE, "s", "r") == first
 
 
-async def test_backfill_fires_what_has_not_fired(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *", max_catchup=0, overlap="skip")
-    hall.clock.advance(s=600)
-    await hall.tick()  # one on time, nine skipped
+async def test_backfill_fires_what_has_not_fired(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *", max_catchup=0, overlap="skip")
+    schedules.clock.advance(s=600)
+    await schedules.tick()  # one on time, nine skipped
     begin, end = at("2026-01-01T00:00:00"), at("2026-01-01T00:10:00")
-    fires = await hall.schedules.backfill(NAMESPACE, "s", begin, end)
+    fires = await schedules.schedules.backfill(NAMESPACE, "s", begin, end)
     assert [(fire.nominal_at - begin) // MINUTE_US for fire in fires] == list(range(10))
     assert {fire.cause for fire in fires} == {"backfill"}
     again, same = await asyncio.gather(
-        *(engine.schedules.backfill(NAMESPACE, "s", begin, end + MINUTE_US) for engine in hall.engines)
+        *(engine.schedules.backfill(NAMESPACE, "s", begin, end + MINUTE_US) for engine in schedules.engines)
     )
     assert [fire.run_id for fire in again] == [fire.run_id for fire in same]
     assert [fire.run_id for fire in again[:-1]] == [fire.run_id for fire in fires]
     assert again[-1].cause == "clock"
-    assert len(await hall.runs()) == 11
+    assert len(await schedules.runs()) == 11
 
 
-async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_successors(hall: Hall, cellar: Cellar) -> None:
-    hall.clock.set(at("2026-01-02T00:00:00"))
-    await hall.create(cron_expr="0 * * * *", context=Payload(b'"given"', {"k": "v"}))
+async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_successors(
+    schedules: ScheduleHarness, harness: StoreHarness
+) -> None:
+    schedules.clock.set(at("2026-01-02T00:00:00"))
+    await schedules.create(cron_expr="0 * * * *", context=Payload(b'"given"', {"k": "v"}))
     nominal = at("2026-01-01T06:00:00")
-    [fire] = await hall.schedules.backfill(NAMESPACE, "s", nominal, nominal + MINUTE_US)
+    [fire] = await schedules.schedules.backfill(NAMESPACE, "s", nominal, nominal + MINUTE_US)
     expected = (Payload(b'"given"', {"k": "v"}), nominal)
-    first = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    first = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert first.run.run_id == fire.run_id
     assert split_scheduled_time(first.context) == expected
-    await cellar.done(held(first), "a")
-    taken_over = await cellar.take_over(held(first))
-    assert split_scheduled_time((await cellar.run(first.run)).context) == expected
-    await cellar.do(fail_run(taken_over))
-    await cellar.retry(first.run)
-    again = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    await harness.done(held(first), "a")
+    taken_over = await harness.take_over(held(first))
+    assert split_scheduled_time((await harness.run(first.run)).context) == expected
+    await harness.do(fail_run(taken_over))
+    await harness.retry(first.run)
+    again = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert (again.run, split_scheduled_time(again.context)) == (first.run, expected)
-    await cellar.fork(first.run, "a", workflow_id="fork")
-    fork = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    await harness.fork(first.run, "a", workflow_id="fork")
+    fork = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert (fork.workflow_id, split_scheduled_time(fork.context)) == ("fork", expected)
-    await cellar.do(go_on_as(held(again), cellar.ids.run_id(cellar.now), "round 2"))
-    successor = await cellar.claim_one(workflow_type="flow", namespace=NAMESPACE)
+    await harness.do(go_on_as(held(again), harness.ids.run_id(harness.now), "round 2"))
+    successor = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert (successor.run != first.run, split_scheduled_time(successor.context)) == (True, expected)
 
 
-async def test_a_backfill_has_a_limit(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-02T00:00:00"))
-    await hall.create(cron_expr="* * * * * *")
+async def test_a_backfill_has_a_limit(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-02T00:00:00"))
+    await schedules.create(cron_expr="* * * * * *")
     begin = at("2026-01-01T00:00:00")
     with pytest.raises(InvalidArgument, match="1000"):
-        await hall.schedules.backfill(NAMESPACE, "s", begin, begin + 1001 * US_PER_S)
+        await schedules.schedules.backfill(NAMESPACE, "s", begin, begin + 1001 * US_PER_S)
     with pytest.raises(InvalidArgument, match="ahead"):
-        await hall.schedules.backfill(NAMESPACE, "s", hall.clock.now(), hall.clock.now() + 2 * US_PER_S)
-    assert len(await hall.schedules.backfill(NAMESPACE, "s", begin, begin + 1000 * US_PER_S)) == 1000
+        await schedules.schedules.backfill(NAMESPACE, "s", schedules.clock.now(), schedules.clock.now() + 2 * US_PER_S)
+    assert len(await schedules.schedules.backfill(NAMESPACE, "s", begin, begin + 1000 * US_PER_S)) == 1000
 
 
-async def test_lists_are_paged_both_ways_and_see_one_namespace(hall: Hall) -> None:
+async def test_lists_are_paged_both_ways_and_see_one_namespace(schedules: ScheduleHarness) -> None:
     spec = ScheduleSpec(workflow_type="flow", cron_expr="0 6 * * *")
     for number in range(5):
-        hall.clock.advance(us=number % 2)
-        await hall.schedules.create(NAMESPACE, f"s{number}", spec)
-    await hall.schedules.create("elsewhere", "x", spec)
+        schedules.clock.advance(us=number % 2)
+        await schedules.schedules.create(NAMESPACE, f"s{number}", spec)
+    await schedules.schedules.create("elsewhere", "x", spec)
     names: list[str] = []
-    page = await hall.schedules.list(NAMESPACE, None, PageAsk(size=2))
+    page = await schedules.schedules.list(NAMESPACE, None, PageAsk(size=2))
     pages = [page]
     while page.has_more:
-        page = await hall.schedules.list(NAMESPACE, None, PageAsk(size=2, token=page.next_token))
+        page = await schedules.schedules.list(NAMESPACE, None, PageAsk(size=2, token=page.next_token))
         pages.append(page)
     names = [record.schedule_id for page in pages for record in page.rows]
     assert names == ["s4", "s3", "s2", "s1", "s0"]
-    back = await hall.schedules.list(NAMESPACE, None, PageAsk(size=2, token=pages[-1].prev_token))
+    back = await schedules.schedules.list(NAMESPACE, None, PageAsk(size=2, token=pages[-1].prev_token))
     assert back.rows == pages[1].rows
-    assert (await hall.schedules.list(NAMESPACE, "other", PageAsk())).rows == ()
+    assert (await schedules.schedules.list(NAMESPACE, "other", PageAsk())).rows == ()
     with pytest.raises(NotFound):
-        await hall.schedules.get(NAMESPACE, "x")
+        await schedules.schedules.get(NAMESPACE, "x")
 
 
-async def test_fires_are_paged_both_ways(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(cron_expr="* * * * *", max_catchup=0)
+async def test_fires_are_paged_both_ways(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(cron_expr="* * * * *", max_catchup=0)
     for _ in range(3):
-        hall.clock.advance(s=180)
-        await hall.tick()
+        schedules.clock.advance(s=180)
+        await schedules.tick()
     begin = at("2026-01-01T00:00:00")
-    await hall.schedules.backfill(NAMESPACE, "s", begin, hall.clock.now())
-    everything = (await hall.store.list_fires(NAMESPACE, "s", None, 100)).rows
+    await schedules.schedules.backfill(NAMESPACE, "s", begin, schedules.clock.now())
+    everything = (await schedules.store.list_fires(NAMESPACE, "s", None, 100)).rows
     assert len(everything) == 13  # ten runs and three skips, of times that were backfilled later
     for size in (1, 2, 5):
-        page = await hall.schedules.fires(NAMESPACE, "s", PageAsk(size=size))
+        page = await schedules.schedules.fires(NAMESPACE, "s", PageAsk(size=size))
         rows = list(page.rows)
         while page.has_more:
-            page = await hall.schedules.fires(NAMESPACE, "s", PageAsk(size=size, token=page.next_token))
+            page = await schedules.schedules.fires(NAMESPACE, "s", PageAsk(size=size, token=page.next_token))
             rows += page.rows
         assert tuple(rows) == everything
     last = everything[-1]
-    newer = await hall.store.list_fires(NAMESPACE, "s", Cursor(last.nominal_at, str(int(last.skipped)), "prev"), 5)
+    newer = await schedules.store.list_fires(NAMESPACE, "s", Cursor(last.nominal_at, str(int(last.skipped)), "prev"), 5)
     assert newer.rows == everything[-6:-1]
 
 
-async def test_old_fires_are_forgotten_so_many_at_a_time(hall: Hall) -> None:
-    hall.clock.set(at("2026-01-01T00:00:30"))
-    await hall.create(interval_us=US_PER_S, max_catchup=100)
-    hall.clock.advance(s=60)
-    await hall.tick()
-    assert not await hall.store.forget_fires(hall.clock.now(), 40)
-    assert await hall.store.forget_fires(hall.clock.now() + 1, 40)
-    assert not await hall.store.forget_fires(hall.clock.now() + 1, 40)
-    assert await hall.fires() == []
+async def test_old_fires_are_forgotten_so_many_at_a_time(schedules: ScheduleHarness) -> None:
+    schedules.clock.set(at("2026-01-01T00:00:30"))
+    await schedules.create(interval_us=US_PER_S, max_catchup=100)
+    schedules.clock.advance(s=60)
+    await schedules.tick()
+    assert not await schedules.store.forget_fires(schedules.clock.now(), 40)
+    assert await schedules.store.forget_fires(schedules.clock.now() + 1, 40)
+    assert not await schedules.store.forget_fires(schedules.clock.now() + 1, 40)
+    assert await schedules.fires() == []
 
 
-async def test_a_look_tells_when_the_next_schedule_is_due(hall: Hall) -> None:
-    assert (await hall.store.look((), hall.clock.now())).next_schedule_at is None
-    record = await hall.create(cron_expr="0 6 * * *", jitter_us=HOUR_US)
-    assert (await hall.store.look((), hall.clock.now())).next_schedule_at == record.due_at
-    await hall.schedules.pause(NAMESPACE, "s")
-    assert (await hall.store.look((), hall.clock.now())).next_schedule_at is None
+async def test_a_look_tells_when_the_next_schedule_is_due(schedules: ScheduleHarness) -> None:
+    assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at is None
+    record = await schedules.create(cron_expr="0 6 * * *", jitter_us=HOUR_US)
+    assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at == record.due_at
+    await schedules.schedules.pause(NAMESPACE, "s")
+    assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at is None

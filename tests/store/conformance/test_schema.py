@@ -6,7 +6,7 @@ import pytest
 
 from kagzi.core.errors import SchemaMismatch
 from kagzi.store.protocol import Migrator, Store
-from tests.support.seams import LoadedDice
+from tests.support.providers import LoadedRng
 
 from .places import connected
 
@@ -14,13 +14,13 @@ from .places import connected
 def sqlite_at(path: Path) -> tuple[Store, Migrator]:
     from kagzi.store.sqlite import SqliteMigrator, SqliteStore
 
-    return SqliteStore(str(path), dice=LoadedDice()), SqliteMigrator(str(path))
+    return SqliteStore(str(path), rng=LoadedRng()), SqliteMigrator(str(path))
 
 
 def postgres_at(url: str) -> tuple[Store, Migrator]:
     from kagzi.store.postgres import PostgresMigrator, PostgresStore
 
-    return PostgresStore(url, dice=LoadedDice()), PostgresMigrator(url)
+    return PostgresStore(url, rng=LoadedRng()), PostgresMigrator(url)
 
 
 @pytest.fixture(params=["sqlite-file", "postgres"])

@@ -16,13 +16,13 @@ from kagzi.engine.services.namespaces import Namespaces
 from kagzi.engine.services.transfers import Transfers
 from kagzi.store.protocol import Changed, Store
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .places import Place, empty_postgres, memory_place
 from .verbs import (
     AT_ONCE,
     STEADY,
-    Cellar,
+    StoreHarness,
     beat,
     begin,
     complete,
@@ -62,8 +62,8 @@ def transfers(store: Store, clock: FakeClock) -> Transfers:
     )
 
 
-async def exported(cellar: Cellar, run: RunKey) -> bytes:
-    return b"".join([line async for line in transfers(cellar.store, cellar.clock).export(run.namespace, run.run_id)])
+async def exported(harness: StoreHarness, run: RunKey) -> bytes:
+    return b"".join([line async for line in transfers(harness.store, harness.clock).export(run.namespace, run.run_id)])
 
 
 async def chunks(data: bytes, size: int = 1_000) -> AsyncIterator[bytes]:
@@ -71,168 +71,170 @@ async def chunks(data: bytes, size: int = 1_000) -> AsyncIterator[bytes]:
         yield data[start : start + size]
 
 
-async def brought(cellar: Cellar, data: bytes, namespace: str = "default") -> bool:
+async def brought(harness: StoreHarness, data: bytes, namespace: str = "default") -> bool:
     """Whether it was there already."""
-    answer = await transfers(cellar.store, cellar.clock).import_run(namespace, chunks(data))
+    answer = await transfers(harness.store, harness.clock).import_run(namespace, chunks(data))
     return answer.already_exists
 
 
 @pytest.fixture
-async def other(cellar: Cellar) -> AsyncIterator[Cellar]:
+async def other(harness: StoreHarness) -> AsyncIterator[StoreHarness]:
     """Another store, with the same clock."""
     place = memory_place()
-    yield Cellar(await place.open(), cellar.clock, CountingIds(3))
+    yield StoreHarness(await place.open(), harness.clock, CountingIds(3))
     await place.close()
 
 
 @pytest.fixture
-async def third(place: Place, cellar: Cellar) -> AsyncIterator[Cellar]:
+async def third(place: Place, harness: StoreHarness) -> AsyncIterator[StoreHarness]:
     """The first store again, empty: call it when the first one is not needed any more."""
     fresh = memory_place()
-    yield Cellar(cellar.store if place.shared else await fresh.open(), cellar.clock, CountingIds(4))
+    yield StoreHarness(harness.store if place.shared else await fresh.open(), harness.clock, CountingIds(4))
     await fresh.close()
 
 
 # --- every kind of run -------------------------------------------------------------------------------------------------------
 
 
-async def populate(cellar: Cellar) -> None:
-    await _lost(cellar)
-    await _ended(cellar)
-    await _waiting(cellar)
-    await _stopped(cellar)
-    await _related(cellar)
+async def populate(harness: StoreHarness) -> None:
+    await _lost(harness)
+    await _ended(harness)
+    await _waiting(harness)
+    await _stopped(harness)
+    await _related(harness)
 
 
-async def _lost(cellar: Cellar) -> None:
+async def _lost(harness: StoreHarness) -> None:
     """Attempts that were lost with their workers: before others, after others, and before an explicit retry."""
-    first = await cellar.running()
-    await cellar.do(begin(first, "a", retry=AT_ONCE))
-    second = await cellar.take_over(first)
-    await cellar.write(begin(second, "a"), fail(second, "a"), begin(second, "a", 2), begin(second, "b"))
-    third = await cellar.take_over(second)
-    await cellar.write(begin(third, "a", 2), complete(third, "a", "x", 2), begin(third, "b"), fail(third, "b"))
-    await cellar.do(fail_run(third))
-    the(Changed, await cellar.retry(third.run, "b"))
-    fourth = await cellar.hold(third.run)
-    await cellar.do(begin(fourth, "b"))
-    await cellar.take_over(fourth)
-    lost = {step.step_id: [attempt.lost for attempt in step.attempts] for step in await steps_of(cellar, first.run)}
+    first = await harness.running()
+    await harness.do(begin(first, "a", retry=AT_ONCE))
+    second = await harness.take_over(first)
+    await harness.write(begin(second, "a"), fail(second, "a"), begin(second, "a", 2), begin(second, "b"))
+    third = await harness.take_over(second)
+    await harness.write(begin(third, "a", 2), complete(third, "a", "x", 2), begin(third, "b"), fail(third, "b"))
+    await harness.do(fail_run(third))
+    the(Changed, await harness.retry(third.run, "b"))
+    fourth = await harness.hold(third.run)
+    await harness.do(begin(fourth, "b"))
+    await harness.take_over(fourth)
+    lost = {step.step_id: [attempt.lost for attempt in step.attempts] for step in await steps_of(harness, first.run)}
     assert lost == {"a": [True, False, True], "b": [True, False, True]}
 
 
-async def _ended(cellar: Cellar) -> None:
-    holding = await cellar.running(
+async def _ended(harness: StoreHarness) -> None:
+    holding = await harness.running(
         labels={"team": "a", "tier": "b"}, input=payload('{"total": 9.5}'), context=payload('"trace"'), priority=7
     )
-    await cellar.done(holding, "plain", '{"spaces":  1.0}')
+    await harness.done(holding, "plain", '{"spaces":  1.0}')
     odd = Payload(b"\x00\xff\n", {"encoding": "secret"})
-    await cellar.write(begin(holding, "odd", input=odd, timeout_ms=500, once=True), complete(holding, "odd", odd))
-    await cellar.write(begin(holding, "lines"), complete(holding, "lines", '{\n"a": 1}'))
-    await cellar.write(begin(holding, "shaky", retry=AT_ONCE), fail(holding, "shaky"))
-    await cellar.write(
+    await harness.write(begin(holding, "odd", input=odd, timeout_ms=500, once=True), complete(holding, "odd", odd))
+    await harness.write(begin(holding, "lines"), complete(holding, "lines", '{\n"a": 1}'))
+    await harness.write(begin(holding, "shaky", retry=AT_ONCE), fail(holding, "shaky"))
+    await harness.write(
         begin(holding, "shaky", 2), beat(holding, "shaky", "half", 2), complete(holding, "shaky", "x", 2)
     )
-    await cellar.do(patch(holding, "patched"))
-    await cellar.do(say_status(holding, "nearly", 0.75))
-    await cellar.do(complete_run(holding, '"result"'))
+    await harness.do(patch(holding, "patched"))
+    await harness.do(say_status(holding, "nearly", 0.75))
+    await harness.do(complete_run(holding, '"result"'))
 
     for options in ({}, {"retry": STEADY}):
-        failed = await cellar.running(**options)
-        await cellar.done(failed, "a")
-        await cellar.write(begin(failed, "b"), fail(failed, "b"))
-        await cellar.do(fail_run(failed))
+        failed = await harness.running(**options)
+        await harness.done(failed, "a")
+        await harness.write(begin(failed, "b"), fail(failed, "b"))
+        await harness.do(fail_run(failed))
 
-    reopened = await cellar.running()
-    await cellar.done(reopened, "a")
-    await cellar.write(begin(reopened, "b", retry=AT_ONCE), fail(reopened, "b"))
-    await cellar.write(begin(reopened, "b", 2), complete(reopened, "b", "late", 2))
-    await cellar.do(fail_run(reopened))
-    the(Changed, await cellar.retry(reopened.run, "b"))
+    reopened = await harness.running()
+    await harness.done(reopened, "a")
+    await harness.write(begin(reopened, "b", retry=AT_ONCE), fail(reopened, "b"))
+    await harness.write(begin(reopened, "b", 2), complete(reopened, "b", "late", 2))
+    await harness.do(fail_run(reopened))
+    the(Changed, await harness.retry(reopened.run, "b"))
 
-    cancelled = await cellar.start()
-    await cellar.store.cancel_run(cancelled, "not needed", cellar.now, cellar.now + 5)
-    terminated = await cellar.running()
-    await cellar.terminate(terminated.run)
-    chain = await cellar.running(workflow_id="chain")
-    await cellar.do(go_on_as(chain, cellar.ids.run_id(cellar.now)))
-    source = await cellar.running()
-    await cellar.done(source, "first")
-    await cellar.done(source, "second")
-    await cellar.fork(source.run, "second")
-
-
-async def _waiting(cellar: Cellar) -> None:
-    await cellar.asleep()
-    await cellar.start(start_at=cellar.now + 3_600_000_000, deadline_at=cellar.now + 7_200_000_000)
-    blocker = await cellar.start("blocker")
-    await cellar.start("blocked", blocked_by=blocker.run_id)
-    limited = await cellar.running()
-    await cellar.do(wait_signal(limited, s=30))
-    await cellar.signal(limited.run, "something-else", "early")
-    the(Parked, await cellar.do(park(limited, "approved")))
-    got = await cellar.running()
-    await cellar.signal(got.run, "approved", "here")
-    await cellar.do(wait_signal(got))
-    retrying = await cellar.running()
-    await cellar.write(begin(retrying, "later", retry=STEADY), fail(retrying, "later"))
-    await cellar.do(park(retrying, "later"))
-    racing = await cellar.running()
-    await cellar.do(sleep(racing, "slow", s=100))
-    await cellar.do(wait_signal(racing, "never"))
-    await cellar.done(racing, "quick")
-    await cellar.do(race(racing, "race", "quick", "slow", "never"))
-    await cellar.do(sleep(racing, "nap", s=5))
-    await cellar.do(park(racing, "nap"))
+    cancelled = await harness.start()
+    await harness.store.cancel_run(cancelled, "not needed", harness.now, harness.now + 5)
+    terminated = await harness.running()
+    await harness.terminate(terminated.run)
+    chain = await harness.running(workflow_id="chain")
+    await harness.do(go_on_as(chain, harness.ids.run_id(harness.now)))
+    source = await harness.running()
+    await harness.done(source, "first")
+    await harness.done(source, "second")
+    await harness.fork(source.run, "second")
 
 
-async def _stopped(cellar: Cellar) -> None:
-    paused = await cellar.start(concurrency_key="customer-1", schedule_id="nightly")
-    await cellar.pause(paused)
-    later = await cellar.start(start_at=cellar.now + 3_600_000_000)
-    await cellar.pause(later)
-    misfit = await cellar.running()
-    await cellar.done(misfit, "a")
-    await cellar.do(diverged(misfit))
-    stopping = await cellar.running()
-    await cellar.do(sleep(stopping, "nap", s=100))
-    await cellar.do(park(stopping, "nap"))
-    await cellar.store.cancel_run(stopping.run, "please", cellar.now, cellar.now + 300_000_000)
+async def _waiting(harness: StoreHarness) -> None:
+    await harness.asleep()
+    await harness.start(start_at=harness.now + 3_600_000_000, deadline_at=harness.now + 7_200_000_000)
+    blocker = await harness.start("blocker")
+    await harness.start("blocked", blocked_by=blocker.run_id)
+    limited = await harness.running()
+    await harness.do(wait_signal(limited, s=30))
+    await harness.signal(limited.run, "something-else", "early")
+    the(Parked, await harness.do(park(limited, "approved")))
+    got = await harness.running()
+    await harness.signal(got.run, "approved", "here")
+    await harness.do(wait_signal(got))
+    retrying = await harness.running()
+    await harness.write(begin(retrying, "later", retry=STEADY), fail(retrying, "later"))
+    await harness.do(park(retrying, "later"))
+    racing = await harness.running()
+    await harness.do(sleep(racing, "slow", s=100))
+    await harness.do(wait_signal(racing, "never"))
+    await harness.done(racing, "quick")
+    await harness.do(race(racing, "race", "quick", "slow", "never"))
+    await harness.do(sleep(racing, "nap", s=5))
+    await harness.do(park(racing, "nap"))
 
 
-async def _related(cellar: Cellar) -> None:
-    parent = await cellar.running(workflow_id="parent")
-    await cellar.child(parent, "one", workflow_id="child-one")
-    await cellar.child(parent, "two", workflow_id="child-two", on_close="abandon")
-    done = await cellar.child(parent, "three", workflow_id="child-three", workflow_type="quick")
-    await cellar.do(complete_run(await cellar.hold(done), '"from the child"'))
-    the(Parked, await cellar.do(park(parent, "one", "two")))
-    guest = await cellar.running(workflow_id="guest")
-    the(ChildStarted, await cellar.do(cellar.child_command(guest, "attached", workflow_id="child-one", attach=True)))
-    the(Parked, await cellar.do(park(guest, "attached")))
+async def _stopped(harness: StoreHarness) -> None:
+    paused = await harness.start(concurrency_key="customer-1", schedule_id="nightly")
+    await harness.pause(paused)
+    later = await harness.start(start_at=harness.now + 3_600_000_000)
+    await harness.pause(later)
+    misfit = await harness.running()
+    await harness.done(misfit, "a")
+    await harness.do(diverged(misfit))
+    stopping = await harness.running()
+    await harness.do(sleep(stopping, "nap", s=100))
+    await harness.do(park(stopping, "nap"))
+    await harness.store.cancel_run(stopping.run, "please", harness.now, harness.now + 300_000_000)
+
+
+async def _related(harness: StoreHarness) -> None:
+    parent = await harness.running(workflow_id="parent")
+    await harness.child(parent, "one", workflow_id="child-one")
+    await harness.child(parent, "two", workflow_id="child-two", on_close="abandon")
+    done = await harness.child(parent, "three", workflow_id="child-three", workflow_type="quick")
+    await harness.do(complete_run(await harness.hold(done), '"from the child"'))
+    the(Parked, await harness.do(park(parent, "one", "two")))
+    guest = await harness.running(workflow_id="guest")
+    the(ChildStarted, await harness.do(harness.child_command(guest, "attached", workflow_id="child-one", attach=True)))
+    the(Parked, await harness.do(park(guest, "attached")))
 
 
 # --- the trip ----------------------------------------------------------------------------------------------------------------
 
 
-async def all_runs(cellar: Cellar) -> list[RunRecord]:
-    rows = await cellar.store.list_runs("default", RunFilter(), None, 1_000)
-    found = [await cellar.store.get_run("default", run_id=listed.run.run_id) for listed in reversed(rows.rows)]
+async def all_runs(harness: StoreHarness) -> list[RunRecord]:
+    rows = await harness.store.list_runs("default", RunFilter(), None, 1_000)
+    found = [await harness.store.get_run("default", run_id=listed.run.run_id) for listed in reversed(rows.rows)]
     return [record for record in found if record is not None]
 
 
-async def steps_of(cellar: Cellar, run: RunKey) -> Sequence[StepRecord]:
-    rows = await cellar.store.list_steps(run, name=None, after_begun_seq=0, limit=1_000, payloads=True)
+async def steps_of(harness: StoreHarness, run: RunKey) -> Sequence[StepRecord]:
+    rows = await harness.store.list_steps(run, name=None, after_begun_seq=0, limit=1_000, payloads=True)
     assert rows is not None
     return rows.rows
 
 
-async def travel(source: Cellar, target: Cellar) -> None:
+async def travel(source: StoreHarness, target: StoreHarness) -> None:
     for record in await all_runs(source):
         assert not await brought(target, await exported(source, record.run))
 
 
-async def check_same(source_runs: list[RunRecord], steps: dict[str, Sequence[StepRecord]], target: Cellar) -> None:
+async def check_same(
+    source_runs: list[RunRecord], steps: dict[str, Sequence[StepRecord]], target: StoreHarness
+) -> None:
     found = {record.run.run_id: record for record in await all_runs(target)}
     assert set(found) == {record.run.run_id for record in source_runs}
     for record in source_runs:
@@ -245,13 +247,13 @@ async def check_same(source_runs: list[RunRecord], steps: dict[str, Sequence[Ste
 
 
 async def test_there_and_back_again(
-    cellar: Cellar, other: Cellar, third: Cellar, place: Place, request: pytest.FixtureRequest
+    harness: StoreHarness, other: StoreHarness, third: StoreHarness, place: Place, request: pytest.FixtureRequest
 ) -> None:
-    await populate(cellar)
-    runs = await all_runs(cellar)
+    await populate(harness)
+    runs = await all_runs(harness)
     assert {record.status for record in runs} == set(RunStatus), "a state is missing: this test would not show it"
-    steps = {record.run.run_id: await steps_of(cellar, record.run) for record in runs}
-    await travel(cellar, other)
+    steps = {record.run.run_id: await steps_of(harness, record.run) for record in runs}
+    await travel(harness, other)
     await check_same(runs, steps, other)
     if place.shared:
         await empty_postgres(request.getfixturevalue("migrated_postgres"))
@@ -259,20 +261,20 @@ async def test_there_and_back_again(
     await check_same(runs, steps, third)
 
 
-async def test_labels_and_other_filters_find_it(cellar: Cellar, other: Cellar) -> None:
-    run = await cellar.start(labels={"team": "a"}, schedule_id="nightly")
-    await brought(other, await exported(cellar, run))
+async def test_labels_and_other_filters_find_it(harness: StoreHarness, other: StoreHarness) -> None:
+    run = await harness.start(labels={"team": "a"}, schedule_id="nightly")
+    await brought(other, await exported(harness, run))
     for where in (RunFilter(labels={"team": "a"}), RunFilter(statuses=(RunStatus.PENDING,))):
         rows = await other.store.list_runs("default", where, None, 10)
         assert [record.run for record in rows.rows] == [run]
 
 
-async def test_it_goes_on_where_it_was(cellar: Cellar, other: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "before", '"kept"')
-    await cellar.do(sleep(holding, "nap", s=60))
-    await cellar.do(park(holding, "nap"))
-    await brought(other, await exported(cellar, holding.run))
+async def test_it_goes_on_where_it_was(harness: StoreHarness, other: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "before", '"kept"')
+    await harness.do(sleep(holding, "nap", s=60))
+    await harness.do(park(holding, "nap"))
+    await brought(other, await exported(harness, holding.run))
     other.clock.advance(s=61)
     await other.fire()
     claimed = await other.claim_one()
@@ -283,10 +285,12 @@ async def test_it_goes_on_where_it_was(cellar: Cellar, other: Cellar) -> None:
     assert history["nap"].seq > history["before"].seq > 0
 
 
-async def test_a_running_one_is_pending_and_its_old_holder_is_refused(cellar: Cellar, other: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.write(begin(holding, "a"))
-    data = await exported(cellar, holding.run)
+async def test_a_running_one_is_pending_and_its_old_holder_is_refused(
+    harness: StoreHarness, other: StoreHarness
+) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "a"))
+    data = await exported(harness, holding.run)
     assert b'"note":"it was running' in data
     await brought(other, data)
     claimed = await other.claim_one()
@@ -294,21 +298,21 @@ async def test_a_running_one_is_pending_and_its_old_holder_is_refused(cellar: Ce
     assert [step.step_id for step in claimed.history.steps] == ["a"]
 
 
-async def test_signals_find_the_step_that_waits(cellar: Cellar, other: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.do(wait_signal(holding))
-    await cellar.do(park(holding, "approved"))
-    await brought(other, await exported(cellar, holding.run))
+async def test_signals_find_the_step_that_waits(harness: StoreHarness, other: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.do(wait_signal(holding))
+    await harness.do(park(holding, "approved"))
+    await brought(other, await exported(harness, holding.run))
     assert (await other.signal(holding.run)).delivered
     assert (await other.run(holding.run)).status is RunStatus.PENDING
 
 
 @pytest.mark.parametrize("first", ["parent", "child"])
-async def test_a_family_meets_again_in_either_order(cellar: Cellar, other: Cellar, first: str) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    await cellar.do(park(parent, "child"))
-    pieces = [await exported(cellar, parent.run), await exported(cellar, child)]
+async def test_a_family_meets_again_in_either_order(harness: StoreHarness, other: StoreHarness, first: str) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    await harness.do(park(parent, "child"))
+    pieces = [await exported(harness, parent.run), await exported(harness, child)]
     for data in pieces if first == "parent" else reversed(pieces):
         await brought(other, data)
     held = await other.hold(child)
@@ -320,122 +324,124 @@ async def test_a_family_meets_again_in_either_order(cellar: Cellar, other: Cella
 
 
 @pytest.mark.parametrize("first", ["parent", "child"])
-async def test_a_child_that_ended_after_its_parent_was_exported(cellar: Cellar, other: Cellar, first: str) -> None:
-    parent = await cellar.running()
-    child = await cellar.child(parent)
-    await cellar.do(park(parent, "child"))
-    old_parent = await exported(cellar, parent.run)
-    await cellar.do(complete_run(await cellar.hold(child), '"done"'))
-    pieces = [old_parent, await exported(cellar, child)]
+async def test_a_child_that_ended_after_its_parent_was_exported(
+    harness: StoreHarness, other: StoreHarness, first: str
+) -> None:
+    parent = await harness.running()
+    child = await harness.child(parent)
+    await harness.do(park(parent, "child"))
+    old_parent = await exported(harness, parent.run)
+    await harness.do(complete_run(await harness.hold(child), '"done"'))
+    pieces = [old_parent, await exported(harness, child)]
     for data in pieces if first == "parent" else reversed(pieces):
         await brought(other, data)
     assert (await other.run(parent.run)).status is RunStatus.PENDING
 
 
-async def test_who_was_to_begin_after_a_run_that_is_not_here_begins(cellar: Cellar, other: Cellar) -> None:
-    blocker = await cellar.start()
-    blocked = await cellar.start(blocked_by=blocker.run_id)
-    await brought(other, await exported(cellar, blocked))
+async def test_who_was_to_begin_after_a_run_that_is_not_here_begins(harness: StoreHarness, other: StoreHarness) -> None:
+    blocker = await harness.start()
+    blocked = await harness.start(blocked_by=blocker.run_id)
+    await brought(other, await exported(harness, blocked))
     assert (await other.run(blocked)).status is RunStatus.PENDING
 
 
 # --- refusals ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_same_again_is_already_there(cellar: Cellar, other: Cellar) -> None:
-    await populate(cellar)
-    for record in await all_runs(cellar):
-        data = await exported(cellar, record.run)
+async def test_the_same_again_is_already_there(harness: StoreHarness, other: StoreHarness) -> None:
+    await populate(harness)
+    for record in await all_runs(harness):
+        data = await exported(harness, record.run)
         assert not await brought(other, data)
         assert await brought(other, data), f"the second time {record} is another"
-        assert await brought(cellar, data), f"where it came from {record} is another"
+        assert await brought(harness, data), f"where it came from {record} is another"
 
 
-async def test_other_content_is_refused(cellar: Cellar, other: Cellar) -> None:
-    holding = await cellar.running()
-    data = await exported(cellar, holding.run)
+async def test_other_content_is_refused(harness: StoreHarness, other: StoreHarness) -> None:
+    holding = await harness.running()
+    data = await exported(harness, holding.run)
     await brought(other, data)
-    await cellar.done(holding, "more")
+    await harness.done(holding, "more")
     with pytest.raises(AlreadyExists, match="with other content"):
-        await brought(other, await exported(cellar, holding.run))
+        await brought(other, await exported(harness, holding.run))
     assert not await brought(other, data, namespace="elsewhere"), "no id of one namespace is in the way of another"
 
 
-async def test_a_family_moves_to_another_namespace_of_the_same_store(cellar: Cellar) -> None:
+async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: StoreHarness) -> None:
     """Under other ids, by which its members find each other, whoever comes first."""
-    holding = await cellar.running()
-    child = await cellar.child(holding)
-    the(Parked, await cellar.do(park(holding)))
-    files = {run: await exported(cellar, run) for run in (holding.run, child)}
+    holding = await harness.running()
+    child = await harness.child(holding)
+    the(Parked, await harness.do(park(holding)))
+    files = {run: await exported(harness, run) for run in (holding.run, child)}
     for namespace, order in (("first", (holding.run, child)), ("second", (child, holding.run))):
         moved = [RunKey(namespace, made_of(namespace, run.run_id)) for run in (holding.run, child)]
         for run in order:
-            assert not await brought(cellar, files[run], namespace)
-            assert await brought(cellar, files[run], namespace), "the second time it is another"
-        assert (await cellar.steps(moved[0]))["child"].child_run_id == moved[1].run_id
-        assert (await cellar.run(moved[1])).parent_run_id == moved[0].run_id
-        held_child = await cellar.hold(moved[1])
-        closed = the(RunClosed, await cellar.do(complete_run(held_child)))
+            assert not await brought(harness, files[run], namespace)
+            assert await brought(harness, files[run], namespace), "the second time it is another"
+        assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
+        assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
+        held_child = await harness.hold(moved[1])
+        closed = the(RunClosed, await harness.do(complete_run(held_child)))
         assert [stirred.run for stirred in closed.stirred] == [moved[0]]
-    assert (await cellar.run(holding.run)).status is RunStatus.SLEEPING
+    assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
 
-async def test_ids_from_before_there_were_marks(cellar: Cellar) -> None:
+async def test_ids_from_before_there_were_marks(harness: StoreHarness) -> None:
     """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they have."""
-    old = [RunKey("default", uuid7(cellar.now, number)) for number in (1, 2)]
+    old = [RunKey("default", uuid7(harness.now, number)) for number in (1, 2)]
     assert not any(is_of("default", run.run_id) for run in old)
-    await cellar.do(msgspec.structs.replace(cellar.start_command("old"), run=old[0]))
-    holding = await cellar.hold(old[0])
-    command = cellar.child_command(holding, "child")
+    await harness.do(msgspec.structs.replace(harness.start_command("old"), run=old[0]))
+    holding = await harness.hold(old[0])
+    command = harness.child_command(holding, "child")
     start = msgspec.structs.replace(command.start, run=old[1])
-    the(ChildStarted, await cellar.do(msgspec.structs.replace(command, start=start)))
-    the(Parked, await cellar.do(park(holding)))
-    data = await exported(cellar, old[0])
-    assert await brought(cellar, data), "it is here, and the same"
-    await cellar.terminate(old[0])
-    await cellar.store.cascade(cellar.now, cellar.now + 1, 10)
-    await cellar.store.delete_runs("default", [old[0].run_id], until=2**62)
-    assert not await brought(cellar, data)
+    the(ChildStarted, await harness.do(msgspec.structs.replace(command, start=start)))
+    the(Parked, await harness.do(park(holding)))
+    data = await exported(harness, old[0])
+    assert await brought(harness, data), "it is here, and the same"
+    await harness.terminate(old[0])
+    await harness.store.cascade(harness.now, harness.now + 1, 10)
+    await harness.store.delete_runs("default", [old[0].run_id], until=2**62)
+    assert not await brought(harness, data)
     new = RunKey("default", made_of("default", old[0].run_id))
-    assert (await cellar.steps(new))["child"].child_run_id == old[1].run_id
+    assert (await harness.steps(new))["child"].child_run_id == old[1].run_id
 
 
-async def test_an_active_workflow_id_is_refused_without_a_trace(cellar: Cellar, other: Cellar) -> None:
-    run = await cellar.start("order-1")
+async def test_an_active_workflow_id_is_refused_without_a_trace(harness: StoreHarness, other: StoreHarness) -> None:
+    run = await harness.start("order-1")
     await other.start("order-1")
-    data = await exported(cellar, run)
+    data = await exported(harness, run)
     with pytest.raises(AlreadyExists, match="order-1"):
         await brought(other, data)
     assert await other.store.get_run("default", run_id=run.run_id) is None
     assert not await brought(other, data, namespace="elsewhere"), "there it is free"
 
 
-async def test_a_request_made_here_too_is_refused(cellar: Cellar, other: Cellar) -> None:
-    run = await cellar.start("one", request_id="same")
+async def test_a_request_made_here_too_is_refused(harness: StoreHarness, other: StoreHarness) -> None:
+    run = await harness.start("one", request_id="same")
     await other.start("two", request_id="same")
     with pytest.raises(AlreadyExists, match="same start"):
-        await brought(other, await exported(cellar, run))
+        await brought(other, await exported(harness, run))
 
 
-async def test_unknown_and_foreign_runs_are_not_found(cellar: Cellar) -> None:
-    run = await cellar.start()
+async def test_unknown_and_foreign_runs_are_not_found(harness: StoreHarness) -> None:
+    run = await harness.start()
     for missing in (
         RunKey("other", run.run_id),
-        RunKey("default", cellar.ids.run_id(cellar.now)),
+        RunKey("default", harness.ids.run_id(harness.now)),
         RunKey("default", "x"),
     ):
         with pytest.raises(NotFound):
-            await exported(cellar, missing)
+            await exported(harness, missing)
 
 
-async def test_a_damaged_file_leaves_no_trace(cellar: Cellar) -> None:
-    holding = await cellar.running(input=payload("1"))
+async def test_a_damaged_file_leaves_no_trace(harness: StoreHarness) -> None:
+    holding = await harness.running(input=payload("1"))
     for number in range(5):
-        await cellar.done(holding, f"s{number}")
-    await cellar.signal(holding.run, "early")
-    await cellar.do(complete_run(holding))
-    lines = (await exported(cellar, holding.run)).splitlines(keepends=True)
-    await cellar.store.delete_runs("default", [holding.run.run_id], until=2**62)
+        await harness.done(holding, f"s{number}")
+    await harness.signal(holding.run, "early")
+    await harness.do(complete_run(holding))
+    lines = (await exported(harness, holding.run)).splitlines(keepends=True)
+    await harness.store.delete_runs("default", [holding.run.run_id], until=2**62)
     damages: list[tuple[list[bytes], str]] = [
         (lines[:-1], "cut off"),
         (lines[:-2] + lines[-1:], "lines are missing"),
@@ -456,34 +462,36 @@ async def test_a_damaged_file_leaves_no_trace(cellar: Cellar) -> None:
     ]
     for damaged, message in damages:
         with pytest.raises(InvalidArgument, match=message):
-            await brought(cellar, b"".join(damaged))
-        assert await all_runs(cellar) == []
-    while await cellar.store.purge_leftovers(100):
+            await brought(harness, b"".join(damaged))
+        assert await all_runs(harness) == []
+    while await harness.store.purge_leftovers(100):
         pass
-    assert not await brought(cellar, b"".join(lines)), "what the others left is in the way"
+    assert not await brought(harness, b"".join(lines)), "what the others left is in the way"
 
 
-async def test_two_at_once_are_one(cellar: Cellar) -> None:
-    key = RunKey("default", run := cellar.ids.run_id(cellar.now))
-    assert await cellar.store.begin_import(run, "one", cellar.now, cellar.now - 1) == "open"
-    assert await cellar.store.begin_import(run, "two", cellar.now, cellar.now - 1) == "busy"
-    assert await cellar.store.begin_import(run, "one", cellar.now, cellar.now - 1) == "open", "a repeat"
-    cellar.clock.advance(s=100)
-    assert await cellar.store.begin_import(run, "two", cellar.now, cellar.now - 1) == "open", "the first has gone away"
-    assert await cellar.store.stage_import(key, "one", [], cellar.now) is None
-    await cellar.store.abandon_imports(token="two")
-    assert await cellar.store.stage_import(key, "two", [], cellar.now) is None
+async def test_two_at_once_are_one(harness: StoreHarness) -> None:
+    key = RunKey("default", run := harness.ids.run_id(harness.now))
+    assert await harness.store.begin_import(run, "one", harness.now, harness.now - 1) == "open"
+    assert await harness.store.begin_import(run, "two", harness.now, harness.now - 1) == "busy"
+    assert await harness.store.begin_import(run, "one", harness.now, harness.now - 1) == "open", "a repeat"
+    harness.clock.advance(s=100)
+    assert await harness.store.begin_import(run, "two", harness.now, harness.now - 1) == "open", (
+        "the first has gone away"
+    )
+    assert await harness.store.stage_import(key, "one", [], harness.now) is None
+    await harness.store.abandon_imports(token="two")
+    assert await harness.store.stage_import(key, "two", [], harness.now) is None
 
 
-async def test_what_is_half_in_cannot_be_seen(cellar: Cellar, other: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a")
-    image = await cellar.store.export_run(holding.run)
-    parts = await cellar.store.export_steps(holding.run, 0, 10)
+async def test_what_is_half_in_cannot_be_seen(harness: StoreHarness, other: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a")
+    image = await harness.store.export_run(holding.run)
+    parts = await harness.store.export_steps(holding.run, 0, 10)
     assert image is not None
     assert await other.store.begin_import(holding.run.run_id, "t", other.now, 0) == "open"
     assert await other.store.stage_import(holding.run, "t", parts, other.now) == 1
     assert await all_runs(other) == []
     assert await other.store.list_steps(holding.run, name=None, after_begun_seq=0, limit=9, payloads=True) is None
     with pytest.raises(Unavailable):
-        await brought(other, await exported(cellar, holding.run))
+        await brought(other, await exported(harness, holding.run))

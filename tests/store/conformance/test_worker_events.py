@@ -9,25 +9,27 @@ from kagzi.core.states import WorkerStatus
 from kagzi.core.workers import Registration, Trouble, WorkerEvent
 from kagzi.store.protocol import WorkerBeat
 
-from .verbs import Cellar
+from .verbs import StoreHarness
 
 
-async def events(cellar: Cellar, worker_id: str | None = "worker-1", namespace: str = "default") -> list[WorkerEvent]:
-    rows = await cellar.store.list_worker_events(namespace, worker_id=worker_id, cursor=None, limit=1_000)
+async def events(
+    harness: StoreHarness, worker_id: str | None = "worker-1", namespace: str = "default"
+) -> list[WorkerEvent]:
+    rows = await harness.store.list_worker_events(namespace, worker_id=worker_id, cursor=None, limit=1_000)
     return list(reversed(rows.rows))
 
 
-async def kinds(cellar: Cellar, worker_id: str | None = "worker-1") -> list[str]:
-    return [event.kind.value for event in await events(cellar, worker_id)]
+async def kinds(harness: StoreHarness, worker_id: str | None = "worker-1") -> list[str]:
+    return [event.kind.value for event in await events(harness, worker_id)]
 
 
-async def status(cellar: Cellar, worker_id: str = "worker-1") -> WorkerStatus:
-    worker = await cellar.store.get_worker("default", worker_id)
+async def status(harness: StoreHarness, worker_id: str = "worker-1") -> WorkerStatus:
+    worker = await harness.store.get_worker("default", worker_id)
     assert worker is not None
     return worker.status
 
 
-async def register(cellar: Cellar, *, hostname: str, pid: int, build_id: str = "") -> Registration:
+async def register(harness: StoreHarness, *, hostname: str, pid: int, build_id: str = "") -> Registration:
     record = WorkerRecord(
         worker_id="worker-1",
         namespace="default",
@@ -37,97 +39,97 @@ async def register(cellar: Cellar, *, hostname: str, pid: int, build_id: str = "
         pid=pid,
         build_id=build_id,
     )
-    return await cellar.store.register_worker(record, cellar.now)
+    return await harness.store.register_worker(record, harness.now)
 
 
-async def test_the_life_of_a_worker(cellar: Cellar) -> None:
-    first = await register(cellar, hostname="box", pid=7, build_id="b1")
-    again = await register(cellar, hostname="box", pid=7, build_id="b1")
+async def test_the_life_of_a_worker(harness: StoreHarness) -> None:
+    first = await register(harness, hostname="box", pid=7, build_id="b1")
+    again = await register(harness, hostname="box", pid=7, build_id="b1")
     assert (first.known_before, again.known_before) == (False, True)
     assert (first.new_versions, again.new_versions) == (True, False)
-    await cellar.store.drain_worker("default", "worker-1", "wanted", cellar.now)
-    await cellar.store.drain_worker("default", "worker-1", "wanted", cellar.now)  # once is enough
-    await cellar.store.worker_left("default", "worker-1", cellar.now, hand_back=True)
-    await cellar.store.worker_left("default", "worker-1", cellar.now, hand_back=True)
-    assert await kinds(cellar) == ["registered", "reconnected", "draining", "drained", "left"]
-    registered, _, draining, *_ = await events(cellar)
+    await harness.store.drain_worker("default", "worker-1", "wanted", harness.now)
+    await harness.store.drain_worker("default", "worker-1", "wanted", harness.now)  # once is enough
+    await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
+    await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
+    assert await kinds(harness) == ["registered", "reconnected", "draining", "drained", "left"]
+    registered, _, draining, *_ = await events(harness)
     assert "box" in registered.detail
     assert "pid 7" in registered.detail
     assert "b1" in registered.detail
-    assert (draining.detail, draining.at) == ("wanted", cellar.now)
+    assert (draining.detail, draining.at) == ("wanted", harness.now)
 
 
-async def test_one_that_leaves_with_runs_says_how_many(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    await cellar.running()
-    await cellar.running()
-    await cellar.store.worker_left("default", "worker-1", cellar.now, hand_back=True)
-    assert (await events(cellar))[-1].detail == "2 runs were handed back"
+async def test_one_that_leaves_with_runs_says_how_many(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    await harness.running()
+    await harness.running()
+    await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
+    assert (await events(harness))[-1].detail == "2 runs were handed back"
 
 
-async def test_draining_outlives_a_reconnect_of_the_same_process_only(cellar: Cellar) -> None:
-    await register(cellar, hostname="box", pid=7)
-    drained = await cellar.store.drain_worker("default", "worker-1", "", cellar.now)
+async def test_draining_outlives_a_reconnect_of_the_same_process_only(harness: StoreHarness) -> None:
+    await register(harness, hostname="box", pid=7)
+    drained = await harness.store.drain_worker("default", "worker-1", "", harness.now)
     assert drained is not None
     assert drained.status is WorkerStatus.DRAINING
-    back = await register(cellar, hostname="box", pid=7)
+    back = await register(harness, hostname="box", pid=7)
     assert back.draining
-    assert await status(cellar) is WorkerStatus.DRAINING
-    another = await register(cellar, hostname="box", pid=8)
+    assert await status(harness) is WorkerStatus.DRAINING
+    another = await register(harness, hostname="box", pid=8)
     assert not another.draining
-    assert await status(cellar) is WorkerStatus.ONLINE
+    assert await status(harness) is WorkerStatus.ONLINE
 
 
-async def test_one_that_left_cannot_be_drained(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    await cellar.store.worker_left("default", "worker-1", cellar.now, hand_back=True)
-    worker = await cellar.store.drain_worker("default", "worker-1", "", cellar.now)
+async def test_one_that_left_cannot_be_drained(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
+    worker = await harness.store.drain_worker("default", "worker-1", "", harness.now)
     assert worker is not None
     assert worker.status is WorkerStatus.OFFLINE
-    assert await cellar.store.drain_worker("default", "nobody", "", cellar.now) is None
-    assert await cellar.store.drain_worker("elsewhere", "worker-1", "", cellar.now) is None
+    assert await harness.store.drain_worker("default", "nobody", "", harness.now) is None
+    assert await harness.store.drain_worker("elsewhere", "worker-1", "", harness.now) is None
 
 
-async def test_being_told_to_drain_is_no_sign_of_life(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    heard = cellar.now
-    cellar.clock.advance(s=60)
-    worker = await cellar.store.drain_worker("default", "worker-1", "", cellar.now)
+async def test_being_told_to_drain_is_no_sign_of_life(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    heard = harness.now
+    harness.clock.advance(s=60)
+    worker = await harness.store.drain_worker("default", "worker-1", "", harness.now)
     assert worker is not None
     assert worker.last_heartbeat_at == heard
 
 
-async def test_who_is_not_heard_of_is_lost_once(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    await cellar.register("worker-2")
-    cellar.clock.advance(s=20)
-    await cellar.store.look([WorkerBeat("worker-2", 0, 0, 0, cellar.now)], cellar.now)
-    since = cellar.now - 15_000_000
-    assert await cellar.store.lose_workers(since, cellar.now, 10) == 1
-    assert await cellar.store.lose_workers(since, cellar.now, 10) == 0
-    assert await status(cellar) is WorkerStatus.OFFLINE
-    assert await status(cellar, "worker-2") is WorkerStatus.ONLINE
-    assert await kinds(cellar) == ["registered", "lost"]
+async def test_who_is_not_heard_of_is_lost_once(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    await harness.register("worker-2")
+    harness.clock.advance(s=20)
+    await harness.store.look([WorkerBeat("worker-2", 0, 0, 0, harness.now)], harness.now)
+    since = harness.now - 15_000_000
+    assert await harness.store.lose_workers(since, harness.now, 10) == 1
+    assert await harness.store.lose_workers(since, harness.now, 10) == 0
+    assert await status(harness) is WorkerStatus.OFFLINE
+    assert await status(harness, "worker-2") is WorkerStatus.ONLINE
+    assert await kinds(harness) == ["registered", "lost"]
 
 
-async def test_one_worker_can_be_lost_unless_somebody_heard_of_it(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    await cellar.register("worker-2")
-    broke_at = cellar.now + 1
-    cellar.clock.advance(s=5)
-    await cellar.register("worker-2")  # to another server
+async def test_one_worker_can_be_lost_unless_somebody_heard_of_it(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    await harness.register("worker-2")
+    broke_at = harness.now + 1
+    harness.clock.advance(s=5)
+    await harness.register("worker-2")  # to another server
     for worker_id, lost in (("worker-1", 1), ("worker-2", 0), ("nobody", 0)):
-        assert await cellar.store.lose_workers(broke_at, cellar.now, 1, ("default", worker_id)) == lost
+        assert await harness.store.lose_workers(broke_at, harness.now, 1, ("default", worker_id)) == lost
 
 
-async def test_a_list_shows_who_was_not_heard_of_as_offline(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    cellar.clock.advance(s=20)
-    await cellar.register("worker-2")
+async def test_a_list_shows_who_was_not_heard_of_as_offline(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    harness.clock.advance(s=20)
+    await harness.register("worker-2")
 
     async def found(status: WorkerStatus | None) -> dict[str, WorkerStatus]:
-        rows = await cellar.store.list_workers(
-            "default", workflow_type=None, status=status, cursor=None, limit=10, alive_since=cellar.now - 15_000_000
+        rows = await harness.store.list_workers(
+            "default", workflow_type=None, status=status, cursor=None, limit=10, alive_since=harness.now - 15_000_000
         )
         return {worker.worker_id: worker.status for worker in rows.rows}
 
@@ -137,51 +139,53 @@ async def test_a_list_shows_who_was_not_heard_of_as_offline(cellar: Cellar) -> N
     assert await found(WorkerStatus.ONLINE) == online
 
 
-async def test_trouble_is_kept_in_words(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
+async def test_trouble_is_kept_in_words(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
     troubles = [Trouble("loop_blocked", "here"), Trouble("threads_full", "there")]
-    await cellar.store.note_troubles("default", "worker-1", troubles, cellar.now)
-    await cellar.store.note_troubles("default", "nobody", troubles, cellar.now)
-    assert [event.detail for event in (await events(cellar))[1:]] == ["loop_blocked: here", "threads_full: there"]
-    assert await events(cellar, "nobody") == []
+    await harness.store.note_troubles("default", "worker-1", troubles, harness.now)
+    await harness.store.note_troubles("default", "nobody", troubles, harness.now)
+    assert [event.detail for event in (await events(harness))[1:]] == ["loop_blocked: here", "threads_full: there"]
+    assert await events(harness, "nobody") == []
 
 
-async def test_the_latest_events_of_a_worker_are_kept(cellar: Cellar, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_latest_events_of_a_worker_are_kept(harness: StoreHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WORKER_EVENTS", 3)
-    await cellar.register("worker-2")
-    await cellar.register("worker-1")
+    await harness.register("worker-2")
+    await harness.register("worker-1")
     for number in range(5):
-        cellar.clock.advance(us=number % 2)
-        await cellar.store.note_troubles("default", "worker-1", [Trouble("t", f"{number}")], cellar.now)
-    assert [event.detail for event in await events(cellar)] == ["t: 2", "t: 3", "t: 4"]
-    assert await kinds(cellar, "worker-2") == ["registered"]
+        harness.clock.advance(us=number % 2)
+        await harness.store.note_troubles("default", "worker-1", [Trouble("t", f"{number}")], harness.now)
+    assert [event.detail for event in await events(harness)] == ["t: 2", "t: 3", "t: 4"]
+    assert await kinds(harness, "worker-2") == ["registered"]
 
 
-async def test_old_events_and_workers_are_forgotten(cellar: Cellar) -> None:
-    await cellar.register("gone")
-    await cellar.store.worker_left("default", "gone", cellar.now, hand_back=True)
-    await cellar.register("silent")
-    cellar.clock.advance(s=100)
-    await cellar.register("worker-1")
-    assert await cellar.store.forget_workers(cellar.now - 50_000_000, 2) > 0
-    while await cellar.store.forget_workers(cellar.now - 50_000_000, 2):
+async def test_old_events_and_workers_are_forgotten(harness: StoreHarness) -> None:
+    await harness.register("gone")
+    await harness.store.worker_left("default", "gone", harness.now, hand_back=True)
+    await harness.register("silent")
+    harness.clock.advance(s=100)
+    await harness.register("worker-1")
+    assert await harness.store.forget_workers(harness.now - 50_000_000, 2) > 0
+    while await harness.store.forget_workers(harness.now - 50_000_000, 2):
         pass
-    assert await kinds(cellar, None) == ["registered"]
-    assert await cellar.store.get_worker("default", "gone") is None
-    assert await status(cellar, "silent") is WorkerStatus.ONLINE  # not lost yet: that comes first
+    assert await kinds(harness, None) == ["registered"]
+    assert await harness.store.get_worker("default", "gone") is None
+    assert await status(harness, "silent") is WorkerStatus.ONLINE  # not lost yet: that comes first
 
 
-async def test_pages_go_both_ways(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    await cellar.register("worker-2")
+async def test_pages_go_both_ways(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    await harness.register("worker-2")
     for number in range(6):
-        cellar.clock.advance(us=number % 2)
-        await cellar.store.note_troubles("default", f"worker-{1 + number % 2}", [Trouble("t", f"{number}")], cellar.now)
-    everything = list(reversed(await events(cellar, None)))
+        harness.clock.advance(us=number % 2)
+        await harness.store.note_troubles(
+            "default", f"worker-{1 + number % 2}", [Trouble("t", f"{number}")], harness.now
+        )
+    everything = list(reversed(await events(harness, None)))
     assert len(everything) == 8
 
     async def page(cursor: Cursor | None) -> tuple[list[WorkerEvent], bool]:
-        rows = await cellar.store.list_worker_events("default", worker_id=None, cursor=cursor, limit=3)
+        rows = await harness.store.list_worker_events("default", worker_id=None, cursor=cursor, limit=3)
         return list(rows.rows), rows.has_more
 
     seen: list[WorkerEvent] = []
@@ -193,22 +197,22 @@ async def test_pages_go_both_ways(cellar: Cellar) -> None:
     assert await page(Cursor(seen[5].at, str(seen[5].number), "prev")) == (seen[2:5], True)
 
 
-async def test_a_beat_after_leaving_holds_nothing(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    await cellar.store.worker_left("default", "worker-1", cellar.now, hand_back=True)
-    await cellar.store.look([WorkerBeat("worker-1", 3, 2, 0, cellar.now)], cellar.now)
-    worker = await cellar.store.get_worker("default", "worker-1")
+async def test_a_beat_after_leaving_holds_nothing(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
+    await harness.store.look([WorkerBeat("worker-1", 3, 2, 0, harness.now)], harness.now)
+    worker = await harness.store.get_worker("default", "worker-1")
     assert worker is not None
     assert (worker.active_count, worker.total_completed) == (0, 2)
 
 
-async def test_namespaces_see_nothing_of_each_other(cellar: Cellar) -> None:
-    await cellar.register("worker-1")
-    cellar.clock.advance(s=1)
-    await cellar.store.look([WorkerBeat("worker-1", 3, 2, 1, cellar.now, "elsewhere")], cellar.now)
-    worker = await cellar.store.get_worker("default", "worker-1")
+async def test_namespaces_see_nothing_of_each_other(harness: StoreHarness) -> None:
+    await harness.register("worker-1")
+    harness.clock.advance(s=1)
+    await harness.store.look([WorkerBeat("worker-1", 3, 2, 1, harness.now, "elsewhere")], harness.now)
+    worker = await harness.store.get_worker("default", "worker-1")
     assert worker is not None
     assert (worker.active_count, worker.total_completed) == (0, 0)
-    assert worker.last_heartbeat_at < cellar.now
-    assert await events(cellar, "worker-1", namespace="elsewhere") == []
-    assert await events(cellar, None, namespace="elsewhere") == []
+    assert worker.last_heartbeat_at < harness.now
+    assert await events(harness, "worker-1", namespace="elsewhere") == []
+    assert await events(harness, None, namespace="elsewhere") == []

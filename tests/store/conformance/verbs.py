@@ -1,4 +1,4 @@
-"""The words in which the promises are told: commands by one short name each, and a cellar to say them to."""
+"""The words in which the promises are told: commands by one short name each, and a harness to say them to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -70,7 +70,7 @@ from kagzi.store.protocol import (
     Want,
 )
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 LEASE_US = 15 * US_PER_S
 CLEANUP_US = 300 * US_PER_S
@@ -219,7 +219,7 @@ def by_id(steps: Sequence[HistoryStep]) -> dict[str, HistoryStep]:
     return found
 
 
-class Cellar:
+class StoreHarness:
     """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled in."""
 
     def __init__(self, store: Store, clock: FakeClock, ids: CountingIds) -> None:

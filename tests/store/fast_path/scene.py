@@ -10,7 +10,7 @@ from kagzi.core.states import RunStatus
 from kagzi.store.protocol import Claimed, Fork, LeaseTerms, Store, Want
 from tests.store.conformance.verbs import CLEANUP_US, LEASE_US
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds
+from tests.support.providers import CountingIds
 
 from .scenarios import ANY, FUTURE, NOT_A_UUID, OPEN, OTHER_NAMESPACE, UNKNOWN, WRONG_NONCE, Again, Draft
 

@@ -10,7 +10,7 @@ from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Store
 from kagzi.store.sqlite import SqliteStore
 from kagzi.store.sqlite.connection.connection import Database
-from tests.support.seams import LoadedDice
+from tests.support.providers import LoadedRng
 
 from .twins import Tables, Twins
 
@@ -27,8 +27,8 @@ class SqliteTwins(Twins):
         super().__init__(*self._stores())
 
     def _stores(self) -> tuple[SqliteStore, SqliteStore]:
-        careful = SqliteStore(self._path("careful"), dice=LoadedDice(self._careful_jitter), fast_path=False)
-        return SqliteStore(self._path("fast"), dice=LoadedDice(JITTER)), careful
+        careful = SqliteStore(self._path("careful"), rng=LoadedRng(self._careful_jitter), fast_path=False)
+        return SqliteStore(self._path("fast"), rng=LoadedRng(JITTER)), careful
 
     def _path(self, name: str) -> str:
         if self._template is None:
@@ -72,8 +72,8 @@ class PostgresTwins(Twins):
         self._connections = connections
         self._names: list[str] = []
         super().__init__(
-            PostgresStore(fast, dice=LoadedDice(JITTER)),
-            PostgresStore(careful, dice=LoadedDice(JITTER), fast_path=False),
+            PostgresStore(fast, rng=LoadedRng(JITTER)),
+            PostgresStore(careful, rng=LoadedRng(JITTER), fast_path=False),
         )
 
     async def open(self) -> None:

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ async def url(postgres_url: str) -> str:
 
 @pytest.fixture
 async def store(url: str) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     await store.open()
     yield store
     await store.close()

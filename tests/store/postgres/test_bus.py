@@ -60,15 +60,15 @@ async def test_a_cut_listener_comes_back_and_looks_again(
     assert await ear_two.next() == wake
 
 
-def test_a_long_list_of_names_is_sent_in_several_letters() -> None:
+def test_a_long_list_of_names_is_sent_in_several_messages() -> None:
     names = frozenset(TypeKey(f"namespace-{n}", "t" * 200) for n in range(200))
     ended = frozenset(f"namespace-{n}" for n in range(500))
     pokes = frozenset(Poke(f"worker-{n}", "default", f"run-{n}", "cancel") for n in range(500))
-    letters = list(_payloads("server", Wake(names, ended, pokes=pokes)))
-    assert len(letters) > 1
-    assert max(len(letter.encode()) for letter in letters) <= PAYLOAD_BYTES
-    assert sum(letter.count('"tttt') for letter in letters) == len(names)
-    assert sum(letter.count('"cancel"') for letter in letters) == len(pokes)
+    messages = list(_payloads("server", Wake(names, ended, pokes=pokes)))
+    assert len(messages) > 1
+    assert max(len(message.encode()) for message in messages) <= PAYLOAD_BYTES
+    assert sum(message.count('"tttt') for message in messages) == len(names)
+    assert sum(message.count('"cancel"') for message in messages) == len(pokes)
 
 
 async def test_runs_that_ended_are_named_and_older_servers_hear_of_their_namespaces(
@@ -77,15 +77,15 @@ async def test_runs_that_ended_are_named_and_older_servers_hear_of_their_namespa
     one, _, _, ear_two = buses
     runs = frozenset(EndedRun("default", f"01890000-0000-7000-8000-{n:012}") for n in range(1_000))
     wake = Wake(ended=frozenset({"crowded"}), ended_runs=runs)
-    letters = [json.loads(letter) for letter in _payloads("server", wake)]
-    assert len(letters) > 1
-    assert {namespace for letter in letters for namespace in letter[2]} == {"crowded", "default"}
+    messages = [json.loads(message) for message in _payloads("server", wake)]
+    assert len(messages) > 1
+    assert {namespace for message in messages for namespace in message[2]} == {"crowded", "default"}
     await one.publish(wake)
-    heard = [await ear_two.next() for _ in letters]
+    heard = [await ear_two.next() for _ in messages]
     assert frozenset().union(*(each.ended_runs for each in heard)) == runs
     assert frozenset().union(*(each.ended for each in heard)) == {"crowded"}
 
 
-def test_names_that_fit_into_no_letter_have_everybody_look() -> None:
-    [letter] = _payloads("server", Wake(frozenset({TypeKey("n" * 9_000, "t")})))
-    assert json.loads(letter) == ["server", [], [], True, [], {}]
+def test_names_that_fit_into_no_message_make_all_servers_poll() -> None:
+    [message] = _payloads("server", Wake(frozenset({TypeKey("n" * 9_000, "t")})))
+    assert json.loads(message) == ["server", [], [], True, [], {}]

@@ -11,7 +11,7 @@ from kagzi.core.records import RunFilter
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Counters, Session, Target
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import Databases
 
@@ -67,7 +67,7 @@ async def test_text_that_cannot_be_asked_for_is_an_invalid_argument(store: Postg
 
 async def test_a_pooler_in_transaction_mode_needs_no_session(url: str) -> None:
     """Nothing is kept in the session: no prepared statements, settings with every transaction."""
-    store = PostgresStore(f"{url}&pgbouncer=true", dice=SystemDice())
+    store = PostgresStore(f"{url}&pgbouncer=true", rng=SystemRng())
     await store.open()
     [held] = await running(store, 1)
     assert await write(store, begin(held, "a"), complete(held, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
@@ -79,7 +79,7 @@ async def test_a_session_commits_synchronously_whatever_the_database_is_set_to(
 ) -> None:
     name = await connection.fetchval("SELECT current_database()")
     await connection.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     await store.open()
     assert "synchronous_commit=off" in store.warnings[0]
     async with store._hot.use() as session:
@@ -90,7 +90,7 @@ async def test_a_session_commits_synchronously_whatever_the_database_is_set_to(
 async def test_a_store_on_a_missing_database_is_unavailable(postgres: Databases) -> None:
     with postgres.database() as url:
         pass
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     with pytest.raises(Unavailable):
         await store.open()
     with pytest.raises(Unavailable):

@@ -14,13 +14,13 @@ from kagzi.store.postgres.connection import connections as links
 from kagzi.store.postgres.connection.connection import QUERY_SETTINGS
 from kagzi.store.postgres.connection.failures import CONTENTION, Failure, failure_of, failure_of_state, fault
 from kagzi.store.protocol import Claimed, Want
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 
 from .verbs import LEASE_US, NOW, begin, complete, running, signal, start, write
 
 LOST, BROKEN, CONTENDED, FAULT = Failure.LOST, Failure.BROKEN, Failure.CONTENDED, Failure.FAULT
 
-# SQLSTATE, and what it is. Classes are meant by two letters: any state of theirs that is not named itself.
+# SQLSTATE, and what it is. Classes are meant by two messages: any state of theirs that is not named itself.
 RULES = {
     "08": LOST,
     "08006": LOST,
@@ -151,7 +151,7 @@ AGAIN = (Busy, Claimed)
 async def impatient(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresStore]:
     """Questions wait for locks as shortly as everything else, so that many can be asked."""
     monkeypatch.setattr(links, "QUERY_SETTINGS", {**QUERY_SETTINGS, "lock_timeout": "50ms"})
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     await store.open()
     yield store
     await store.close()

@@ -10,7 +10,7 @@ from kagzi.core.run.outcomes import Busy, ChildStarted, Outcome, Parked, RunClos
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Signalled
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 from tests.support.patience import LOADED_MACHINE_S
 
 from .verbs import NOW, OUTPUT, TERMS, begin, complete, held_child, park, running, signal, start, start_child, write
@@ -94,7 +94,7 @@ async def test_runs_that_wait_for_each_other_s_children_do_not_lock_each_other_o
     store: PostgresStore, url: str
 ) -> None:
     """Parents that attached to runs older than themselves: both servers lock in the order of ids, whoever waits for whom."""
-    second = PostgresStore(url, dice=SystemDice())
+    second = PostgresStore(url, rng=SystemRng())
     await second.open()
     try:
         for round_ in range(10):
@@ -116,7 +116,7 @@ async def test_runs_that_wait_for_each_other_s_children_do_not_lock_each_other_o
 
 async def test_a_wait_and_its_signal_at_the_same_time_meet(store: PostgresStore, url: str) -> None:
     """The careful path reads, decides, and writes only if no signal came meanwhile."""
-    second = PostgresStore(url, dice=SystemDice())
+    second = PostgresStore(url, rng=SystemRng())
     await second.open()
     try:
         holdings = await running(store, 30)

@@ -11,7 +11,7 @@ from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection.connection import STATEMENTS
 from kagzi.store.protocol import Want
 from kagzi.store.sql_files import load_migrations
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 
 OLD_RUN = """
 INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0);
@@ -44,7 +44,7 @@ async def test_what_an_older_schema_holds_goes_on(postgres_url: str) -> None:
     finally:
         await connection.close()
     await PostgresMigrator(postgres_url).migrate()
-    store = PostgresStore(postgres_url, dice=SystemDice())
+    store = PostgresStore(postgres_url, rng=SystemRng())
     await store.open()
     try:
         fired = await store.fire(2, end_leases=True, limit=10)
@@ -56,7 +56,7 @@ async def test_what_an_older_schema_holds_goes_on(postgres_url: str) -> None:
 
 
 async def test_a_store_does_not_open_on_an_empty_database(postgres_url: str) -> None:
-    store = PostgresStore(postgres_url, dice=SystemDice())
+    store = PostgresStore(postgres_url, rng=SystemRng())
     with pytest.raises(SchemaMismatch, match="kagzi db migrate"):
         await store.open()
     await store.close()

@@ -7,7 +7,7 @@ from kagzi.core.errors import InvalidArgument, PreconditionFailed, SchemaMismatc
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.partition import TABLES, PostgresPartitioner
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 
 from .verbs import NOW, begin, complete, running, write
 
@@ -21,7 +21,7 @@ CHECKS = "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FR
 
 async def test_everything_is_as_before_but_divided(url: str) -> None:
     """Other connections than ours may stay: they are none of our servers."""
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     await store.open()
     held = await running(store, 20)
     for each in held:
@@ -47,7 +47,7 @@ async def test_everything_is_as_before_but_divided(url: str) -> None:
 
     status = await PostgresMigrator(url).status()
     assert status.current == status.latest
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     await store.open()
     assert await write(store, begin(held[0], "b"), complete(held[0], "b")) == [Begun(3, NOW, 1), Recorded(4, NOW)]
     await store.close()

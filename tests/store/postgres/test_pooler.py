@@ -12,7 +12,7 @@ from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Session, Target
 from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 from tests.support.patience import LOADED_MACHINE_S
 
 from .verbs import NOW, begin, complete, running, write
@@ -45,7 +45,7 @@ async def watch(connection: asyncpg.Connection) -> None:
 @pytest.fixture
 async def pooled(url: str) -> AsyncIterator[PostgresStore]:
     """A store that takes its PostgreSQL for a pooler; its sessions were set otherwise by somebody else."""
-    store = PostgresStore(f"{url}&pgbouncer=true", dice=SystemDice())
+    store = PostgresStore(f"{url}&pgbouncer=true", rng=SystemRng())
     await store.open()
     for link in (store._hot, store._duty, *store._questions._links, *store._readers._links):
         async with link.use() as session:

@@ -13,7 +13,7 @@ from kagzi.core.states import RunStatus
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection import barrier
 from kagzi.store.postgres.connection import connection as connections
-from kagzi.system import SystemDice
+from kagzi.system import SystemRng
 from tests.support.postgres import Databases
 from tests.support.standby import WAITING, Pair, connected, until
 
@@ -49,7 +49,7 @@ async def store(url: str) -> AsyncIterator[PostgresStore]:
 
 
 async def opened(url: str) -> PostgresStore:
-    store = PostgresStore(url, dice=SystemDice())
+    store = PostgresStore(url, rng=SystemRng())
     await store.open()
     return store
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore
-from tests.store.conformance.verbs import Cellar
+from tests.store.conformance.verbs import StoreHarness
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds, LoadedDice
+from tests.support.providers import CountingIds, LoadedRng
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ async def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 async def store(path: str) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(path, dice=LoadedDice())
+    store = SqliteStore(path, rng=LoadedRng())
     await store.open()
     yield store
     await store.close()
 
 
 @pytest.fixture
-def cellar(store: SqliteStore) -> Cellar:
-    return Cellar(store, FakeClock(), CountingIds())
+def harness(store: SqliteStore) -> StoreHarness:
+    return StoreHarness(store, FakeClock(), CountingIds())

@@ -7,22 +7,22 @@ import pytest
 
 from kagzi.core.errors import Unavailable
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore
-from tests.store.conformance.verbs import Cellar
+from tests.store.conformance.verbs import StoreHarness
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds, LoadedDice
+from tests.support.providers import CountingIds, LoadedRng
 
 
 def exists(path: str) -> bool:
     return Path(path).exists()
 
 
-async def test_writes_in_flight_are_finished(path: str, store: SqliteStore, cellar: Cellar) -> None:
-    writes = [asyncio.create_task(cellar.start()) for _ in range(200)]
+async def test_writes_in_flight_are_finished(path: str, store: SqliteStore, harness: StoreHarness) -> None:
+    writes = [asyncio.create_task(harness.start()) for _ in range(200)]
     await asyncio.sleep(0)  # they are queued now
     await store.close()
     runs = await asyncio.gather(*writes)
     assert not exists(f"{path}-wal"), "the log is folded into the file"
-    again = SqliteStore(path, dice=LoadedDice())
+    again = SqliteStore(path, rng=LoadedRng())
     await again.open()
     assert None not in await again.ends_of(runs)
     await again.close()
@@ -33,29 +33,29 @@ async def test_closing_twice_and_at_once_is_harmless(store: SqliteStore) -> None
     await store.close()
 
 
-async def test_a_closed_store_says_so(store: SqliteStore, cellar: Cellar) -> None:
+async def test_a_closed_store_says_so(store: SqliteStore, harness: StoreHarness) -> None:
     await store.close()
     with pytest.raises(Unavailable, match="not open"):
-        await cellar.start()
+        await harness.start()
     with pytest.raises(Unavailable, match="not open"):
         await store.look([], 0)
 
 
 async def test_a_store_that_was_never_opened_says_so(path: str) -> None:
-    store = SqliteStore(path, dice=LoadedDice())
+    store = SqliteStore(path, rng=LoadedRng())
     with pytest.raises(Unavailable, match="not open"):
         await store.look([], 0)
     await store.close()
 
 
-async def test_a_caller_that_goes_away_takes_nothing_with_it(cellar: Cellar) -> None:
-    starting = asyncio.create_task(cellar.start(workflow_id="patient"))
+async def test_a_caller_that_goes_away_takes_nothing_with_it(harness: StoreHarness) -> None:
+    starting = asyncio.create_task(harness.start(workflow_id="patient"))
     await asyncio.sleep(0)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    assert await cellar.start()  # after it in the queue
-    assert await cellar.store.get_run("default", workflow_id="patient") is not None
+    assert await harness.start()  # after it in the queue
+    assert await harness.store.get_run("default", workflow_id="patient") is not None
 
 
 def test_a_loop_that_ends_with_calls_under_way_leaves_the_store_whole(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_a_loop_that_ends_with_calls_under_way_leaves_the_store_whole(tmp_path: 
 
     async def ask_and_leave() -> SqliteStore:
         await SqliteMigrator(path).migrate()
-        store = SqliteStore(path, dice=LoadedDice())
+        store = SqliteStore(path, rng=LoadedRng())
         await store.open()
-        cellar = Cellar(store, FakeClock(), CountingIds())
-        tasks = [asyncio.create_task(cellar.start()) for _ in range(50)]
+        harness = StoreHarness(store, FakeClock(), CountingIds())
+        tasks = [asyncio.create_task(harness.start()) for _ in range(50)]
         await asyncio.sleep(0)
         del tasks
         return store
@@ -74,8 +74,8 @@ def test_a_loop_that_ends_with_calls_under_way_leaves_the_store_whole(tmp_path: 
     store = asyncio.run(ask_and_leave())
 
     async def go_on() -> None:
-        cellar = Cellar(store, FakeClock(), CountingIds(1))
-        assert await cellar.start()
+        harness = StoreHarness(store, FakeClock(), CountingIds(1))
+        assert await harness.start()
         await store.close()
 
     asyncio.run(go_on())

@@ -8,7 +8,7 @@ from kagzi.core.errors import Contended, KagziError, StatementFailed, Unavailabl
 from kagzi.core.run.outcomes import Begun, Failed, Recorded, Started
 from kagzi.store.sqlite import SqliteStore
 from kagzi.store.sqlite.connection.failures import Failure, driver_error, failure_of, failure_of_code
-from tests.store.conformance.verbs import Cellar, begin, complete
+from tests.store.conformance.verbs import StoreHarness, begin, complete
 
 LOST, CONTENDED, FAULT = Failure.LOST, Failure.CONTENDED, Failure.FAULT
 
@@ -55,15 +55,15 @@ def test_an_error_without_a_code_is_judged_by_its_class() -> None:
     assert failure_of(sqlite3.ProgrammingError("Cannot operate on a closed database.")) is FAULT
 
 
-async def test_a_row_that_fails_costs_its_own_run_only(store: SqliteStore, cellar: Cellar) -> None:
-    first, bad, last = [await cellar.running() for _ in range(3)]
+async def test_a_row_that_fails_costs_its_own_run_only(store: SqliteStore, harness: StoreHarness) -> None:
+    first, bad, last = [await harness.running() for _ in range(3)]
     assert store._writer is not None
     execute = store._writer.database.execute
     await store._writing.call(
         execute,
         "CREATE TRIGGER fail_step BEFORE INSERT ON steps WHEN NEW.step_id = 'bad' BEGIN SELECT RAISE(ABORT, 'inside'); END",
     )
-    outcomes = await cellar.write(
+    outcomes = await harness.write(
         begin(first, "a"),
         begin(bad, "fine"),
         begin(bad, "bad"),
@@ -71,33 +71,33 @@ async def test_a_row_that_fails_costs_its_own_run_only(store: SqliteStore, cella
         begin(bad, "after"),
         begin(last, "a"),
         complete(last, "a"),
-        cellar.start_command("neighbour"),
+        harness.start_command("neighbour"),
     )
     assert [type(outcome) for outcome in outcomes] == [Begun, Begun, Failed, Failed, Failed, Begun, Recorded, Started]
     await store._writing.call(execute, "DROP TRIGGER fail_step")
-    again = await cellar.write(begin(bad, "bad"), complete(bad, "bad"), begin(bad, "after"))
+    again = await harness.write(begin(bad, "bad"), complete(bad, "bad"), begin(bad, "after"))
     assert [type(outcome) for outcome in again] == [Begun, Recorded, Begun]
 
 
-async def test_a_read_only_file_is_an_outage_and_passes(store: SqliteStore, cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_a_read_only_file_is_an_outage_and_passes(store: SqliteStore, harness: StoreHarness) -> None:
+    holding = await harness.running()
     assert store._writer is not None
     execute = store._writer.database.execute
     await store._writing.call(execute, "PRAGMA query_only = ON")
     with pytest.raises(Unavailable, match="readonly"):
-        await cellar.write(begin(holding, "a"))
+        await harness.write(begin(holding, "a"))
     with pytest.raises(Unavailable, match="readonly"):
-        await cellar.cancel(holding.run)
+        await harness.cancel(holding.run)
     await store._writing.call(execute, "PRAGMA query_only = OFF")
-    assert [type(outcome) for outcome in await cellar.write(begin(holding, "a"))] == [Begun]
+    assert [type(outcome) for outcome in await harness.write(begin(holding, "a"))] == [Begun]
 
 
-async def test_a_statement_that_is_refused_is_no_outage(store: SqliteStore, cellar: Cellar) -> None:
-    holding = await cellar.running()
+async def test_a_statement_that_is_refused_is_no_outage(store: SqliteStore, harness: StoreHarness) -> None:
+    holding = await harness.running()
     assert store._writer is not None
     execute = store._writer.database.execute
     await store._writing.call(execute, "ALTER TABLE signals RENAME TO hidden")
     with pytest.raises(StatementFailed, match="SQLITE_ERROR"):
-        await store.signal_run("default", run_id=holding.run.run_id, signal=cellar.signal_given(), now=cellar.now)
+        await store.signal_run("default", run_id=holding.run.run_id, signal=harness.signal_given(), now=harness.now)
     await store._writing.call(execute, "ALTER TABLE hidden RENAME TO signals")
-    await store.signal_run("default", run_id=holding.run.run_id, signal=cellar.signal_given(), now=cellar.now)
+    await store.signal_run("default", run_id=holding.run.run_id, signal=harness.signal_given(), now=harness.now)

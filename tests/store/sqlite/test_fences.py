@@ -18,7 +18,7 @@ from kagzi.store.sqlite.write import write
 from tests.store.conformance.verbs import (
     AT_ONCE,
     STEADY,
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     begin,
     complete,
@@ -32,114 +32,114 @@ from tests.store.conformance.verbs import (
     sleep,
 )
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds, LoadedDice
+from tests.support.providers import CountingIds, LoadedRng
 
 STEPS = ("a", "b", "nap")
 
 
 @pytest.fixture
-async def cellars() -> AsyncIterator[list[Cellar]]:
-    cellars: list[Cellar] = []
+async def cellars() -> AsyncIterator[list[StoreHarness]]:
+    cellars: list[StoreHarness] = []
     for _ in range(3):
-        store = SqliteStore(":memory:", dice=LoadedDice())
+        store = SqliteStore(":memory:", rng=LoadedRng())
         await store.open()
-        cellars.append(Cellar(store, FakeClock(), CountingIds()))
+        cellars.append(StoreHarness(store, FakeClock(), CountingIds()))
     yield cellars
-    for cellar in cellars:
-        await cellar.store.close()
+    for harness in cellars:
+        await harness.store.close()
 
 
-def commands_for(dice: random.Random, holding: Held) -> list[Command]:
+def commands_for(rng: random.Random, holding: Held) -> list[Command]:
     """A few commands as a worker might send them, and as it never should."""
-    lease = Lease(max(1, holding.lease.counter - dice.choice((0, 0, 0, 0, 0, 1))), holding.lease.nonce)
+    lease = Lease(max(1, holding.lease.counter - rng.choice((0, 0, 0, 0, 0, 1))), holding.lease.nonce)
     one = Held(holding.run, lease)
-    step, attempt = dice.choice(STEPS), dice.choice((1, 1, 1, 0, 2))
+    step, attempt = rng.choice(STEPS), rng.choice((1, 1, 1, 0, 2))
     choices: list[Callable[[], list[Command]]] = [
-        lambda: [begin(one, step, attempt, retry=dice.choice((None, STEADY, AT_ONCE)))],
+        lambda: [begin(one, step, attempt, retry=rng.choice((None, STEADY, AT_ONCE)))],
         lambda: [begin(one, step), complete(one, step)],
         lambda: [complete(one, step, "x", attempt)],
         lambda: [fail(one, step, attempt=attempt)],
-        lambda: [sleep(one, step, s=dice.choice((0, 1, 5)))],
+        lambda: [sleep(one, step, s=rng.choice((0, 1, 5)))],
         lambda: [finish(one, step)],
-        lambda: [park(one, "nap", known_seq=dice.choice((0, 1_000_000)))],
+        lambda: [park(one, "nap", known_seq=rng.choice((0, 1_000_000)))],
         lambda: [complete_run(one)],
         lambda: [fail_run(one)],
         lambda: [hand_back(one)],
         lambda: [acknowledge_cancel(one)],
     ]
     weights = (6, 8, 6, 4, 3, 2, 2, 1, 1, 1, 1)
-    return dice.choices(choices, weights)[0]()
+    return rng.choices(choices, weights)[0]()
 
 
-async def remembering(cellar: Cellar, batch: Sequence[Command]) -> Sequence[Outcome]:
-    return await cellar.write(*batch)
+async def remembering(harness: StoreHarness, batch: Sequence[Command]) -> Sequence[Outcome]:
+    return await harness.write(*batch)
 
 
-async def forgetting(cellar: Cellar, batch: Sequence[Command]) -> Sequence[Outcome]:
+async def forgetting(harness: StoreHarness, batch: Sequence[Command]) -> Sequence[Outcome]:
     outcomes: list[Outcome] = []
     for command in batch:
-        assert isinstance(cellar.store, SqliteStore)
-        assert cellar.store._writer is not None
-        await cellar.store._writing.call(cellar.store._writer.forget_all)
-        outcomes += await cellar.write(command)
+        assert isinstance(harness.store, SqliteStore)
+        assert harness.store._writer is not None
+        await harness.store._writing.call(harness.store._writer.forget_all)
+        outcomes += await harness.write(command)
     return outcomes
 
 
-async def looking(cellar: Cellar, batch: Sequence[Command]) -> Sequence[Outcome]:
-    store = cellar.store
+async def looking(harness: StoreHarness, batch: Sequence[Command]) -> Sequence[Outcome]:
+    store = harness.store
     assert isinstance(store, SqliteStore)
     assert store._writer is not None
-    terms = LeaseTerms(until=cellar.now + 15_000_000, renew_before=cellar.now + 7_500_000)
-    return await store._writing.call(write._in_transaction, store._writer, write._one_by_one, batch, cellar.now, terms)
+    terms = LeaseTerms(until=harness.now + 15_000_000, renew_before=harness.now + 7_500_000)
+    return await store._writing.call(write._in_transaction, store._writer, write._one_by_one, batch, harness.now, terms)
 
 
-async def picture(cellar: Cellar, holdings: Sequence[Held]) -> object:
-    return [await cellar.picture(holding.run) for holding in holdings]
+async def picture(harness: StoreHarness, holdings: Sequence[Held]) -> object:
+    return [await harness.picture(holding.run) for holding in holdings]
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_memory_makes_no_difference(cellars: list[Cellar], seed: int) -> None:
-    dice = random.Random(seed)
-    runs = [[await cellar.start(retry=STEADY if n % 2 else None) for n in range(4)] for cellar in cellars]
+async def test_memory_makes_no_difference(cellars: list[StoreHarness], seed: int) -> None:
+    rng = random.Random(seed)
+    runs = [[await harness.start(retry=STEADY if n % 2 else None) for n in range(4)] for harness in cellars]
     assert runs[0] == runs[1] == runs[2]
     holdings: dict[str, Held] = {}
     for _ in range(60):
-        claimed = [await cellar.claim(limit=4) for cellar in cellars]
+        claimed = [await harness.claim(limit=4) for harness in cellars]
         assert claimed[0] == claimed[1] == claimed[2]
         holdings |= {one.run.run_id: held(one) for one in claimed[0]}
-        batch = [command for _ in range(6) for command in commands_for(dice, dice.choice(list(holdings.values())))]
+        batch = [command for _ in range(6) for command in commands_for(rng, rng.choice(list(holdings.values())))]
         outcomes = [
-            list(await how(cellar, batch))
-            for how, cellar in zip((remembering, forgetting, looking), cellars, strict=True)
+            list(await how(harness, batch))
+            for how, harness in zip((remembering, forgetting, looking), cellars, strict=True)
         ]
         assert outcomes[0] == outcomes[1] == outcomes[2], batch
-        if dice.random() < 0.1:
-            run = dice.choice(runs[0])
-            cancelled = [await cellar.cancel(run) for cellar in cellars]
+        if rng.random() < 0.1:
+            run = rng.choice(runs[0])
+            cancelled = [await harness.cancel(run) for harness in cellars]
             assert cancelled[0] == cancelled[1] == cancelled[2]
-        for cellar in cellars:
-            cellar.clock.advance(s=1)
-        fired = [await cellar.fire() for cellar in cellars]
+        for harness in cellars:
+            harness.clock.advance(s=1)
+        fired = [await harness.fire() for harness in cellars]
         assert fired[0] == fired[1] == fired[2]
-    pictures = [await picture(cellar, list(holdings.values())) for cellar in cellars]
+    pictures = [await picture(harness, list(holdings.values())) for harness in cellars]
     assert pictures[0] == pictures[1] == pictures[2]
 
 
-async def test_a_hundred_completions_are_one_transaction_and_few_statements(cellars: list[Cellar]) -> None:
-    cellar = cellars[0]
-    holdings = [await cellar.running() for _ in range(100)]
-    await cellar.write(*(begin(holding, "a") for holding in holdings))
-    before = cellar.store.transactions, cellar.store.statements
-    await cellar.write(*(complete(holding, "a") for holding in holdings))
-    assert cellar.store.transactions - before[0] == 1
-    assert cellar.store.statements - before[1] <= 4  # 64 + 32 + 4 results, one update of the runs
+async def test_a_hundred_completions_are_one_transaction_and_few_statements(cellars: list[StoreHarness]) -> None:
+    harness = cellars[0]
+    holdings = [await harness.running() for _ in range(100)]
+    await harness.write(*(begin(holding, "a") for holding in holdings))
+    before = harness.store.transactions, harness.store.statements
+    await harness.write(*(complete(holding, "a") for holding in holdings))
+    assert harness.store.transactions - before[0] == 1
+    assert harness.store.statements - before[1] <= 4  # 64 + 32 + 4 results, one update of the runs
 
 
-async def test_ordinary_steps_are_written_without_a_look(cellars: list[Cellar]) -> None:
-    cellar = cellars[0]
-    holding = await cellar.running()
-    before = cellar.store.statements
-    await cellar.write(begin(holding, "a"), complete(holding, "a"), begin(holding, "b"), complete(holding, "b"))
-    assert cellar.store.statements - before == 2
-    await cellar.write(begin(holding, "c"), complete(holding, "c"), complete_run(holding))
-    assert cellar.store.statements - before <= 6
+async def test_ordinary_steps_are_written_without_a_look(cellars: list[StoreHarness]) -> None:
+    harness = cellars[0]
+    holding = await harness.running()
+    before = harness.store.statements
+    await harness.write(begin(holding, "a"), complete(holding, "a"), begin(holding, "b"), complete(holding, "b"))
+    assert harness.store.statements - before == 2
+    await harness.write(begin(holding, "c"), complete(holding, "c"), complete_run(holding))
+    assert harness.store.statements - before <= 6

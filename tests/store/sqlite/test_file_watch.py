@@ -11,8 +11,8 @@ import pytest
 from kagzi.core.errors import Unavailable
 from kagzi.core.records import RunFilter
 from kagzi.store.sqlite import SqliteStore
-from tests.store.conformance.verbs import Cellar
-from tests.support.seams import LoadedDice
+from tests.store.conformance.verbs import StoreHarness
+from tests.support.providers import LoadedRng
 
 RUNS = 20
 
@@ -63,7 +63,7 @@ def put_back(saved: str, path: str) -> None:
 
 
 async def runs_in(path: str) -> int:
-    store = SqliteStore(path, dice=LoadedDice())
+    store = SqliteStore(path, rng=LoadedRng())
     await store.open()
     try:
         return await store.count_runs("default", RunFilter(), 10_000)
@@ -73,14 +73,14 @@ async def runs_in(path: str) -> int:
 
 @pytest.mark.parametrize("harm", HARMS)
 async def test_nothing_is_acknowledged_any_more_and_nothing_acknowledged_is_lost(
-    store: SqliteStore, cellar: Cellar, path: str, harm: Callable[[str], None], caplog: pytest.LogCaptureFixture
+    store: SqliteStore, harness: StoreHarness, path: str, harm: Callable[[str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    await cellar.start_many(RUNS)
+    await harness.start_many(RUNS)
     harm(path)
     with pytest.raises(Unavailable):
-        await cellar.start_many(1)
+        await harness.start_many(1)
     with pytest.raises(Unavailable):
-        await cellar.start_many(1)
+        await harness.start_many(1)
     for read in (store.count_runs("default", RunFilter(), 10), store.get_run("default", workflow_id="x")):
         with pytest.raises(Unavailable, match="the server's log"):
             await read
@@ -105,11 +105,11 @@ async def test_an_idle_store_notices_on_its_next_poll(
         await store.look((), 0)
 
 
-async def test_what_sqlite_does_itself_is_no_alarm(store: SqliteStore, cellar: Cellar, path: str) -> None:
+async def test_what_sqlite_does_itself_is_no_alarm(store: SqliteStore, harness: StoreHarness, path: str) -> None:
     """Checkpoints, and others that open and close the file, leave the names as they are."""
     for _ in range(5):
-        await cellar.start_many(RUNS)
-        other = SqliteStore(path, dice=LoadedDice())
+        await harness.start_many(RUNS)
+        other = SqliteStore(path, rng=LoadedRng())
         await other.open()
         await other.close()
         await store.look((), 0)

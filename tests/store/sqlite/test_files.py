@@ -12,14 +12,14 @@ from kagzi.store.sql_files import load_migrations
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore
 from kagzi.store.sqlite.connection import connection
 from kagzi.store.sqlite.statements import PACKAGE
-from tests.support.seams import LoadedDice
+from tests.support.providers import LoadedRng
 
 NAMES = tuple(f"{migration.version:04d}_{migration.name}" for migration in load_migrations(PACKAGE))
 LATEST = len(NAMES)
 
 
 def store_at(path: Path | str) -> SqliteStore:
-    return SqliteStore(str(path), dice=LoadedDice())
+    return SqliteStore(str(path), rng=LoadedRng())
 
 
 def modes(folder: Path) -> dict[str, int]:

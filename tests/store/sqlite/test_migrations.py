@@ -12,9 +12,9 @@ from kagzi.store.sql_files import load_migrations
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore
 from kagzi.store.sqlite.statements import PACKAGE
 from tests.store.conformance.invariants import check_invariants
-from tests.store.conformance.verbs import Cellar, begin, complete_run, fail_run, held, payload, the
+from tests.store.conformance.verbs import StoreHarness, begin, complete_run, fail_run, held, payload, the
 from tests.support.clock import FakeClock
-from tests.support.seams import CountingIds, LoadedDice
+from tests.support.providers import CountingIds, LoadedRng
 
 LATER = tuple(f"{migration.version:04d}_{migration.name}" for migration in load_migrations(PACKAGE)[1:])
 
@@ -56,11 +56,11 @@ def old_path(tmp_path: Path) -> str:
 async def test_what_was_there_is_there(old_path: str) -> None:
     assert (await SqliteMigrator(old_path).status()).pending == LATER
     assert (await SqliteMigrator(old_path).migrate()).pending == ()
-    store = SqliteStore(old_path, dice=LoadedDice())
+    store = SqliteStore(old_path, rng=LoadedRng())
     await store.open()
     try:
-        cellar = Cellar(store, FakeClock(), CountingIds())
-        record, steps = await cellar.picture(RunKey("default", "r1"))
+        harness = StoreHarness(store, FakeClock(), CountingIds())
+        record, steps = await harness.picture(RunKey("default", "r1"))
         assert (record.status, record.wake_at, record.input) == (RunStatus.SLEEPING, 2_000, payload("in"))
         assert (record.pause_requested, record.status_text, record.continued_as) == (False, "", None)
         assert record.waits == ("nap", "flaky")
@@ -73,18 +73,18 @@ async def test_what_was_there_is_there(old_path: str) -> None:
 
 async def test_it_goes_on(old_path: str) -> None:
     await SqliteMigrator(old_path).migrate()
-    store = SqliteStore(old_path, dice=LoadedDice())
+    store = SqliteStore(old_path, rng=LoadedRng())
     await store.open()
     try:
-        cellar = Cellar(store, FakeClock(), CountingIds())
-        await cellar.fire()
-        claimed = {one.run.run_id: one for one in await cellar.claim()}
+        harness = StoreHarness(store, FakeClock(), CountingIds())
+        await harness.fire()
+        claimed = {one.run.run_id: one for one in await harness.claim()}
         nap = next(step for step in claimed["r1"].history.steps if step.step_id == "nap")
         assert (nap.status, nap.seq) == (StepStatus.COMPLETED, 7)
-        the(Begun, await cellar.do(begin(held(claimed["r1"]), "flaky", 2)))
-        child = await cellar.child(held(claimed["r1"]))
-        await cellar.do(fail_run(await cellar.hold(child)))
-        the(RunClosed, await cellar.do(complete_run(held(claimed["r1"]))))
+        the(Begun, await harness.do(begin(held(claimed["r1"]), "flaky", 2)))
+        child = await harness.child(held(claimed["r1"]))
+        await harness.do(fail_run(await harness.hold(child)))
+        the(RunClosed, await harness.do(complete_run(held(claimed["r1"]))))
         await check_invariants(store)
     finally:
         await store.close()

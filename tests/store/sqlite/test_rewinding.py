@@ -7,7 +7,7 @@ from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Changed
 from tests.store.conformance.invariants import check_invariants
 from tests.store.conformance.verbs import (
-    Cellar,
+    StoreHarness,
     acknowledge_cancel,
     complete_run,
     fail_run,
@@ -19,91 +19,91 @@ from tests.store.conformance.verbs import (
 S = RunStatus
 
 
-async def failed_parent(cellar: Cellar, *steps: str) -> tuple[Held, dict[str, RunKey]]:
-    parent = await cellar.running()
-    children = {step: await cellar.child(parent, step) for step in steps}
+async def failed_parent(harness: StoreHarness, *steps: str) -> tuple[Held, dict[str, RunKey]]:
+    parent = await harness.running()
+    children = {step: await harness.child(parent, step) for step in steps}
     return parent, children
 
 
-async def go_on(cellar: Cellar, parent: Held, from_step: str = "") -> Held:
-    the(Changed, await cellar.retry(parent.run, from_step))
-    await check_invariants(cellar.store)
-    return await cellar.hold(parent.run)
+async def go_on(harness: StoreHarness, parent: Held, from_step: str = "") -> Held:
+    the(Changed, await harness.retry(parent.run, from_step))
+    await check_invariants(harness.store)
+    return await harness.hold(parent.run)
 
 
-async def test_a_child_whose_failure_failed_the_run_is_started_again(cellar: Cellar) -> None:
-    parent, children = await failed_parent(cellar, "child")
-    await cellar.do(fail_run(await cellar.hold(children["child"])))
-    step = (await cellar.steps(parent.run))["child"]
+async def test_a_child_whose_failure_failed_the_run_is_started_again(harness: StoreHarness) -> None:
+    parent, children = await failed_parent(harness, "child")
+    await harness.do(fail_run(await harness.hold(children["child"])))
+    step = (await harness.steps(parent.run))["child"]
     assert step.error is not None
     error = ErrorDetail(type=step.error.type, subject=step.error.subject, subject_id=step.error.subject_id)
-    await cellar.do(fail_run(parent, error))
+    await harness.do(fail_run(parent, error))
 
-    new = await go_on(cellar, parent)
-    another = await cellar.child(new)
+    new = await go_on(harness, parent)
+    another = await harness.child(new)
     assert another != children["child"]
-    (earlier,) = (await cellar.steps(parent.run))["child"].attempts
+    (earlier,) = (await harness.steps(parent.run))["child"].attempts
     assert earlier.error == step.error
-    closed = the(RunClosed, await cellar.do(complete_run(await cellar.hold(another))))
+    closed = the(RunClosed, await harness.do(complete_run(await harness.hold(another))))
     assert [one.run for one in closed.stirred] == [parent.run]
-    assert (await cellar.run(children["child"])).status == S.FAILED
+    assert (await harness.run(children["child"])).status == S.FAILED
 
 
-async def test_children_that_were_cancelled_with_the_run_are_started_again(cellar: Cellar) -> None:
-    parent, children = await failed_parent(cellar, "claimed", "never-claimed")
-    claimed = await cellar.hold(children["claimed"], limit=1)
-    await cellar.do(fail_run(parent))
-    await cellar.cascade()
-    await cellar.do(acknowledge_cancel(claimed))
-    new = await go_on(cellar, parent)
+async def test_children_that_were_cancelled_with_the_run_are_started_again(harness: StoreHarness) -> None:
+    parent, children = await failed_parent(harness, "claimed", "never-claimed")
+    claimed = await harness.hold(children["claimed"], limit=1)
+    await harness.do(fail_run(parent))
+    await harness.cascade()
+    await harness.do(acknowledge_cancel(claimed))
+    new = await go_on(harness, parent)
     for step, first in children.items():
-        assert (await cellar.run(first)).status == S.CANCELLED
-        assert await cellar.child(new, step) != first
+        assert (await harness.run(first)).status == S.CANCELLED
+        assert await harness.child(new, step) != first
 
 
-async def test_children_that_were_not_reached_by_the_cascade_are_waited_for_again(cellar: Cellar) -> None:
-    parent, children = await failed_parent(cellar, "child")
-    await cellar.do(fail_run(parent))
-    new = await go_on(cellar, parent)
-    assert await cellar.cascade() == []
-    same = the(ChildStarted, await cellar.do(cellar.child_command(new)))
+async def test_children_that_were_not_reached_by_the_cascade_are_waited_for_again(harness: StoreHarness) -> None:
+    parent, children = await failed_parent(harness, "child")
+    await harness.do(fail_run(parent))
+    new = await go_on(harness, parent)
+    assert await harness.cascade() == []
+    same = the(ChildStarted, await harness.do(harness.child_command(new)))
     assert (same.child_run_id, same.created) == (children["child"].run_id, False)
-    await cellar.do(park(new, "child"))
-    await cellar.do(complete_run(await cellar.hold(children["child"])))
-    assert (await cellar.run(parent.run)).status == S.PENDING
+    await harness.do(park(new, "child"))
+    await harness.do(complete_run(await harness.hold(children["child"])))
+    assert (await harness.run(parent.run)).status == S.PENDING
 
 
-async def test_what_a_child_came_to_while_the_run_was_closed_is_heard(cellar: Cellar) -> None:
-    parent, children = await failed_parent(cellar, "fine", "broken")
-    fine, broken = [await cellar.hold(child, limit=1) for child in children.values()]
-    await cellar.do(fail_run(parent))
-    await cellar.write(complete_run(fine, "done"), fail_run(broken))
-    await go_on(cellar, parent)
-    steps = await cellar.steps(parent.run)
+async def test_what_a_child_came_to_while_the_run_was_closed_is_heard(harness: StoreHarness) -> None:
+    parent, children = await failed_parent(harness, "fine", "broken")
+    fine, broken = [await harness.hold(child, limit=1) for child in children.values()]
+    await harness.do(fail_run(parent))
+    await harness.write(complete_run(fine, "done"), fail_run(broken))
+    await go_on(harness, parent)
+    steps = await harness.steps(parent.run)
     assert [steps[name].status for name in children] == [StepStatus.COMPLETED, StepStatus.FAILED]
 
 
-async def test_children_of_forgotten_steps_are_cancelled(cellar: Cellar) -> None:
-    parent, _ = await failed_parent(cellar)
-    await cellar.done(parent, "a")
-    child = await cellar.child(parent, "later")
-    await cellar.do(fail_run(parent))
-    new = await go_on(cellar, parent, "a")
-    assert "later" not in await cellar.steps(parent.run)
-    (told,) = await cellar.cascade()
+async def test_children_of_forgotten_steps_are_cancelled(harness: StoreHarness) -> None:
+    parent, _ = await failed_parent(harness)
+    await harness.done(parent, "a")
+    child = await harness.child(parent, "later")
+    await harness.do(fail_run(parent))
+    new = await go_on(harness, parent, "a")
+    assert "later" not in await harness.steps(parent.run)
+    (told,) = await harness.cascade()
     assert told.run == child
-    assert await cellar.child(new, "later") != child
+    assert await harness.child(new, "later") != child
 
 
-async def test_signals_of_forgotten_waits_come_again_in_their_order(cellar: Cellar) -> None:
-    holding = await cellar.running()
-    await cellar.done(holding, "a")
+async def test_signals_of_forgotten_waits_come_again_in_their_order(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.done(holding, "a")
     for value in ("1", "2", "3"):
-        await cellar.signal(holding.run, value=value)
-    await cellar.write(wait_signal(holding, step_id="w1"), wait_signal(holding, step_id="w2"))
-    await cellar.do(fail_run(holding))
-    new = await go_on(cellar, holding, "a")
-    await cellar.write(*(wait_signal(new, step_id=f"w{n}") for n in (1, 2, 3)))
-    steps = await cellar.steps(holding.run)
+        await harness.signal(holding.run, value=value)
+    await harness.write(wait_signal(holding, step_id="w1"), wait_signal(holding, step_id="w2"))
+    await harness.do(fail_run(holding))
+    new = await go_on(harness, holding, "a")
+    await harness.write(*(wait_signal(new, step_id=f"w{n}") for n in (1, 2, 3)))
+    steps = await harness.steps(holding.run)
     assert [steps[f"w{n}"].output.data for n in (1, 2, 3)] == [b"1", b"2", b"3"]  # type: ignore[union-attr]
-    the(TimerSet, await cellar.do(wait_signal(new, step_id="w4")))
+    the(TimerSet, await harness.do(wait_signal(new, step_id="w4")))

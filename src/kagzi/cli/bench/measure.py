@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import perf_counter
 
-from ...core.seams import Dice
+from ...core.providers import Rng
 from ...sdk.client.client import Kagzi
 from .cpu import CpuMeter, per_thousand
 from .flows import UNSERVED, fan_out, sequence
@@ -18,11 +18,11 @@ _MS_PER_STEP = "ms/step"
 class Bench:
     """Measures through one client. A worker serves `flows`; nobody serves UNSERVED."""
 
-    def __init__(self, client: Kagzi, plan: Plan, meter: CpuMeter, dice: Dice) -> None:
+    def __init__(self, client: Kagzi, plan: Plan, meter: CpuMeter, rng: Rng) -> None:
         self._client = client
         self._plan = plan
         self._meter = meter
-        self._dice = dice
+        self._rng = rng
 
     async def measure(self, workload: str) -> AsyncIterator[Measurement]:
         """One or more lines for a workload (W1 has one for each number in flight)."""
@@ -161,7 +161,7 @@ class Bench:
 
     async def _run_mixed(self) -> int:
         low, high = self._plan.mixed_steps
-        steps = low + int(self._dice.fraction() * (high - low + 1))
+        steps = low + int(self._rng.fraction() * (high - low + 1))
         await self._client.run(sequence, steps, timeout=RUN_TIMEOUT)
         return steps
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.times import to_datetime
 from ...sdk.client.client import Kagzi
-from ...system import SystemClock, SystemDice, SystemIds
+from ...system import SystemClock, SystemIds, SystemRng
 from . import flows
 from .cpu import CpuMeter
 from .machine import describe_database, describe_machine, describe_versions
@@ -47,7 +47,7 @@ async def _bench(url: str, plan: Plan, progress: Progress) -> dict[str, Any]:
             {"server": [server_pid], "worker": [worker_pid], "client": [os.getpid()], "database": database_pids}
         )
         async with Kagzi.connect(address, namespace=namespace) as client:
-            bench = Bench(client, plan, meter, SystemDice())
+            bench = Bench(client, plan, meter, SystemRng())
             progress("warming up")
             await bench.warm_up()
             for workload in plan.workloads:

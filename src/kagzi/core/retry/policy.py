@@ -7,7 +7,7 @@ import msgspec
 
 from .. import limits
 from ..error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind, current_name
-from ..seams import Dice
+from ..providers import Rng
 from ..times import US_PER_MS, Timestamp
 
 UNLIMITED = -1
@@ -57,7 +57,7 @@ def after_failure(
     error: ErrorDetail,
     now: Timestamp,
     *,
-    dice: Dice,
+    rng: Rng,
     deadline_at: Timestamp | None = None,
 ) -> RetryDecision:
     """What follows the failure of attempt number `attempt` (1, 2, ...). A retry that would come after the deadline is none."""
@@ -65,7 +65,7 @@ def after_failure(
         return Exhausted(msgspec.structs.replace(error, non_retryable=True))
     if policy.maximum_attempts != UNLIMITED and attempt >= policy.maximum_attempts:
         return Exhausted(msgspec.structs.replace(error, exhausted=policy.maximum_attempts != 1))
-    at = now + delay_after(policy, attempt, error, dice=dice) * US_PER_MS
+    at = now + delay_after(policy, attempt, error, rng=rng) * US_PER_MS
     if deadline_at is not None and at >= deadline_at:
         return Exhausted(msgspec.structs.replace(error, exhausted=True))
     return RetryAt(attempt + 1, at)
@@ -123,7 +123,7 @@ def _names(error: ErrorDetail) -> Iterator[str]:
         yield qualified.rpartition(".")[2]
 
 
-def delay_after(policy: RetryPolicy, attempt: int, error: ErrorDetail, *, dice: Dice) -> int:
+def delay_after(policy: RetryPolicy, attempt: int, error: ErrorDetail, *, rng: Rng) -> int:
     """Milliseconds to wait after attempt number `attempt` failed; never less than the error asks for, up to a century."""
     exponent = min(attempt - 1, _MAX_EXPONENT)
     try:
@@ -131,5 +131,5 @@ def delay_after(policy: RetryPolicy, attempt: int, error: ErrorDetail, *, dice: 
     except OverflowError:
         interval = float("inf") if policy.initial_interval_ms else 0.0
     capped = min(interval, float(max(policy.maximum_interval_ms, 0)))
-    jittered = capped * (1.0 - policy.jitter * dice.fraction())
+    jittered = capped * (1.0 - policy.jitter * rng.fraction())
     return min(max(round(jittered), error.retry_after_ms), limits.DURATION_MAX_US // US_PER_MS)

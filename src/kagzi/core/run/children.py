@@ -1,7 +1,7 @@
 """Children: runs that are steps of another run."""
 
 from ..error_details import ErrorCode, ErrorDetail
-from ..seams import Dice
+from ..providers import Rng
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ..times import Timestamp
 from .commands import StartChild
@@ -12,7 +12,7 @@ from .state import Relative, Relatives, RunState, StepState
 from .steps import end_step, may_not_begin, new_result, new_step
 
 
-def start_child(run: RunState, command: StartChild, now: Timestamp, dice: Dice) -> Outcome:
+def start_child(run: RunState, command: StartChild, now: Timestamp, rng: Rng) -> Outcome:
     """Decided with the relatives at hand (`run.relatives`); the store creates the run, or the link, that this asks for."""
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.CHILD and step.lease == command.lease

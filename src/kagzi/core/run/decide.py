@@ -8,7 +8,7 @@ from typing import Any
 
 from ..limits import BATCH_ANSWER_BYTES
 from ..pages.sizes import outcome_bytes
-from ..seams import Dice
+from ..providers import Rng
 from ..times import Timestamp
 from . import children, endings, markers, parking, signals, sleeps, steps
 from .commands import (
@@ -36,14 +36,14 @@ from .outcomes import Deferred, Outcome, RunNotFound
 from .state import RETURNS_STEP, RunState
 
 
-def decide(run: RunState | None, command: Command, now: Timestamp, dice: Dice) -> Outcome:
+def decide(run: RunState | None, command: Command, now: Timestamp, rng: Rng) -> Outcome:
     """Change `run` as the command says, or leave it alone; either way the outcome says so. None: there is no such run."""
     if run is None:
         return RunNotFound()
     if run.deferred or _is_too_much(run, command):
         run.deferred = True
         return Deferred()
-    outcome = _RULES[type(command)](run, command, now, dice)
+    outcome = _RULES[type(command)](run, command, now, rng)
     run.deferred = outcome.__class__ is Deferred
     run.answer_bytes += outcome_bytes(outcome)
     return outcome
@@ -60,7 +60,7 @@ def _is_too_much(run: RunState, command: Command) -> bool:
     return run.answer_bytes > BATCH_ANSWER_BYTES
 
 
-_RULES: dict[type[Command], Callable[[RunState, Any, Timestamp, Dice], Outcome]] = {
+_RULES: dict[type[Command], Callable[[RunState, Any, Timestamp, Rng], Outcome]] = {
     BeginStep: steps.begin_step,
     CompleteStep: steps.complete_step,
     FailStep: steps.fail_step,

@@ -1,8 +1,8 @@
 """How a worker's hold of a run ends, other than by parking: complete, fail, cancel, release, continue as new, pause."""
 
 from ..error_details import ErrorDetail
+from ..providers import Rng
 from ..retry.policy import RetryAt, after_failure
-from ..seams import Dice
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
 from ..times import Timestamp
 from .commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, PauseDiverged, ReleaseRun, WorkerCommand
@@ -12,7 +12,7 @@ from .refusals import being_cancelled, cancelled_with, not_cancelled
 from .state import OUTPUT_STEP, RunState, StepState
 
 
-def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice) -> Outcome:
+def complete_run(run: RunState, command: CompleteRun, now: Timestamp, rng: Rng) -> Outcome:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if _is_cut_short(run, command.after_step):
@@ -37,7 +37,7 @@ def complete_run(run: RunState, command: CompleteRun, now: Timestamp, dice: Dice
     return _closed(run, now)
 
 
-def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Outcome:
+def fail_run(run: RunState, command: FailRun, now: Timestamp, rng: Rng) -> Outcome:
     if run.status == RunCode.SLEEPING and run.wait_reason == WaitCode.RETRY and run.lease == command.lease:
         return RunClosed(run.seq, now, RunStatus.SLEEPING, run.due_at)
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
@@ -46,7 +46,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
         return being_cancelled(run.run.run_id, run.cancel_reason)
     error = command.error
     if run.retry is not None:
-        decision = after_failure(run.retry, run.attempt, error, now, dice=dice, deadline_at=run.deadline_at)
+        decision = after_failure(run.retry, run.attempt, error, now, rng=rng, deadline_at=run.deadline_at)
         if isinstance(decision, RetryAt):
             return _retry_run(run, decision, now)
         error = decision.error
@@ -54,7 +54,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, dice: Dice) -> Out
     return _closed(run, now)
 
 
-def cancel_run(run: RunState, command: CancelRun, now: Timestamp, dice: Dice) -> Outcome:
+def cancel_run(run: RunState, command: CancelRun, now: Timestamp, rng: Rng) -> Outcome:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if run.cancel_requested_at is None:
@@ -63,7 +63,7 @@ def cancel_run(run: RunState, command: CancelRun, now: Timestamp, dice: Dice) ->
     return _closed(run, now)
 
 
-def release_run(run: RunState, command: ReleaseRun, now: Timestamp, dice: Dice) -> Outcome:
+def release_run(run: RunState, command: ReleaseRun, now: Timestamp, rng: Rng) -> Outcome:
     if run.status in (RunCode.PENDING, RunCode.PAUSED) and run.lease == command.lease:
         return RunClosed(run.seq, run.ready_at or now, RUN_STATUS_OF_CODE[run.status])
     if refused := refusal_of(run, command, now):
@@ -77,7 +77,7 @@ def release_run(run: RunState, command: ReleaseRun, now: Timestamp, dice: Dice) 
     return RunClosed(run.seq, now, RunStatus.PENDING)
 
 
-def pause_diverged(run: RunState, command: PauseDiverged, now: Timestamp, dice: Dice) -> Outcome:
+def pause_diverged(run: RunState, command: PauseDiverged, now: Timestamp, rng: Rng) -> Outcome:
     if run.status == RunCode.PAUSED and run.lease == command.lease:
         return RunClosed(run.seq, now, RunStatus.PAUSED)
     if refused := refusal_of(run, command, now):
@@ -88,7 +88,7 @@ def pause_diverged(run: RunState, command: PauseDiverged, now: Timestamp, dice: 
     return RunClosed(run.seq, now, RunStatus.PAUSED)
 
 
-def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, dice: Dice) -> Outcome:
+def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, rng: Rng) -> Outcome:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
     if run.cancel_requested_at is not None:

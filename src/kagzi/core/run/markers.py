@@ -3,8 +3,8 @@
 import msgspec
 
 from ..limits import STATUS_TEXT_BYTES
+from ..providers import Rng
 from ..records import Payload
-from ..seams import Dice
 from ..states import KindCode, StepCode
 from ..times import Timestamp
 from .commands import BeatStep, DecideRace, RecordPatch, SetStatus
@@ -17,7 +17,7 @@ from .steps import current_attempt, may_not_begin, new_result
 _encode = msgspec.json.Encoder().encode
 
 
-def decide_race(run: RunState, command: DecideRace, now: Timestamp, dice: Dice) -> Outcome:
+def decide_race(run: RunState, command: DecideRace, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.RACE and step.lease == command.lease
     if not repeated and (refused := refusal_of(run, command, now)):
@@ -46,7 +46,7 @@ def _abandon(run: RunState, lost: StepState, race: StepState, now: Timestamp) ->
         run.cascade_due = True
 
 
-def record_patch(run: RunState, command: RecordPatch, now: Timestamp, dice: Dice) -> Outcome:
+def record_patch(run: RunState, command: RecordPatch, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.PATCH and step.lease == command.lease
     if not repeated and (refused := refusal_of(run, command, now)):
@@ -60,7 +60,7 @@ def record_patch(run: RunState, command: RecordPatch, now: Timestamp, dice: Dice
     return Recorded(step.seq, step.finished_at or 0)
 
 
-def set_status(run: RunState, command: SetStatus, now: Timestamp, dice: Dice) -> Outcome:
+def set_status(run: RunState, command: SetStatus, now: Timestamp, rng: Rng) -> Outcome:
     if refused := refusal_of(run, command, now):
         return refused
     size = len(command.text.encode())
@@ -70,7 +70,7 @@ def set_status(run: RunState, command: SetStatus, now: Timestamp, dice: Dice) ->
     return Recorded(run.seq, now)
 
 
-def beat_step(run: RunState, command: BeatStep, now: Timestamp, dice: Dice) -> Outcome:
+def beat_step(run: RunState, command: BeatStep, now: Timestamp, rng: Rng) -> Outcome:
     if refused := refusal_of(run, command, now):
         return refused
     step = current_attempt(run.steps.get(command.step_id), command.step_id, command.attempt)

@@ -4,7 +4,7 @@ from itertools import takewhile
 
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..pages.sizes import results_page
-from ..seams import Dice
+from ..providers import Rng
 from ..states import KindCode, RunCode, StepCode, WaitCode
 from ..times import Timestamp, to_datetime
 from .commands import Park
@@ -21,7 +21,7 @@ _REASONS = {
 }
 
 
-def park(run: RunState, command: Park, now: Timestamp, dice: Dice) -> Outcome:
+def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
     if run.status in (RunCode.SLEEPING, RunCode.PAUSED) and run.lease == command.lease and not command.stay:
         return Parked(now, run.due_at)
     if refused := refusal_of(run, command, now):

@@ -1,6 +1,6 @@
 """Waits for signals: the oldest signal of the name that no step has taken ends the wait."""
 
-from ..seams import Dice
+from ..providers import Rng
 from ..states import KindCode
 from ..times import Timestamp
 from .commands import WaitSignal
@@ -11,7 +11,7 @@ from .state import RunState
 from .steps import may_not_begin, new_result, new_step
 
 
-def wait_signal(run: RunState, command: WaitSignal, now: Timestamp, dice: Dice) -> Outcome:
+def wait_signal(run: RunState, command: WaitSignal, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.SIGNAL and step.lease == command.lease
     if not repeated and (refused := refusal_of(run, command, now)):

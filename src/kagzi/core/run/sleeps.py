@@ -1,6 +1,6 @@
 """Sleeps: the wake time is fixed when a sleep is first recorded."""
 
-from ..seams import Dice
+from ..providers import Rng
 from ..states import KindCode, StepCode
 from ..times import Timestamp
 from .commands import BeginSleep, FinishSleep, WorkerCommand
@@ -11,7 +11,7 @@ from .state import RunState, StepState
 from .steps import end_step, may_not_begin, new_result, new_step
 
 
-def begin_sleep(run: RunState, command: BeginSleep, now: Timestamp, dice: Dice) -> Outcome:
+def begin_sleep(run: RunState, command: BeginSleep, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.SLEEP and step.lease == command.lease
     refused = refusal_of(run, command, now)
@@ -24,7 +24,7 @@ def begin_sleep(run: RunState, command: BeginSleep, now: Timestamp, dice: Dice) 
     return _sleep_outcome(run, step, command, now, held=refused is None)
 
 
-def finish_sleep(run: RunState, command: FinishSleep, now: Timestamp, dice: Dice) -> Outcome:
+def finish_sleep(run: RunState, command: FinishSleep, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     mine = step is not None and step.kind == KindCode.SLEEP and step.lease == command.lease
     repeated = step is not None and mine and step.has_result

@@ -3,8 +3,8 @@
 from typing import TypeAlias
 
 from ..limits import STEPS_PER_RUN
+from ..providers import Rng
 from ..retry.policy import SERVER_DEFAULT, Exhausted, after_failure
-from ..seams import Dice
 from ..states import KindCode, StepCode
 from ..times import Timestamp
 from .commands import (
@@ -37,7 +37,7 @@ Beginning: TypeAlias = BeginStep | BeginSleep | WaitSignal | StartChild | Decide
 """Commands that may make a step."""
 
 
-def begin_step(run: RunState, command: BeginStep, now: Timestamp, dice: Dice) -> Outcome:
+def begin_step(run: RunState, command: BeginStep, now: Timestamp, rng: Rng) -> Outcome:
     if (repeated := _begun_before(run, command)) is not None:
         return repeated
     if refused := refusal_of(run, command, now):
@@ -58,7 +58,7 @@ def begin_step(run: RunState, command: BeginStep, now: Timestamp, dice: Dice) ->
     return _begin_again(run, step, command, now)
 
 
-def complete_step(run: RunState, command: CompleteStep, now: Timestamp, dice: Dice) -> Outcome:
+def complete_step(run: RunState, command: CompleteStep, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     if (
         step is not None
@@ -78,7 +78,7 @@ def complete_step(run: RunState, command: CompleteStep, now: Timestamp, dice: Di
     return Recorded(current.seq, now)
 
 
-def fail_step(run: RunState, command: FailStep, now: Timestamp, dice: Dice) -> Outcome:
+def fail_step(run: RunState, command: FailStep, now: Timestamp, rng: Rng) -> Outcome:
     if (repeated := _failed_before(run, command)) is not None:
         return repeated
     if refused := refusal_of(run, command, now):
@@ -87,7 +87,7 @@ def fail_step(run: RunState, command: FailStep, now: Timestamp, dice: Dice) -> O
     if isinstance(step, Refused):
         return step
     policy = step.retry or SERVER_DEFAULT
-    decision = after_failure(policy, step.attempt, command.error, now, dice=dice, deadline_at=run.deadline_at)
+    decision = after_failure(policy, step.attempt, command.error, now, rng=rng, deadline_at=run.deadline_at)
     if isinstance(decision, Exhausted):
         end_step(run, step, command, now, StepCode.FAILED)
         step.error = decision.error

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...core.errors import Unavailable
 from ...core.limits import Settings
-from ...core.seams import Clock
+from ...core.providers import Clock
 from ...core.times import US_PER_MS, Timestamp
 from ...store.protocol import Cascaded, Store
 from ..commit.outages import Outages, backoff_s

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from ...core import limits
-from ...core.seams import Clock
+from ...core.providers import Clock
 from ...core.times import US_PER_S, Timestamp
 from ...core.workers import Trouble
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ...core.errors import Unavailable
 from ...core.limits import Settings
-from ...core.seams import Clock, Dice
+from ...core.providers import Clock, Rng
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import Store
 
@@ -59,10 +59,10 @@ class _Place:
 class Housekeeping:
     """Chores are added before it runs."""
 
-    def __init__(self, store: Store, *, clock: Clock, dice: Dice, settings: Settings, alone: bool) -> None:
+    def __init__(self, store: Store, *, clock: Clock, rng: Rng, settings: Settings, alone: bool) -> None:
         self._store = store
         self._clock = clock
-        self._dice = dice
+        self._rng = rng
         self._interval_s = settings.housekeeping_ms / 1_000
         self._jitter = _JITTER if settings.jitter else 0.0
         self._alone = alone
@@ -147,11 +147,11 @@ class Housekeeping:
             return await self._store.claim_chore(chore.name, now, until)
 
     def _pause_s(self, chore: Chore) -> float:
-        return chore.every * self._interval_s * (1.0 + self._jitter * self._dice.fraction())
+        return chore.every * self._interval_s * (1.0 + self._jitter * self._rng.fraction())
 
     def _first_s(self, chore: Chore) -> float:
         """Several servers started together do not do the same at the same time."""
-        fraction = self._dice.fraction()
+        fraction = self._rng.fraction()
         if chore.cheap:
             return min(_SOON_S, self._interval_s) * fraction
         interval_s = chore.every * self._interval_s

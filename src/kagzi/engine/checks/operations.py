@@ -7,6 +7,7 @@ import msgspec
 
 from ...core import limits
 from ...core.errors import InvalidArgument
+from ...core.providers import Clock, Ids
 from ...core.records import Payload, RunKey
 from ...core.run.commands import (
     BeatStep,
@@ -31,7 +32,6 @@ from ...core.run.commands import (
     WaitSignal,
 )
 from ...core.run.refusals import is_reserved, reserved_step
-from ...core.seams import Clock, Ids
 from . import requests as checks
 from .bounds import bounded_error
 

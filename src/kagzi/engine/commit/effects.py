@@ -6,6 +6,7 @@ Called once per commit. The plain outcomes of steps (recorded, begun) have no ef
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.providers import Clock
 from ...core.records import RunEnd, RunKey
 from ...core.run.commands import Command, CompleteRun, DecideRace, StartChild, StartRun
 from ...core.run.outcomes import (
@@ -20,7 +21,6 @@ from ...core.run.outcomes import (
     RunNotFound,
     Started,
 )
-from ...core.seams import Clock
 from ...core.states import RunStatus
 from ...store.protocol import TypeKey
 from ..matching.lease_registry import Holders, Holding

@@ -21,9 +21,9 @@ from ...core.errors import (
     limit_reached,
 )
 from ...core.outages import database_down, database_words
+from ...core.providers import Clock
 from ...core.run.commands import Command
 from ...core.run.outcomes import Busy, Deferred, Failed, LeaseLost, Outcome, RunClosed
-from ...core.seams import Clock
 from ...store.protocol import LeaseTerms, Store
 from ..checks.refusals import refused
 from ..timing.store_clock import StoreClock

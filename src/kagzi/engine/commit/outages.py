@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from ...core.outages import DATABASE, database_words
-from ...core.seams import Clock
+from ...core.providers import Clock
 from ...core.times import Timestamp
 
 logger = logging.getLogger("kagzi.engine")

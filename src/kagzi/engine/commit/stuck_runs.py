@@ -8,8 +8,8 @@ import logging
 
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import INCIDENT, InternalError, incident_error
+from ...core.providers import Ids
 from ...core.run.commands import Command, PauseDiverged, StartRun
-from ...core.seams import Ids
 
 logger = logging.getLogger("kagzi.engine")
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...core.seams import Clock
+from ...core.providers import Clock
 from ...store.protocol import WorkerBeat
 
 WorkerKey: TypeAlias = tuple[str, str]

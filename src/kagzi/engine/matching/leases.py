@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 
 from ...core.errors import Unavailable
 from ...core.limits import LEASES_AT_ONCE, Settings
+from ...core.providers import Clock
 from ...core.records import Held
-from ...core.seams import Clock
 from ...core.times import US_PER_MS, Timestamp
 from ...store.protocol import LeaseTerms, Overdue, Renewal, Store, TypeKey
 from ..commit.outages import Outages, backoff_s

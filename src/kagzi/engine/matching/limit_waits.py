@@ -7,7 +7,7 @@ they do so for a while. Whatever is missed is found by the look that every serve
 import asyncio
 from collections.abc import Callable, Iterable
 
-from ...core.seams import Clock
+from ...core.providers import Clock
 from ...core.times import US_PER_S
 from ...store.protocol import Claimed, TypeKey
 

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from ...core import limits
 from ...core.errors import Unavailable
 from ...core.pages.sizes import task_bytes
+from ...core.providers import Clock, Ids
 from ...core.records import ClaimedRun, Held
 from ...core.run.commands import Assignment, StartRun
 from ...core.run.outcomes import Existing, Started
-from ...core.seams import Clock, Ids
 from ...core.states import RunStatus
 from ...core.workflow_types.versions import compare_versions
 from ...store.protocol import Store, TypeKey, Want

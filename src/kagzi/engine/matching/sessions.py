@@ -8,8 +8,8 @@ from typing import Any
 from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable
 from ...core.ids import is_uuid
 from ...core.limits import Settings
+from ...core.providers import Clock
 from ...core.records import Held, WorkerRecord
-from ...core.seams import Clock
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...store.protocol import Poke, Renewal

@@ -25,8 +25,8 @@ from ...core.ids import is_uuid
 from ...core.limits import BULK_RUNS
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
+from ...core.providers import Clock, Ids
 from ...core.records import RunFilter
-from ...core.seams import Clock, Ids
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import Store
 from ..checks import requests as checks

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from ...core.limits import METADATA_ENTRIES, Settings
+from ...core.providers import Clock, Ids
 from ...core.records import Payload, RunKey
 from ...core.run.commands import SignalGiven, SignalReplacement
 from ...core.run.outcomes import Existing, Refused, Started
-from ...core.seams import Clock, Ids
 from ...core.states import RunStatus
 from ...core.times import US_PER_MS
 from ...store.protocol import Changed, Fork, Signalled, SignalReplaced, Store

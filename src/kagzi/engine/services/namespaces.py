@@ -11,8 +11,8 @@ from ...core.errors import AlreadyExists, InvalidArgument, NotFound, Preconditio
 from ...core.limits import Settings
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
+from ...core.providers import Clock
 from ...core.records import DEFAULT_NAMESPACE, NamespaceRecord
-from ...core.seams import Clock
 from ...core.states import ENDED, RunStatus
 from ...store.protocol import Store
 from ..checks import requests as checks

@@ -9,8 +9,8 @@ from ...core import limits
 from ...core.errors import InvalidArgument, not_found
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
+from ...core.providers import Clock
 from ...core.records import Rows, WorkerRecord
-from ...core.seams import Clock
 from ...core.states import WorkerStatus
 from ...core.workflow_types.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
 from ...core.workflow_types.versions import best_first, default_version

@@ -9,10 +9,10 @@ from ...core import limits
 from ...core.errors import InternalError, InvalidArgument, KagziError, PreconditionFailed
 from ...core.limits import Settings
 from ...core.pages.cursor import Cursor
+from ...core.providers import Clock, Ids
 from ...core.records import RunEnd, RunFilter, RunKey, RunRecord
 from ...core.run.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
 from ...core.run.outcomes import Existing, Outcome, Started
-from ...core.seams import Clock, Ids
 from ...core.states import RunStatus
 from ...core.times import Timestamp
 from ...store.protocol import Store, TypeKey

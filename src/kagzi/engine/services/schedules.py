@@ -18,11 +18,11 @@ from ...core.errors import (
 from ...core.limits import Settings
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
+from ...core.providers import Clock, Ids
 from ...core.run.outcomes import Refused
 from ...core.schedules.cron import Times
 from ...core.schedules.nominal_times import nominal_times
 from ...core.schedules.schedule import Fire, ScheduleRecord, ScheduleSpec
-from ...core.seams import Clock, Ids
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import Store
 from ..checks import requests as checks

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...core.errors import KagziError, PreconditionFailed
 from ...core.limits import LOOK_TYPES
-from ...core.seams import Clock
+from ...core.providers import Clock
 from ...core.states import WorkerStatus
 from ...core.workflow_types.names import similar_name, unserved
 from ...store.protocol import Store, TypeKey

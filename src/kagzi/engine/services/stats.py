@@ -6,8 +6,8 @@ import msgspec
 
 from ...core import limits
 from ...core.errors import InvalidArgument
+from ...core.providers import Clock
 from ...core.records import RunFilter
-from ...core.seams import Clock
 from ...core.states import OPEN, RunStatus
 from ...core.stats import MINUTE_US, StatsBucket, minute_of
 from ...core.times import Timestamp

@@ -17,9 +17,9 @@ from ...core.errors import (
 )
 from ...core.ids import is_of, made_of
 from ...core.limits import Settings
+from ...core.providers import Clock, Ids
 from ...core.records import RunFilter, RunKey
 from ...core.run.outcomes import Refused
-from ...core.seams import Clock, Ids
 from ...core.states import OPEN, RunStatus
 from ...core.text.lines import LineBuffer
 from ...core.text.plurals import counted

@@ -11,8 +11,8 @@ from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable, not_
 from ...core.outages import database_down, database_words
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
+from ...core.providers import Clock
 from ...core.records import Rows, Served
-from ...core.seams import Clock
 from ...core.times import Timestamp
 from ...core.workflow_types.versions import (
     VersionChange,

@@ -11,9 +11,9 @@ from ...core.errors import InvalidArgument, not_found
 from ...core.ids import is_uuid
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
+from ...core.providers import Clock, Ids
 from ...core.records import Held, WorkerRecord
 from ...core.run.outcomes import Refused
-from ...core.seams import Clock, Ids
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import Trouble, WorkerEvent, as_heard

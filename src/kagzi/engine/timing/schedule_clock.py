@@ -12,12 +12,12 @@ import msgspec
 
 from ...core.errors import RequestError, StatementFailed, StoreBroken, Unavailable
 from ...core.limits import Settings
+from ...core.providers import Clock, Ids
 from ...core.records import RunKey
 from ...core.run.commands import Command, StartRun
 from ...core.run.outcomes import Outcome
 from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord, refusal_reason, request_of, run_name
 from ...core.schedules.scheduled_time import with_scheduled_time
-from ...core.seams import Clock, Ids
 from ...core.times import US_PER_MS, US_PER_S, Timestamp
 from ...store.protocol import FiredSchedule, Firing, Occasion, Store, TypeKey
 from ..checks.refusals import refused

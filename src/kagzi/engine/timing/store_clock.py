@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...core.errors import Unavailable
 from ...core.limits import Settings
-from ...core.seams import Clock
+from ...core.providers import Clock
 from ...core.times import US_PER_MS, US_PER_S, Timestamp
 from ...store.protocol import Store
 

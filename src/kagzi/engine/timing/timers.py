@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ...core.errors import Unavailable
 from ...core.limits import LOOK_TYPES, Settings
-from ...core.seams import Clock, Dice
+from ...core.providers import Clock, Rng
 from ...core.times import US_PER_MS, US_PER_S, Timestamp
 from ...store.protocol import Fired, Horizon, Store, TypeKey
 from ..background.failure_log import log_fired
@@ -37,7 +37,7 @@ class Timers:
         *,
         clock: Clock,
         store_clock: StoreClock,
-        dice: Dice,
+        rng: Rng,
         settings: Settings,
         leases: Leases,
         beats: Beats,
@@ -49,7 +49,7 @@ class Timers:
         self._store = store
         self._clock = clock
         self._store_clock = store_clock
-        self._dice = dice
+        self._rng = rng
         self._settings = settings
         self._leases = leases
         self._beats = beats
@@ -199,5 +199,5 @@ class Timers:
         interval_ms = self._settings.look_interval_ms
         if not self._alone or self._leases.in_use(now):
             interval_ms = min(interval_ms, max(self._settings.lease_ms // 2, 50))
-        jitter = _JITTER * self._dice.fraction() if self._settings.jitter else 0.0
+        jitter = _JITTER * self._rng.fraction() if self._settings.jitter else 0.0
         return interval_ms * (1.0 + jitter) / 1_000

@@ -3,7 +3,7 @@
 import os
 
 from ...core.records import DEFAULT_NAMESPACE
-from ...system import SystemClock, SystemDice
+from ...system import SystemClock, SystemRng
 from .address import parse_address
 from .connection import PATIENCE_S, Connection
 from .credentials import KEY_VARIABLE, Tls, tls_of
@@ -26,6 +26,6 @@ def open_connection(
         tls=tls_of(where, tls),
         api_key=api_key if api_key is not None else os.environ.get(KEY_VARIABLE),
         clock=SystemClock(),
-        dice=SystemDice(),
+        rng=SystemRng(),
         call_timeout_s=call_timeout_s,
     )

@@ -15,7 +15,7 @@ import grpc.aio
 from ...core import limits
 from ...core.errors import DOWN_SERVER, KagziError, PreconditionFailed, Unavailable
 from ...core.outages import database_down
-from ...core.seams import Clock, Dice
+from ...core.providers import Clock, Rng
 from ...core.times import Timestamp
 from ...core.version import __version__
 from ...v1 import admin_pb2, worker_pb2
@@ -115,7 +115,7 @@ class Connection:
         tls: Tls | None,
         api_key: str | None,
         clock: Clock,
-        dice: Dice,
+        rng: Rng,
         call_timeout_s: float = PATIENCE_S,
     ) -> None:
         self.address = address
@@ -123,7 +123,7 @@ class Connection:
         self.call_timeout_s = call_timeout_s
         self.notices = OutageNotices(self._probe, clock.now)
         self.clock = clock
-        self.dice = dice
+        self.rng = rng
         self.http_url = ""
         self.max_payload_bytes = limits.PAYLOAD_BYTES
         self._key_metadata = call_metadata(address, tls, api_key)
@@ -223,7 +223,7 @@ class Connection:
         """For a call or a stream, which is tried for `timeout_s` (the client's time limit, if not given)."""
         return Tries(
             self.notices,
-            self.dice,
+            self.rng,
             timeout_s=self.call_timeout_s if timeout_s is None else timeout_s,
             patience_s=patience_s,
             stream=stream,

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from ...core.errors import KagziError
-from ...core.seams import Dice
+from ...core.providers import Rng
 from .backoff import Backoff
 from .outage_notices import OutageNotices
 from .unreachable import Outage
@@ -26,7 +26,7 @@ class Tries:
     def __init__(
         self,
         notices: OutageNotices,
-        dice: Dice,
+        rng: Rng,
         *,
         timeout_s: float,
         patience_s: float | None = None,
@@ -34,7 +34,7 @@ class Tries:
         hopeless_after: int = 0,
     ) -> None:
         self._notices = notices
-        self._backoff = Backoff(dice)
+        self._backoff = Backoff(rng)
         self._timeout_s = timeout_s
         self._patience_s = timeout_s if patience_s is None else patience_s
         self._hopeless_after = hopeless_after

@@ -143,8 +143,8 @@ class Session:
 
     async def _live(self) -> None:
         time = asyncio.get_running_loop().time
-        backoff = Backoff(self._connection.dice)
-        patient = Backoff(self._connection.dice, longest_s=_TOO_LARGE_LONGEST_S)
+        backoff = Backoff(self._connection.rng)
+        patient = Backoff(self._connection.rng, longest_s=_TOO_LARGE_LONGEST_S)
         while True:
             link = self._connection.link
             self._progress = self._is_open = False

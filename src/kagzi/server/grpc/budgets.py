@@ -34,11 +34,11 @@ class Budgets:
 
 def namespace_of(request: Message) -> str:
     """Whose budget it takes from. Requests that name no namespace, such as what operators ask of a server, have one together."""
-    letter = cast("Any", request)
+    message = cast("Any", request)
     if "namespace_id" in request.DESCRIPTOR.fields_by_name:
-        return read_namespace(letter.namespace_id)
+        return read_namespace(message.namespace_id)
     if "hello" in request.DESCRIPTOR.fields_by_name:  # of a session
-        return read_namespace(letter.hello.register.namespace_id)
+        return read_namespace(message.hello.register.namespace_id)
     return ""
 
 

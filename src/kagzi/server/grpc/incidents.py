@@ -3,7 +3,7 @@
 import logging
 
 from ...core.errors import INCIDENT, KagziError
-from ...core.seams import Ids
+from ...core.providers import Ids
 from ...wire.status import is_incident, is_outage, told_of
 
 LOGGER = logging.getLogger(__name__)

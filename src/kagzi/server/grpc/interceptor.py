@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from ...core import limits
 from ...core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable, limit_reached
 from ...core.outages import database_down
-from ...core.seams import Ids
+from ...core.providers import Ids
 from ...wire.common import read_namespace
 from ...wire.status import to_status
 from .answer_budget import Answers

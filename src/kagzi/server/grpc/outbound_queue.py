@@ -1,4 +1,4 @@
-"""Letters gathered for a stream, and the one writer that sends whatever has come together since its last write."""
+"""Messages gathered for a stream, and the one writer that sends whatever has come together since its last write."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable

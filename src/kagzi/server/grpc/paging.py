@@ -6,8 +6,8 @@ from ...engine import Page, PageAsk
 from ...v1 import common_pb2 as pb
 
 
-def read_page(letter: pb.PageRequest) -> PageAsk:
-    return PageAsk(size=letter.page_size, token=letter.page_token, count=letter.include_total_count)
+def read_page(message: pb.PageRequest) -> PageAsk:
+    return PageAsk(size=message.page_size, token=message.page_token, count=message.include_total_count)
 
 
 def write_page(page: Page[Any]) -> pb.PageInfo:

@@ -10,10 +10,10 @@ from ...core import limits
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.limits import Settings
 from ...core.pages.sizes import outcome_bytes, task_bytes
+from ...core.providers import Clock
 from ...core.records import ClaimedRun, RunKey
 from ...core.run.commands import Command
 from ...core.run.outcomes import Outcome, Refused
-from ...core.seams import Clock
 from ...core.times import Timestamp
 from ...engine import Notice, Session, Sessions
 from ...v1 import worker_pb2 as pb

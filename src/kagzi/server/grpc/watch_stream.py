@@ -32,8 +32,8 @@ class WatchStream:
         await self._admit(namespace)
         async with aclosing(self._watching.watch(namespace, request.run_id, request.after_seq)) as news:
             async for told in news:
-                for letter in write_watch(told.mark, told.events):
-                    await whole(self._context.write(letter.SerializeToString()))
+                for message in write_watch(told.mark, told.events):
+                    await whole(self._context.write(message.SerializeToString()))
 
 
 _STOPPED = 1  # which of the two ended first

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ...core.errors import SchemaMismatch
 from ...core.pages.cursor import Cursor
+from ...core.providers import Rng
 from ...core.records import (
     Held,
     HistoryPage,
@@ -18,7 +19,6 @@ from ...core.records import (
 )
 from ...core.run.commands import Command, SignalGiven, SignalReplacement
 from ...core.run.outcomes import Existing, Outcome, Refused, Started
-from ...core.seams import Dice
 from ...core.states import RunStatus
 from ...core.times import Timestamp
 from ..protocol import (
@@ -80,9 +80,9 @@ class PostgresStore(
 
     name: str = "postgresql"
 
-    def __init__(self, url: str, *, dice: Dice, fast_path: bool = True) -> None:
+    def __init__(self, url: str, *, rng: Rng, fast_path: bool = True) -> None:
         super().__init__(url)
-        self._writer = Writer(dice, fast_path=fast_path)
+        self._writer = Writer(rng, fast_path=fast_path)
         self._claims = claims.Claims()
         self._migrator = PostgresMigrator(url)
         self.warnings: list[str] = []

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ....core.error_details import ErrorKind
+from ....core.providers import Clock
 from ....core.records import RunRecord, StepRecord
 from ....core.retry.policy import SERVER_DEFAULT, UNLIMITED
 from ....core.run.misfits import misfit_of, misfit_words
-from ....core.seams import Clock
 from ....core.states import RunStatus, StepKind, StepStatus, WaitReason
 from ....core.times import LAST_TIME
 from ....store.protocol import Store

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from ....core.providers import Clock
 from ....core.records import RunRecord, Served, WorkerRecord
-from ....core.seams import Clock
 from ....core.states import WorkerStatus
 from ....core.workflow_types.versions import best_first
 from ....store.protocol import Store, TypeKey

@@ -1,7 +1,7 @@
 """AdminService: what people who run Kagzi look at."""
 
 from ....core.errors import InvalidArgument
-from ....core.seams import Clock
+from ....core.providers import Clock
 from ....engine import Engine
 from ....v1 import admin_pb2 as pb
 from ....wire.common import read_namespace, read_time_if, read_type, write_time

@@ -43,10 +43,10 @@ class NamespaceService:
         return pb.DeleteNamespaceResponse(deleted=True)
 
 
-def _refuse_answers(letter: pb.Namespace) -> None:
+def _refuse_answers(message: pb.Namespace) -> None:
     """Raises InvalidArgument for what is only ever said by the server."""
     for field in ("created_at", "stored_bytes", "stored_bytes_at"):
-        if letter.HasField(field):
+        if message.HasField(field):
             raise InvalidArgument(f"namespace.{field} cannot be set. Leave it out.", field=f"namespace.{field}")
-    if letter.deleting:
+    if message.deleting:
         raise InvalidArgument("namespace.deleting cannot be set. Use DeleteNamespace.", field="namespace.deleting")

@@ -8,7 +8,7 @@ from ....core.times import US_PER_MS, US_PER_S, Timestamp
 from ....engine import Tasks, error_of
 from ....v1 import worker_pb2 as pb
 from ....wire.common import read_duration_us, read_time, write_time
-from ....wire.letters import read_lease_of, read_run_key
+from ....wire.worker_messages import read_lease_of, read_run_key
 from ..require import expect
 
 

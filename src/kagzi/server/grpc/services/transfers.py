@@ -37,8 +37,8 @@ class TransferService:
     async def ImportWorkflow(self, context: Context) -> None:
         first = read_message(await _read(context), pb.ImportWorkflowRequest)
         answer = await self._transfers.import_run(read_namespace(first.namespace_id), _chunks(first, context))
-        letter = pb.ImportWorkflowResponse(run_id=answer.run_id, already_exists=answer.already_exists)
-        await context.write(letter.SerializeToString())
+        message = pb.ImportWorkflowResponse(run_id=answer.run_id, already_exists=answer.already_exists)
+        await context.write(message.SerializeToString())
 
 
 async def _write(context: Context, data: bytes) -> None:

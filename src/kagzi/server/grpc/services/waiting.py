@@ -9,9 +9,9 @@ from ....core.times import Timestamp
 from ....engine import Tasks, error_of
 from ....v1 import worker_pb2 as pb
 from ....wire.common import NULL, read_duration_us, write_payload
-from ....wire.letters import read_lease_of, read_run_key
 from ....wire.operations import read_on_close
 from ....wire.runs import read_child_start
+from ....wire.worker_messages import read_lease_of, read_run_key
 from ..require import expect
 
 

@@ -5,9 +5,9 @@ from google.protobuf.empty_pb2 import Empty
 from ....core import limits
 from ....core.errors import InvalidArgument
 from ....core.limits import Settings
+from ....core.providers import Clock
 from ....core.run.commands import BeginStep, CompleteRun, CompleteStep, FailRun, FailStep, Park, ReleaseRun
 from ....core.run.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
-from ....core.seams import Clock
 from ....engine import Engine
 from ....v1 import worker_pb2 as pb
 from ....wire.common import (
@@ -24,9 +24,9 @@ from ....wire.common import (
     write_time_if,
 )
 from ....wire.enums import RUN_STATUS_TO_WIRE, STEP_KIND_FROM_WIRE
-from ....wire.letters import read_error_of, read_lease_of, read_output, read_run_key
 from ....wire.steps import write_step
 from ....wire.tasks import write_history_page, write_history_step, write_task
+from ....wire.worker_messages import read_error_of, read_lease_of, read_output, read_run_key
 from ....wire.workers import read_register, read_troubles, refuse_foreign_queue
 from ..answer_budget import Answers
 from ..deadlines import Patience
@@ -226,9 +226,9 @@ class WorkerService:
         while True:
             async with self._answers.reserve(run.namespace) as room:
                 page = await self._tasks.history(run, lease, after, request.known_seq)
-                letter = write_history_page(page) or pb.HistoryPage()
-                room.use(letter.ByteSize())
-                await context.write(letter.SerializeToString())
+                message = write_history_page(page) or pb.HistoryPage()
+                room.use(message.ByteSize())
+                await context.write(message.SerializeToString())
             if not page.has_more:
                 return
             after = page.next_after

@@ -1,4 +1,4 @@
-"""WorkflowService: what clients do with runs. Read the letter, ask the engine, write the answer."""
+"""WorkflowService: what clients do with runs. Read the message, ask the engine, write the answer."""
 
 from collections.abc import Callable, Sequence
 

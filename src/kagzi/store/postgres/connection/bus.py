@@ -33,7 +33,7 @@ _DEAF_INTERVAL_S = 1.0
 _PROBE_SETTINGS = {"jit": "off"}  # a pooler shows itself by what it does with a setting
 
 
-class _Letter(msgspec.Struct, frozen=True, array_like=True):
+class _Message(msgspec.Struct, frozen=True, array_like=True):
     """`ended`: every namespace in which runs ended, for servers of an earlier version, which look at all they wait for there.
     `ended_runs`: which runs, by namespace, where they are known."""
 
@@ -48,7 +48,7 @@ class _Letter(msgspec.Struct, frozen=True, array_like=True):
 Name = TypeVar("Name", str, TypeKey, Poke, EndedRun)
 
 _encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(_Letter)
+_decoder = msgspec.json.Decoder(_Message)
 
 
 class PostgresBus:
@@ -146,13 +146,13 @@ class PostgresBus:
 
     def _received(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         try:
-            letter = _decoder.decode(str(payload))
+            message = _decoder.decode(str(payload))
         except msgspec.MsgspecError:
             _log.warning("a notification on %s was not understood: another version of Kagzi?", CHANNEL)
             self._deliver(LOOK_AGAIN)
             return
-        if letter.server_id != self._server_id:
-            self._deliver(_read(letter))
+        if message.server_id != self._server_id:
+            self._deliver(_read(message))
 
     def _deliver(self, wake: Wake) -> None:
         if self._on_wake is None:
@@ -163,33 +163,33 @@ class PostgresBus:
             _log.exception("a wake-up could not be acted upon")
 
 
-def _read(letter: _Letter) -> Wake:
-    named = letter.ended_runs
+def _read(message: _Message) -> Wake:
+    named = message.ended_runs
     return Wake(
-        frozenset(letter.pending),
-        frozenset(namespace for namespace in letter.ended if namespace not in named),
-        letter.look_again,
-        frozenset(letter.pokes),
+        frozenset(message.pending),
+        frozenset(namespace for namespace in message.ended if namespace not in named),
+        message.look_again,
+        frozenset(message.pokes),
         frozenset(EndedRun(namespace, run_id) for namespace, run_ids in named.items() for run_id in run_ids),
     )
 
 
-def _write(server_id: str, wake: Wake) -> _Letter:
+def _write(server_id: str, wake: Wake) -> _Message:
     named: dict[str, list[str]] = {}
     for namespace, run_id in sorted(wake.ended_runs):
         if namespace not in wake.ended:
             named.setdefault(namespace, []).append(run_id)
     ended = sorted(wake.ended.union(named))
-    return _Letter(server_id, sorted(wake.pending), ended, wake.look_again, sorted(wake.pokes), named)
+    return _Message(server_id, sorted(wake.pending), ended, wake.look_again, sorted(wake.pokes), named)
 
 
 def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
-    """The wake as letters that are each short enough."""
+    """The wake as messages that are each short enough."""
     payload = _encode(_write(server_id, wake))
     if len(payload) <= PAYLOAD_BYTES:
         yield payload.decode()
     elif _names(wake) == 1:  # names so long that they do not fit: have everybody look
-        yield _encode(_Letter(server_id, look_again=True)).decode()
+        yield _encode(_Message(server_id, look_again=True)).decode()
     else:
         for part in _halves(wake):
             yield from _payloads(server_id, part)

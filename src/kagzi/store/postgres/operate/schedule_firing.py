@@ -32,7 +32,7 @@ class _BusyError(Exception):
     """A start met a lock: roll back and begin again."""
 
 
-class _NoDice:
+class _NoRng:
     """Starts roll none."""
 
     def fraction(self) -> float:
@@ -132,7 +132,7 @@ async def _start(session: Session, starts: Sequence[StartRun], now: Timestamp) -
     """As any start is made; all of them are decided, or the transaction begins again."""
     outcomes: Outcomes = [None] * len(starts)
     groups: list[Group[StartRun]] = [(start.run, [(index, start)]) for index, start in enumerate(starts)]
-    await start_runs(Writing(session, now, FIRING_TERMS, _NoDice(), outcomes), groups)
+    await start_runs(Writing(session, now, FIRING_TERMS, _NoRng(), outcomes), groups)
     decided: list[Outcome] = []
     for outcome in outcomes:
         if isinstance(outcome, Busy):

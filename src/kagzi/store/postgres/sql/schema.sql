@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 );
 
 -- name: lock_schema
--- One migrator at a time; the others wait here and then find nothing to do. The number is "kagzi" in letters' places.
+-- One migrator at a time; the others wait here and then find nothing to do. The number is "kagzi" in messages' places.
 SELECT pg_advisory_xact_lock(11010726);
 
 -- name: note_migration

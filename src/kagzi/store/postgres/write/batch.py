@@ -5,12 +5,12 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
+from ....core.providers import Rng
 from ....core.records import RunKey
 from ....core.run.commands import ClosingCommand, Command, StepCommand
 from ....core.run.decide import decide
 from ....core.run.outcomes import Failed, Outcome
 from ....core.run.state import RunState
-from ....core.seams import Dice
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ..connection.connection import Session
@@ -34,14 +34,14 @@ class Writing(NamedTuple):
     session: Session
     now: Timestamp
     terms: LeaseTerms
-    dice: Dice
+    rng: Rng
     outcomes: Outcomes
 
     def decide(self, run: RunState | None, command: Command) -> Outcome:
         """What the command does to the run. One that cannot be stored is refused in any state: if it would be written, a statement
         fails for it; if not, it is looked at here."""
         before = None if run is None else run.seq
-        outcome = decide(run, command, self.now, self.dice)
+        outcome = decide(run, command, self.now, self.rng)
         if run is not None and run.seq != before:
             return outcome
         return fault_of(command) or outcome

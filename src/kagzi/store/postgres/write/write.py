@@ -5,10 +5,10 @@ Nothing that is wrong with one command, and no lock on one row, keeps the others
 
 from collections.abc import Sequence
 
+from ....core.providers import Rng
 from ....core.records import RunKey
 from ....core.run.commands import ClosingCommand, Command, StartRun, StepCommand
 from ....core.run.outcomes import Busy, Failed, Outcome
-from ....core.seams import Dice
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ..connection.connection import Session
@@ -24,8 +24,8 @@ _LOCK_ROUNDS = 3
 class Writer:
     """Remembers which rows were found locked, so that the next batch asks before it waits for them."""
 
-    def __init__(self, dice: Dice, *, fast_path: bool) -> None:
-        self._dice = dice
+    def __init__(self, rng: Rng, *, fast_path: bool) -> None:
+        self._rng = rng
         self._fast_path = fast_path
         self._suspects: set[str] = set()
 
@@ -42,7 +42,7 @@ class Writer:
                 runs[command.run] = [(index, command)]
             else:
                 commands.append((index, command))
-        writing = Writing(session, now, terms, self._dice, outcomes)
+        writing = Writing(session, now, terms, self._rng, outcomes)
         if starts:
             await isolate(session, starts, outcomes, lambda part: start_runs(writing, part))
         if runs:

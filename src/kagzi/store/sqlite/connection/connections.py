@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ....core import limits
 from ....core.errors import Unavailable
-from ....core.seams import Dice
+from ....core.providers import Rng
 from ...private_files import database_files, make_private
 from ...scans import ScanTurns
 from ..migrate import apply_migrations, behind, check_schema, file_exists, schema_status
@@ -26,9 +26,9 @@ class Lanes:
     `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved by itself.
     """
 
-    def __init__(self, path: str, *, dice: Dice, fast_path: bool = True) -> None:
+    def __init__(self, path: str, *, rng: Rng, fast_path: bool = True) -> None:
         self._path = path
-        self._dice = dice
+        self._rng = rng
         self._fast_path = fast_path
         self._writing = Lane("kagzi-sqlite-writer")
         self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
@@ -51,7 +51,7 @@ class Lanes:
         self._writing.start()
         try:
             database = await self._writing.call(self._open_database)
-            self._writer = Writer(database, self._dice, fast_path=self._fast_path)
+            self._writer = Writer(database, self._rng, fast_path=self._fast_path)
             self._reader = database
             if self._reading is not self._writing:
                 self._reading.start()

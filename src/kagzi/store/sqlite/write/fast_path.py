@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from ....core.providers import Rng
 from ....core.records import Payload
 from ....core.run.commands import BeginSleep, BeginStep, RecordPatch, StartRun
 from ....core.run.state import OUTPUT_STEP
-from ....core.seams import Dice
 from ....core.states import KindCode, StepCode
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
@@ -32,9 +32,9 @@ class NotAsPlanned(Exception):
 class Writer:
     """What the thread that writes works with: its connection, and what it knows by heart."""
 
-    def __init__(self, database: Database, dice: Dice, *, fast_path: bool) -> None:
+    def __init__(self, database: Database, rng: Rng, *, fast_path: bool) -> None:
         self.database = database
-        self.dice = dice
+        self.rng = rng
         self.fast_path = fast_path
         self.fences = Fences()
         self.namespaces = Namespaces(database)

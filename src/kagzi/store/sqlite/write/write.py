@@ -274,5 +274,5 @@ def apply_one(wave: Wave, command: Command) -> Outcome:
     run = load(wave, command)
     if run is None:
         return RUN_NOT_FOUND
-    outcome = decide(run, command, wave.now, wave.writer.dice)
+    outcome = decide(run, command, wave.now, wave.writer.rng)
     return save(wave, run, command, outcome) if run.changed else outcome

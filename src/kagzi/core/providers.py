@@ -29,7 +29,7 @@ class Ids(Protocol):
         ...
 
 
-class Dice(Protocol):
+class Rng(Protocol):
     def fraction(self) -> float:
         """Uniform in [0, 1)."""
         ...

@@ -36,7 +36,7 @@ EXECUTION_FLOWS = "tests.acceptance.execution_flows"
 PATIENCE_S = LOADED_MACHINE_S
 
 
-class Site:
+class Cluster:
     """`servers` that run on one database, and a ledger that the bodies of steps write. `pooler`: the URL through it."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Ids and dice that are the same in every run of a test."""
+"""Ids and rng that are the same in every run of a test."""
 
 import itertools
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from kagzi.core.times import Timestamp
 
 
 class CountingIds:
-    """A `kagzi.core.seams.Ids`. Two of them with different `origin` never draw the same id."""
+    """A `kagzi.core.providers.Ids`. Two of them with different `origin` never draw the same id."""
 
     def __init__(self, origin: int = 0) -> None:
         self._origin = origin
@@ -28,8 +28,8 @@ class CountingIds:
         return (self._origin << 40) + next(self._serial)
 
 
-class LoadedDice:
-    """A `kagzi.core.seams.Dice` that throws the given fractions in turn, for ever. By default 0: no jitter at all."""
+class LoadedRng:
+    """A `kagzi.core.providers.Rng` that throws the given fractions in turn, for ever. By default 0: no jitter at all."""
 
     def __init__(self, fractions: Iterable[float] = (0.0,)) -> None:
         self._fractions = itertools.cycle(fractions)
