@@ -28,7 +28,7 @@ from ..core.records import (
     WorkerRecord,
 )
 from ..core.retry.policy import RetryPolicy
-from ..core.schedules.schedule import Fire, ScheduleRecord
+from ..core.schedules.schedule import Fire, ScheduleRecord, read_spec
 from ..core.states import (
     RUN_STATUS_OF_CODE,
     STEP_KIND_OF_CODE,
@@ -40,7 +40,6 @@ from ..core.states import (
 from ..core.times import Timestamp
 from ..core.workers import WorkerEvent, WorkerEventKind
 from ..core.workflow_types.queues import TypeLimits
-from .schedule_book import read_spec
 
 
 class Row(Protocol):
