@@ -27,9 +27,9 @@ def calls() -> Iterator[tuple[str, str, str, ast.Call]]:
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
                 function = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
                 names = [str(argument.value) for argument in node.args[:2] if isinstance(argument, ast.Constant)]
-                for name in [each for name in names for each in (name, f"{name}_next", f"{name}_prev")]:
-                    if name in PARAMETERS:
-                        yield f"{module.name}:{node.lineno}", function, name, node
+                for statement in [each for name in names for each in (name, f"{name}_next", f"{name}_prev")]:
+                    if statement in PARAMETERS:
+                        yield f"{module.name}:{node.lineno}", function, statement, node
 
 
 def test_every_call_gives_the_parameters_of_its_statement() -> None:
