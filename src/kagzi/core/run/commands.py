@@ -4,13 +4,12 @@ A worker's command carries the lease of its claim and is refused unless that is 
 repeated: the second time it answers what the first one recorded.
 """
 
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..error_details import ErrorDetail
-from ..records import NO_LABELS, Lease, Payload, RunKey
+from ..records import Lease, Payload, RunAttributes, RunKey, attributes_of
 from ..retry.policy import RetryPolicy
 from ..times import Timestamp
 
@@ -27,26 +26,20 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
     lease_until: Timestamp
 
 
-class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
+class StartRequest(RunAttributes, frozen=True, kw_only=True):
     """A start as it was asked for. The engine checks it, draws what is missing and makes it a StartRun."""
 
     namespace: str
-    workflow_type: str
     workflow_id: str = ""
     request_id: str = ""
     task_queue: str = ""
     input: Payload | None = None
     context: Payload | None = None
     version: str = ""
-    labels: Mapping[str, str] = NO_LABELS
-    priority: int = 0
     start_at: Timestamp | None = None
     delay_us: int | None = None
-    deadline_at: Timestamp | None = None
     timeout_us: int | None = None
-    retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
-    concurrency_key: str = ""
 
 
 def start_time(request: StartRequest, now: Timestamp) -> Timestamp | None:
@@ -63,28 +56,46 @@ def deadline(request: StartRequest, now: Timestamp) -> Timestamp | None:
     return ends if request.deadline_at is None else min(ends, request.deadline_at)
 
 
-class StartRun(msgspec.Struct, frozen=True, kw_only=True):
+class StartRun(RunAttributes, frozen=True, kw_only=True):
     """Create a run, or answer the one that has its workflow_id (per `on_conflict`) or its request_id (always)."""
 
     run: RunKey
     workflow_id: str
-    workflow_type: str
     request_id: str
     input: Payload | None = None
     context: Payload | None = None
     version: str | None = None
-    labels: Mapping[str, str] = NO_LABELS
-    priority: int = 0
     start_at: Timestamp | None = None
-    deadline_at: Timestamp | None = None
-    retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
-    concurrency_key: str = ""
     schedule_id: str = ""
     blocked_by: str = ""  # run id of an open run: born SLEEPING, begins when that has ended
     assignment: Assignment | None = None
     signal: "SignalGiven | None" = (
         None  # signal-with-start: given to the run that this answers, in the same transaction
+    )
+
+
+def start_run(
+    request: StartRequest,
+    run: RunKey,
+    now: Timestamp,
+    *,
+    assignment: Assignment | None = None,
+    signal: "SignalGiven | None" = None,
+) -> StartRun:
+    """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's own."""
+    return StartRun(
+        **attributes_of(request, deadline_at=deadline(request, now)),
+        run=run,
+        workflow_id=request.workflow_id or run.run_id,
+        request_id=request.request_id or run.run_id,
+        input=request.input,
+        context=request.context,
+        version=request.version or None,
+        start_at=start_time(request, now),
+        on_conflict=request.on_conflict,
+        assignment=assignment,
+        signal=signal,
     )
 
 

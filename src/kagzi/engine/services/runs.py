@@ -11,7 +11,7 @@ from ...core.limits import Settings
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
 from ...core.records import RunEnd, RunFilter, RunKey, RunRecord
-from ...core.run.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
+from ...core.run.commands import SignalGiven, StartRequest, StartRun, start_run, start_time
 from ...core.run.outcomes import Existing, Outcome, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
@@ -146,29 +146,11 @@ class Runs:
 
     def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
         run_id = self._ids.run_id(now, request.namespace)
-        start_at = start_time(request, now)
         assignment = None
-        if start_at is None:
+        if start_time(request, now) is None:
             key = TypeKey(request.namespace, request.workflow_type)
             assignment = self._matcher.assign(key, request.version, run_id)
-        return StartRun(
-            run=RunKey(request.namespace, run_id),
-            workflow_id=request.workflow_id or run_id,
-            workflow_type=request.workflow_type,
-            request_id=request.request_id or run_id,
-            input=request.input,
-            context=request.context,
-            version=request.version or None,
-            labels=request.labels,
-            priority=request.priority,
-            start_at=start_at,
-            deadline_at=deadline(request, now),
-            retry=request.retry,
-            on_conflict=request.on_conflict,
-            concurrency_key=request.concurrency_key,
-            assignment=assignment,
-            signal=signal,
-        )
+        return start_run(request, RunKey(request.namespace, run_id), now, assignment=assignment, signal=signal)
 
     # --- looking --------------------------------------------------------------------------------------------------------------
 
