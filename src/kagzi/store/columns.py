@@ -1,8 +1,8 @@
 """The columns of a run, in one table for both stores.
 
-SQL files name lists of them instead of writing them out: `{run.shown:r}` is what get and list read from the alias `r`.
-The lists, and the forms that each of them has, are at the end of this module. What a start says about a run is in
-`core.records.RunAttributes`; a new attribute needs a column in both migrations and a line here.
+SQL files name a list of them instead of writing it out: `{run.shown:r}` are the columns that get and list show, of the alias `r`.
+What a start says about a run for good is in `core.records.RunAttributes`; a new attribute needs a column in a migration of each
+store and a line here.
 """
 
 import re
@@ -12,67 +12,73 @@ from typing import NamedTuple
 
 class Use(Flag):
     SHOWN = auto()  # get and list read it
-    EXPORTED = auto()  # an export has it, an import writes it
-    STARTED = auto()  # a start writes it as it is
-    FORKED = auto()  # a fork starts with the value of its source
+    EXPORTED = auto()  # an export has it
+    IMPORTED = auto()  # an import writes what the export has
+    NEW = auto()  # a start writes it
+    ATTRIBUTES = auto()  # with the value that the start has
+    FORKED = auto()  # the start of a fork has the value of its source
     CONTINUED = auto()  # a run that is continued as new passes it on
-    STATE = SHOWN | EXPORTED  # what the engine keeps about a run
-    ATTRIBUTE = STATE | STARTED | CONTINUED  # a field of RunAttributes
 
 
 class Column(NamedTuple):
     name: str
-    type: str  # of PostgreSQL; SQLite needs none
+    type: str  # of PostgreSQL: SQLite needs none
     use: Use
 
 
+_MOVED = Use.EXPORTED | Use.IMPORTED
+_STATE = Use.SHOWN | _MOVED
+_ATTRIBUTE = _STATE | Use.NEW | Use.ATTRIBUTES | Use.CONTINUED
+
 RUN = (
-    Column("run_id", "uuid", Use.STATE),
-    Column("namespace", "text", Use.SHOWN | Use.CONTINUED),
-    Column("workflow_id", "text", Use.STATE | Use.CONTINUED),
-    Column("workflow_type", "text", Use.ATTRIBUTE | Use.FORKED),
-    Column("priority", "smallint", Use.ATTRIBUTE | Use.FORKED),
-    Column("labels", "json", Use.ATTRIBUTE | Use.FORKED),
-    Column("deadline_at", "bigint", Use.ATTRIBUTE),
-    Column("retry", "json", Use.ATTRIBUTE | Use.FORKED),
-    # Where keys take turns, a run without one is written with an empty one.
-    Column("concurrency_key", "text", Use.STATE | Use.FORKED | Use.CONTINUED),
-    Column("version", "text", Use.STATE | Use.FORKED),
-    Column("schedule_id", "text", Use.STATE | Use.CONTINUED),
-    Column("parent_run_id", "uuid", Use.STATE | Use.CONTINUED),
-    Column("parent_step_id", "text", Use.STATE | Use.CONTINUED),
-    Column("on_close", "smallint", Use.EXPORTED | Use.CONTINUED),
-    Column("request_id", "text", Use.EXPORTED),
-    Column("status", "smallint", Use.STATE),
-    Column("wait_reason", "smallint", Use.STATE),
-    Column("seq", "bigint", Use.STATE),
-    Column("lease", "bigint", Use.EXPORTED),
-    Column("worker_id", "text", Use.SHOWN),
-    Column("attempt", "integer", Use.STATE),
-    Column("lost_leases", "integer", Use.STATE),
-    Column("created_at", "bigint", Use.STATE),
-    Column("started_at", "bigint", Use.STATE),
-    Column("finished_at", "bigint", Use.STATE),
-    Column("ready_at", "bigint", Use.EXPORTED),
-    Column("due_at", "bigint", Use.STATE),
-    Column("paused_due_at", "bigint", Use.EXPORTED),
-    Column("cancel_requested_at", "bigint", Use.STATE),
-    Column("cancel_by", "bigint", Use.EXPORTED),
-    Column("cancel_reason", "text", Use.STATE),
-    Column("pause_requested", "boolean", Use.STATE),
-    Column("pause_reason", "text", Use.STATE),
-    Column("blocked_by", "uuid", Use.STATE),
-    Column("forked_from", "uuid", Use.STATE),
-    Column("continued_as", "uuid", Use.STATE),
-    Column("retry_request_id", "text", Use.EXPORTED),
-    Column("watched", "boolean", Use.EXPORTED),
-    Column("has_children", "boolean", Use.EXPORTED),
-    Column("cascade_due", "boolean", Use.EXPORTED),
-    Column("tried_builds", "text[]", Use.EXPORTED),
-    Column("status_text", "text", Use.STATE),
-    Column("progress", "double precision", Use.STATE),
-    Column("error", "json", Use.STATE),
-    Column("problem", "json", Use.STATE),
+    Column("run_id", "uuid", _STATE | Use.NEW),
+    Column("namespace", "text", Use.SHOWN | Use.IMPORTED | Use.NEW | Use.CONTINUED),
+    Column("workflow_id", "text", _STATE | Use.NEW | Use.CONTINUED),
+    Column("workflow_type", "text", _ATTRIBUTE | Use.FORKED),
+    Column("priority", "smallint", _ATTRIBUTE | Use.FORKED),
+    Column("labels", "json", _ATTRIBUTE | Use.FORKED),
+    Column("deadline_at", "bigint", _ATTRIBUTE),
+    Column("retry", "json", _ATTRIBUTE | Use.FORKED),
+    # Where keys take turns, a run without one is written with an empty one: statements say so.
+    Column("concurrency_key", "text", Use.SHOWN | Use.EXPORTED | Use.NEW | Use.FORKED | Use.CONTINUED),
+    Column("version", "text", _STATE | Use.NEW),
+    Column("request_id", "text", _MOVED | Use.NEW),
+    Column("schedule_id", "text", _STATE | Use.NEW | Use.CONTINUED),
+    Column("blocked_by", "uuid", _STATE | Use.NEW),
+    Column("status", "smallint", _STATE | Use.NEW),
+    Column("wait_reason", "smallint", _STATE | Use.NEW),
+    Column("ready_at", "bigint", _MOVED | Use.NEW),
+    Column("due_at", "bigint", _STATE | Use.NEW),
+    Column("lease", "bigint", _MOVED | Use.NEW),
+    Column("nonce", "bigint", Use.NEW),
+    Column("worker_id", "text", Use.SHOWN | Use.NEW),
+    Column("lease_until", "bigint", Use.NEW),
+    Column("parent_run_id", "uuid", _STATE | Use.CONTINUED),
+    Column("parent_step_id", "text", _STATE | Use.CONTINUED),
+    Column("on_close", "smallint", _MOVED | Use.CONTINUED),
+    Column("seq", "bigint", _STATE),
+    Column("attempt", "integer", _STATE),
+    Column("lost_leases", "integer", _STATE),
+    Column("created_at", "bigint", _STATE),
+    Column("started_at", "bigint", _STATE),
+    Column("finished_at", "bigint", _STATE),
+    Column("paused_due_at", "bigint", _MOVED),
+    Column("cancel_requested_at", "bigint", _STATE),
+    Column("cancel_by", "bigint", _MOVED),
+    Column("cancel_reason", "text", _STATE),
+    Column("pause_requested", "boolean", Use.SHOWN | Use.EXPORTED),
+    Column("pause_reason", "text", _STATE),
+    Column("forked_from", "uuid", _STATE),
+    Column("continued_as", "uuid", _STATE),
+    Column("retry_request_id", "text", _MOVED),
+    Column("watched", "boolean", _MOVED),
+    Column("has_children", "boolean", _MOVED),
+    Column("cascade_due", "boolean", _MOVED),
+    Column("tried_builds", "text[]", _MOVED),
+    Column("status_text", "text", _STATE),
+    Column("progress", "double precision", _STATE),
+    Column("error", "json", _STATE),
+    Column("problem", "json", _STATE),
 )
 
 _LIST = re.compile(r"\{run\.([a-z]+)(?::([a-z]+))?(?: (read|typed|values))?\}")

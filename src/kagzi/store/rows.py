@@ -15,7 +15,7 @@ from typing import Any, Protocol, get_args, get_origin
 import msgspec
 
 from ..core.bulk import BulkOperation
-from ..core.conversion import Field, converter
+from ..core.conversion import Field, converter, fields_of
 from ..core.error_details import ErrorDetail, decode_detail, encode_detail
 from ..core.pages.cursor import Cursor
 from ..core.records import (
@@ -23,6 +23,7 @@ from ..core.records import (
     HistoryStep,
     NamespaceRecord,
     Payload,
+    RunAttributes,
     RunFilter,
     RunKey,
     RunRecord,
@@ -32,6 +33,7 @@ from ..core.records import (
     WorkerRecord,
 )
 from ..core.retry.policy import RetryPolicy
+from ..core.run.commands import StartRun
 from ..core.schedules.schedule import Fire, ScheduleRecord
 from ..core.states import (
     RUN_STATUS_OF_CODE,
@@ -42,12 +44,15 @@ from ..core.states import (
     RunStatus,
     StepKind,
     StepStatus,
+    WaitCode,
     WaitReason,
     WorkerStatus,
 )
 from ..core.times import Timestamp
 from ..core.workers import WorkerEvent
 from ..core.workflow_types.queues import TypeLimits
+from .columns import Use, columns
+from .protocol import Fork
 
 
 class Row(Protocol):
@@ -203,6 +208,29 @@ def _text(text: str | None) -> str:
     return text or ""
 
 
+def value_writer(field: Field) -> Callable[[Any], Any] | None:
+    """The other way round: what is written for the value of a field. None: the value. Text that may be empty is NULL then."""
+    kind = type_of(field)
+    if kind in CODES:
+        return {None: None, **{value: code for code, value in CODES[kind].items()}}.__getitem__
+    if kind is str and field.default == "":
+        return _text_or_null
+    if get_origin(kind) is tuple:
+        return _json_or_null
+    return write_strings if get_origin(kind) is Mapping else _WRITERS.get(kind)
+
+
+def _text_or_null(text: str) -> str | None:
+    return text or None
+
+
+def _json_or_null(values: tuple[object, ...]) -> str | None:
+    return write_json(values) if values else None
+
+
+_WRITERS: Mapping[Any, Callable[[Any], Any]] = {RetryPolicy: write_policy, ErrorDetail: write_error}
+
+
 def _json_reader(kind: type[msgspec.Struct]) -> Callable[[str | None], Any]:
     decode = msgspec.json.Decoder(kind).decode
     return lambda text: None if text is None else decode(text)
@@ -255,3 +283,60 @@ def read_step(row: Row, run: RunKey, attempts: tuple[StepAttempt, ...]) -> StepR
 
 def read_worker(row: Row, served: tuple[Served, ...], status: WorkerStatus) -> WorkerRecord:
     return _read_worker({**row, "served": served, "status": status})
+
+
+# --- new runs ----------------------------------------------------------------------------------------------------------
+
+_fields = {field.name: field for field in fields_of(RunAttributes)}
+_attribute_writers = [(column.name, value_writer(_fields[column.name])) for column in columns(Use.ATTRIBUTES)]
+_fork_readers = [(column.name, by_column(_fields[column.name])) for column in columns(Use.FORKED)]
+
+
+def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
+    if command.blocked_by or (command.start_at is not None and command.start_at > now):
+        return RunCode.SLEEPING
+    return RunCode.RUNNING if leased and command.assignment is not None else RunCode.PENDING
+
+
+def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, object]:
+    """The columns `{run.new}`. The run sleeps until its start time or until the one before it has ended; else it is leased to whom
+    it is assigned if it may be `leased`, or waits for a worker."""
+    status = new_status(command, now, leased=leased)
+    sleeping = status is RunCode.SLEEPING
+    assignment = command.assignment if status is RunCode.RUNNING else None
+    row: dict[str, object] = {
+        "run_id": command.run.run_id,
+        "namespace": command.run.namespace,
+        "workflow_id": command.workflow_id,
+        "request_id": command.request_id,
+        "version": command.version or (None if assignment is None else assignment.version),
+        "concurrency_key": command.concurrency_key or None,
+        "schedule_id": command.schedule_id or None,
+        "blocked_by": command.blocked_by or None,
+        "status": int(status),
+        "wait_reason": int(WaitCode.CHILD if command.blocked_by else WaitCode.TIME) if sleeping else None,
+        "ready_at": now if status is RunCode.PENDING else None,
+        "due_at": command.start_at if sleeping and not command.blocked_by else None,
+        "lease": 0 if assignment is None else 1,
+        "nonce": 0 if assignment is None else assignment.nonce,
+        "worker_id": None if assignment is None else assignment.worker_id,
+        "lease_until": None if assignment is None else assignment.lease_until,
+    }
+    for name, write in _attribute_writers:
+        value = getattr(command, name)
+        row[name] = value if write is None else write(value)
+    return row
+
+
+def fork_start(fork: Fork, row: Row) -> StartRun:
+    """The start of a fork, with what its source was given: a row of `fork_source`."""
+    return StartRun(
+        **{name: read(row) for name, read in _fork_readers},
+        run=RunKey(fork.source.namespace, fork.new_run_id),
+        workflow_id=fork.workflow_id,
+        request_id=fork.request_id,
+        input=read_payload(row["input"], row["input_meta"]),
+        context=read_payload(row["context"], row["context_meta"]),
+        version=fork.version or row["version"],
+        on_conflict="fail",
+    )

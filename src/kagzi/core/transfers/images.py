@@ -7,14 +7,13 @@ are, byte for byte, so that people can read them; other data are in base64.
 
 import base64
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..error_details import ErrorDetail, ErrorKind
 from ..errors import InvalidArgument
-from ..records import NO_LABELS, Payload
+from ..records import Payload, RunAttributes
 from ..retry.policy import RetryPolicy
 from ..run.misfits import misfit_of
 from ..states import RunStatus, StepKind, StepStatus, WaitReason
@@ -36,29 +35,24 @@ class Data(_Image, frozen=True):
     metadata: dict[str, str] | None = None
 
 
-class RunImage(_Image, frozen=True):
+class RunImage(_Image, RunAttributes, frozen=True):
     run_id: str
     workflow_id: str
-    workflow_type: str
     status: RunStatus
     created_at: Timestamp
     last_seq: int
     request_id: str
     version: str | None = None
     wait_reason: WaitReason | None = None
-    priority: int = 0
     lease: int = 0
     attempt: int = 1
     lost_leases: int = 0
-    retry: RetryPolicy | None = None
-    labels: Mapping[str, str] = NO_LABELS
     parent_run_id: str | None = None
     parent_step_id: str | None = None
     on_close: Literal["cancel", "abandon"] | None = None
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False
-    concurrency_key: str = ""
     schedule_id: str | None = None
     blocked_by: str | None = None
     started_at: Timestamp | None = None
@@ -66,7 +60,6 @@ class RunImage(_Image, frozen=True):
     ready_at: Timestamp | None = None
     wake_at: Timestamp | None = None
     paused_wake_at: Timestamp | None = None
-    deadline_at: Timestamp | None = None
     cancel_requested_at: Timestamp | None = None
     cancel_by: Timestamp | None = None
     cancel_reason: str | None = None
@@ -301,42 +294,6 @@ def as_imported(image: RunImage) -> RunImage:
         return image
     status = RunStatus.PAUSED if image.pause_requested else RunStatus.PENDING
     return msgspec.structs.replace(image, status=status, lease=image.lease + 1, pause_requested=False, ready_at=None)
-
-
-_UNCHANGED = (
-    "workflow_id",
-    "workflow_type",
-    "version",
-    "priority",
-    "lease",
-    "attempt",
-    "lost_leases",
-    "request_id",
-    "parent_run_id",
-    "parent_step_id",
-    "watched",
-    "has_children",
-    "cascade_due",
-    "schedule_id",
-    "created_at",
-    "started_at",
-    "finished_at",
-    "deadline_at",
-    "cancel_requested_at",
-    "cancel_by",
-    "cancel_reason",
-    "pause_reason",
-    "status_text",
-    "progress",
-    "forked_from",
-    "continued_as",
-    "retry_request_id",
-)
-
-
-def unchanged(image: RunImage) -> dict[str, Any]:
-    """What every store keeps under the same name, as it is."""
-    return {name: getattr(image, name) for name in _UNCHANGED}
 
 
 def has_diverged(image: RunImage) -> bool:
