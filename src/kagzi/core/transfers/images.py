@@ -20,7 +20,9 @@ from ..states import RunStatus, StepKind, StepStatus, WaitReason
 from ..times import Timestamp
 
 FORMAT = 1
-RUNNING_NOTE = "it was running when it was exported, and goes on as pending: stop its workers before, or steps may run in both places"
+RUNNING_NOTE = (
+    "the run was running when it was exported and is imported as pending: stop its workers first, or steps may run in both places"
+)
 
 
 class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -204,7 +206,7 @@ def require_data(data: Data, field: str) -> Payload:
     try:
         return Payload(base64.b64decode(data.base64, validate=True), data.metadata)
     except ValueError:
-        raise InvalidArgument(f"{field}.base64 is no base64.", field=f"{field}.base64") from None
+        raise InvalidArgument(f"{field}.base64 is not valid base64.", field=f"{field}.base64") from None
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------------
@@ -239,15 +241,15 @@ def read_line(data: bytes, number: int) -> RunImage | Part | End:
     except _UNREADABLE as error:
         _refuse_format(_head(data).kagzi, number)
         raise InvalidArgument(f"line {number}: {_reason(error)}", field=f"line {number}") from None
-    found = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
-    if len(found) != 1:
+    items = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
+    if len(items) != 1:
         raise InvalidArgument(
-            f"line {number} holds {len(found)} of run, step, attempt, signal, link and end. Each line holds one.",
+            f"line {number} holds {len(items)} of run, step, attempt, signal, link and end. Each line holds one.",
             field=f"line {number}",
         )
     if line.run is not None:
         _refuse_format(line.kagzi, number)
-    return found[0]
+    return items[0]
 
 
 def _refuse_format(version: int, number: int) -> None:
