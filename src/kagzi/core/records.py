@@ -1,4 +1,4 @@
-"""What is known about runs, steps and workers: the values that travel between the floors."""
+"""Records of runs, steps and workers: the values that pass between the layers."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar

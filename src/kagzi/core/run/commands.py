@@ -1,7 +1,7 @@
-"""One value per verb that changes a run. Frozen, validated at the door, without behaviour.
+"""Commands: one value per verb that changes a run. Frozen, validated when they come in, without behaviour.
 
 A worker's command carries the lease of its claim and is refused unless that is the run's current one. Every command can be
-repeated: the second time it answers what the first one recorded.
+repeated: the second time it returns what the first one recorded.
 """
 
 from typing import Literal, TypeAlias
@@ -18,7 +18,7 @@ OnConflict: TypeAlias = Literal["existing", "existing_or_completed", "fail", "re
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
-    """Sync match: the run is born leased to this worker, as lease number 1."""
+    """Sync match: the run is inserted as leased to this worker, as lease number 1."""
 
     worker_id: str
     version: str
@@ -52,12 +52,12 @@ def deadline(request: StartRequest, now: Timestamp) -> Timestamp | None:
     """The earlier of the deadline and the end of the timeout, which counts from the creation."""
     if request.timeout_us is None:
         return request.deadline_at
-    ends = now + request.timeout_us
-    return ends if request.deadline_at is None else min(ends, request.deadline_at)
+    timeout_at = now + request.timeout_us
+    return timeout_at if request.deadline_at is None else min(timeout_at, request.deadline_at)
 
 
 class StartRun(RunAttributes, frozen=True, kw_only=True):
-    """Create a run, or answer the one that has its workflow_id (per `on_conflict`) or its request_id (always)."""
+    """Create a run, or return the one that has its workflow_id (per `on_conflict`) or its request_id (always)."""
 
     run: RunKey
     workflow_id: str
@@ -68,11 +68,9 @@ class StartRun(RunAttributes, frozen=True, kw_only=True):
     start_at: Timestamp | None = None
     on_conflict: OnConflict = "existing"
     schedule_id: str = ""
-    blocked_by: str = ""  # run id of an open run: born SLEEPING, begins when that has ended
+    blocked_by: str = ""  # run id of an open run: created SLEEPING, begins when that has ended
     assignment: Assignment | None = None
-    signal: "SignalGiven | None" = (
-        None  # signal-with-start: given to the run that this answers, in the same transaction
-    )
+    signal: "SignalGiven | None" = None  # signal-with-start: for the run that this returns, in the same transaction
 
 
 def start_run(
@@ -116,7 +114,7 @@ class SignalReplacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base of what a worker says about a run it holds."""
+    """Base of what a worker says about a run that it has leased."""
 
     run: RunKey
     lease: Lease
@@ -125,7 +123,7 @@ class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class BeginStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """An attempt of a step begins. The retry policy is recorded with the first begin and decides from then on.
 
-    attempt 0: the next one. Answers Begun; or Known if the step has a result, or (attempt 0 only) waits for its retry.
+    attempt 0: the next one. Returns Begun; or Known if the step has a result, or (attempt 0 only) waits for its retry.
     """
 
     step_id: str
@@ -149,7 +147,7 @@ class CompleteStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class FailStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Record that an attempt failed. Answers RetryScheduled or StepFailed: the server decides."""
+    """Record that an attempt failed. Returns RetryScheduled or StepFailed: the server decides."""
 
     step_id: str
     attempt: int
@@ -159,7 +157,7 @@ class FailStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 class BeginSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """Set a timer: `duration_us` from now, or `until`. The wake time is fixed the first time this is recorded.
 
-    Answers TimerSet; or Recorded if the time has come already (the sleep is then complete).
+    Returns TimerSet; or Recorded if the time has come already (the sleep is then complete).
     """
 
     step_id: str
@@ -172,17 +170,17 @@ class BeginSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The worker has waited in place. Answers Recorded; or TimerSet with the rest if it came early."""
+    """The worker has waited in place. Returns Recorded; or TimerSet with the rest if it came early."""
 
     step_id: str
 
 
 class Park(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The run can only wait. Answers Parked (lease and slot are gone) or NotParked with what has come meanwhile."""
+    """The run can only wait. Returns Parked (lease and slot are gone) or NotParked with what has come meanwhile."""
 
     waits: tuple[str, ...]
     known_seq: int
-    stay: bool = False  # never parks: resolves what is due and answers NotParked with everything beyond known_seq
+    stay: bool = False  # never parks: resolves what is due and returns NotParked with everything beyond known_seq
 
 
 class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -194,7 +192,7 @@ class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class FailRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The function raised. Answers RunClosed: FAILED, or PENDING / SLEEPING if the run's own policy allows another try.
+    """The function raised. Returns RunClosed: FAILED, or PENDING / SLEEPING if the run's own policy allows another try.
     `after_step` as in CompleteRun."""
 
     error: ErrorDetail
@@ -226,9 +224,9 @@ class WaitSignal(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class StartChild(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Start a run as a step of this one. Unique by (run, step_id): a repeat answers the same child.
+    """Start a run as a step of this one. Unique by (run, step_id): a repeat returns the same child.
 
-    Answers ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
+    Returns ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
     """
 
     step_id: str
@@ -253,7 +251,7 @@ class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class RecordPatch(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """`changed(id)` answered True here."""
+    """`changed(id)` returned True here."""
 
     step_id: str
     name: str
@@ -276,7 +274,7 @@ class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals, priority and
-    remaining deadline, in one transaction. Answers RunClosed with continued_as."""
+    remaining deadline, in one transaction. Returns RunClosed with continued_as."""
 
     new_run_id: str
     input: Payload

@@ -1,4 +1,4 @@
-"""Runs as lines of JSON, to be kept in a file or taken to another store.
+"""Export format: runs as lines of JSON, to be kept in a file or taken to another store.
 
 A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then one `end` line
 that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that are JSON stand there as they

@@ -1,4 +1,4 @@
-"""What may come in. Every refusal names the field, the limit and the remedy, and happens before anything is changed."""
+"""Validation of requests. Every refusal names the field, the limit and the remedy, and happens before anything is changed."""
 
 import math
 import unicodedata
@@ -256,10 +256,10 @@ def batch_size(items: Sequence[object], limit: int, field: str) -> None:
         raise over_limit(field, f"{len(items)} items", "items", limit, "Send several.")
 
 
-def leases(held: Sequence[object]) -> None:
-    if len(held) > limits.HEARTBEAT_LEASES:
+def leases(leased: Sequence[object]) -> None:
+    if len(leased) > limits.HEARTBEAT_LEASES:
         raise InvalidArgument(
-            f"held names {len(held)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
+            f"held names {len(leased)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
             "(max_concurrent). Name only what this worker holds.",
             field="held",
             metadata=limit_reached("heartbeat_leases", limits.HEARTBEAT_LEASES),

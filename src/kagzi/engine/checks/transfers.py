@@ -1,4 +1,4 @@
-"""What lines of an import may say. Every refusal names the line and the field, and nothing of the run is seen by anybody."""
+"""Validation of the lines of an import. Every refusal names the line and the field, and nothing of the run is seen by anybody."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

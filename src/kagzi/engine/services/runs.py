@@ -1,4 +1,4 @@
-"""Runs, as clients see them: started, looked at, listed, counted, waited for."""
+"""Service of runs for clients: start, get, list, count and wait."""
 
 import asyncio
 from collections.abc import Sequence
@@ -112,11 +112,11 @@ class Runs:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commands: dict[int, StartRun] = {}
 
-        def take(parcel: list[tuple[int, Outcome]]) -> None:
+        def take(outcomes: list[tuple[int, Outcome]]) -> None:
             nonlocal left
-            for index, outcome in parcel:
+            for index, outcome in outcomes:
                 answers[index] = _start_answer(outcome, commands[index], now)
-            left -= len(parcel)
+            left -= len(outcomes)
             if left == 0 and not done.done():
                 done.set_result(None)
 
@@ -138,8 +138,8 @@ class Runs:
         except PreconditionFailed:
             if not request.workflow_id or request.on_conflict == "replace":
                 raise
-            found = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
-            if found is None or found.status.ended:
+            record = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
+            if record is None or record.status.ended:
                 raise
             return request
         return request if version == request.version else msgspec.structs.replace(request, version=version)
@@ -170,11 +170,11 @@ class Runs:
         bound_to = msgspec.json.encode(("runs", namespace, where), order="deterministic").decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_runs(namespace, where, cursor, page_size(page))
-        found = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.run.run_id))
+        listed = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.run.run_id))
         if not page.count:
-            return found
+            return listed
         total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
-        return msgspec.structs.replace(found, total=total, total_is_capped=total >= limits.COUNT_CAP)
+        return msgspec.structs.replace(listed, total=total, total_is_capped=total >= limits.COUNT_CAP)
 
     async def count(self, namespace: str, where: RunFilter) -> tuple[int, bool]:
         """How many there are, and whether there may be more: counting stops at a cap."""
@@ -218,7 +218,7 @@ def _start_answer(outcome: Outcome, command: StartRun, now: Timestamp) -> Starte
             return outcome
         # Written before and repeated after an outage: for the caller it was created now.
         return Started(outcome.run_id, outcome.workflow_id, outcome.status, now)
-    return refusal_of(outcome, command) or InternalError(f"a start cannot come to {type(outcome).__name__}")
+    return refusal_of(outcome, command) or InternalError(f"unexpected outcome of a start: {type(outcome).__name__}")
 
 
 def _answered(answer: Started | Existing | KagziError | None) -> Started | Existing | KagziError:

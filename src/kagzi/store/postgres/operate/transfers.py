@@ -1,4 +1,4 @@
-"""Runs on their way out of this store, and into it."""
+"""Export and import of runs."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -4,7 +4,7 @@ SELECT namespace, workflow_id, workflow_type, retry_request_id, status, seq, err
 
 -- name: fork_source
 -- A run as a fork begins it: what it was given, and what describes it.
-SELECT {run.forked:r read}, r.version, {run_payloads} FROM runs AS r {payload_joins} WHERE r.run_id = ?;
+SELECT {run.forked:r read}, r.version, {run_payloads} FROM runs AS r {with_payloads} WHERE r.run_id = ?;
 
 -- name: step_to_rewind
 -- What a step is, and when it was begun and ended.

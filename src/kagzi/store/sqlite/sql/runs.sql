@@ -7,7 +7,7 @@ details, details_meta
 -- Input, context and output are rows of the history.
 i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta, o.output, o.output_meta
 
--- name: part_payload_joins
+-- name: part_with_payloads
 -- Three seeks by primary key.
 LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
 LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
@@ -15,19 +15,19 @@ LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
 
 -- name: get_run
 -- With payloads.
-SELECT {run.shown:r read}, {run_payloads} FROM runs AS r {payload_joins} WHERE r.run_id = ? AND r.namespace = ?;
+SELECT {run.shown:r read}, {run_payloads} FROM runs AS r {with_payloads} WHERE r.run_id = ? AND r.namespace = ?;
 
 -- name: get_run_of_workflow
 -- The latest run with that workflow_id, with payloads.
 SELECT {run.shown:r read}, {run_payloads}
 FROM (SELECT run_id AS latest FROM runs INDEXED BY runs_by_workflow_id WHERE namespace = ? AND workflow_id = ?
       ORDER BY created_at DESC, run_id DESC LIMIT 1)
-CROSS JOIN runs AS r ON r.run_id = latest {payload_joins};
+CROSS JOIN runs AS r ON r.run_id = latest {with_payloads};
 
 -- name: ends_of
 -- How runs stand, in the order in which they are asked for; the output of those that completed.
-SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, given.key AS n
-FROM json_each(?) AS given CROSS JOIN runs AS r ON r.run_id = given.value
+SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, wanted.key AS n
+FROM json_each(?) AS wanted CROSS JOIN runs AS r ON r.run_id = wanted.value
 LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output';
 
 -- name: part_page

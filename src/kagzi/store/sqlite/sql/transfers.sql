@@ -1,7 +1,7 @@
 -- name: export_run
 -- A run with everything that is not derived; payloads last.
 SELECT {run.exported:r read}, {run_payloads}
-FROM runs AS r {payload_joins} WHERE r.run_id = ? AND r.namespace = ?;
+FROM runs AS r {with_payloads} WHERE r.run_id = ? AND r.namespace = ?;
 
 -- name: export_steps
 -- The history in order.
