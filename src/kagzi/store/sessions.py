@@ -75,7 +75,9 @@ def verb(purpose: Purpose, function: Verb[Arguments, Result]) -> "Method[Argumen
     async def method(self: Sessions, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         return await self.run(purpose, lambda session: function(session, *args, **kwargs))
 
-    typed: Method[Arguments, Result] = cast("Any", method)  # mypy and pyright disagree on the type of a coroutine function
+    typed: Method[Arguments, Result] = cast(
+        "Any", method
+    )  # mypy and pyright disagree on the type of a coroutine function
     return typed
 
 

@@ -6,7 +6,8 @@ stores, in PostgreSQL's words; SQLite translates them (`store/sqlite/statements.
 Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in the
 codes of core, as literals, because the planner matches the predicates of partial indexes by constants. `{<|>}` makes two
 statements of a list: `some_name_next` with the first word of each pair, and `some_name_prev` with the second. `{table}`
-makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on.
+makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on. Lists of a run's columns are written as
+`{run.shown:r}`: see `columns.py`.
 
 A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its checksum is recorded, so that an edited one is
 detected.
@@ -32,6 +33,7 @@ from ..core.states import (
     WaitCode,
     WorkerCode,
 )
+from .columns import expand_columns
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 _PART = re.compile(r"\{([a-z_]+)\}")
@@ -84,14 +86,14 @@ class Migration(NamedTuple):
     checksum: str
 
 
-def load_statements(package: str, codes: Mapping[str, str] = CODES) -> dict[str, str]:
-    """Every named statement in `store/sql` and in `<package>/sql`. Raises ValueError for a name used twice or an unknown
-    code."""
+def load_statements(package: str, codes: Mapping[str, str] = CODES, *, uuid_type: bool = False) -> dict[str, str]:
+    """Every named statement in `store/sql` and in `<package>/sql`, with codes and lists of columns (see `expand_columns`)
+    written out. Raises ValueError for a name used twice, an unknown code or an unknown list."""
     statements: dict[str, str] = {}
     for file in (*_files(_SHARED, "sql"), *_files(package, "sql")):
         parts = _NAME.split(file.read_text("utf-8"))
         for base, body in zip(parts[1::2], parts[2::2], strict=True):
-            for name, text in _variants(base, body.strip().rstrip(";")):
+            for name, text in _variants(base, expand_columns(body.strip().rstrip(";"), uuid_type=uuid_type)):
                 if name in statements:
                     raise ValueError(f"{package}: statement {name!r} is defined twice")
                 statements[name] = _with_codes(name, text, codes)

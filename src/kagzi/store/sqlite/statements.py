@@ -1,14 +1,18 @@
 """The named statements, ready to run.
 
-`part_x` is a piece of text that others include as `{x}`. `{values:n}` stands for rows of n parameters: such a statement
-exists for 1, 2, 4, ... 64 rows at once, because every step of a statement releases the GIL, and a busy event loop makes
-the writer wait for it. Texts are constant, so that each is prepared once.
+`part_x` is a piece of text that others include as `{x}`. `{values}` stands for rows of parameters, as many as an INSERT
+names columns, or n with `{values:n}`: such a statement exists for 1, 2, 4, ... 64 rows at once, because every step of a
+statement releases the GIL, and a busy event loop makes the writer wait for it. Texts are constant, so that each is prepared
+once.
 
 Statements that both stores share are in PostgreSQL's words. The translation drops casts and row locks (there is one
 writer), reads `rows(:name)` from a JSON array, and uncomments `INDEXED BY`: this planner has to be told.
 """
 
 import re
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any
 
 from ...core.states import WorkerStatus
 from ..sql_files import CODES, expand, load_statements
@@ -19,7 +23,8 @@ ROWS_AT_ONCE = (64, 32, 16, 8, 4, 2, 1)
 # The column keeps the name of a worker's status, not a code.
 _CODES = CODES | {f"WORKER.{status.name}": f"'{status.value}'" for status in WorkerStatus}
 
-_VALUES = re.compile(r"\{values:(\d+)\}")
+_VALUES = re.compile(r"\{values(?::(\d+))?\}")
+_INSERTED = re.compile(r"INSERT INTO \w+ \(([^)]*)\)")
 _ROWS = re.compile(r"\brows\(:([a-z_]+)\)(?: WITH ORDINALITY)? AS ([a-z]+) \(([^)]*)\)")
 _TRANSLATIONS = (
     (re.compile(r"::(?:double precision|[a-z]+)(?:\[\])?"), ""),
@@ -62,6 +67,11 @@ def _json_rows(match: re.Match[str]) -> str:
     return f"(SELECT {', '.join(values)} FROM json_each(:{parameter})) AS {alias}"  # noqa: S608  our own text
 
 
+def _inserted(text: str) -> list[str]:
+    match = _INSERTED.search(text)
+    return [] if match is None else [column.strip() for column in match[1].split(",")]
+
+
 def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
     texts = {name: _translated(_without_comments(text)) for name, text in load_statements(PACKAGE, _CODES).items()}
     parts = {name.removeprefix("part_"): text for name, text in texts.items() if name.startswith("part_")}
@@ -73,7 +83,7 @@ def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
         if (values := _VALUES.search(text)) is None:
             single[name] = expand(text, parts)
             continue
-        row = f"({', '.join('?' * int(values[1]))})"
+        row = f"({', '.join('?' * int(values[1] or len(_inserted(text))))})"
         many[name] = tuple((rows, text.replace(values[0], ", ".join([row] * rows))) for rows in ROWS_AT_ONCE)
     for source in _RUN_SOURCES:  # each way to page or count runs, by each index that may drive it
         order = "l" if source == "label" else "r"
@@ -85,3 +95,8 @@ def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
 
 SQL, SQL_MANY = _load()
 """Statements by name, and those that take many rows: (rows, text), most rows first."""
+
+
+def row_of(insert: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Returns a function that puts the values of columns in the order of an INSERT of many rows."""
+    return itemgetter(*_inserted(SQL_MANY[insert][-1][1]))
