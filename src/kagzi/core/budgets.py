@@ -60,10 +60,10 @@ class NamespaceBudget:
             del self._used[namespace]
 
     def _exhausted(self, namespace: str, used: int) -> ResourceExhausted:
-        whose = f"namespace {namespace!r} has" if namespace else "callers without a namespace have"
+        whose = f"namespace {namespace!r} uses" if namespace else "callers without a namespace use"
         return ResourceExhausted(
-            f"this server serves {self.limit} {self.name} at once and all are in use; {whose} {used}, and {self.share} are "
-            "guaranteed. Close some, try again later, or use another server.",
+            f"this server serves {self.limit} {self.name} at once and all are in use; {whose} {used}, and at "
+            f"least {self.share} are guaranteed to each namespace. Close some, try again later, or use another server.",
             metadata={**limit_reached(self.name.replace(" ", "_"), self.limit), "namespace": namespace},
             retry_after=_RETRY_AFTER,
         )

@@ -309,7 +309,7 @@ class StoreBroken(Unavailable):
 
 
 class StoreLost(Unavailable):
-    """The files of the store were taken away under the server: nothing works until it is started again."""
+    """The files of the store were deleted or replaced under the server: nothing works until it is restarted."""
 
 
 @exported
@@ -326,7 +326,7 @@ class StatementFailed(InternalError):
 DOWN = "down"
 """In the metadata of an Unavailable: what is down, one of the next three."""
 DOWN_CONNECTION = "connection"  # nothing listens there, or the way there does not work
-DOWN_SERVER = "server"  # it is there, but does not answer, or cannot do it now
+DOWN_SERVER = "server"  # it is there, but does not respond, or cannot do it now
 DOWN_DATABASE = "database"  # the server answers, its database does not
 
 INCIDENT = "incident"
@@ -336,7 +336,7 @@ INCIDENT = "incident"
 def incident_error(number: str) -> InternalError:
     """What clients are told of something that was logged under this number."""
     return InternalError(
-        f"internal error, incident {number}. The server's log says more under this number.",
+        f"internal error, incident {number}. Look for this number in the server's log.",
         metadata={INCIDENT: number},
     )
 

@@ -15,11 +15,12 @@ detected.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+from ..core.errors import SchemaMismatch
 from ..core.events import Source
 from ..core.states import (
     CODE_OF_RUN_STATUS,
@@ -34,6 +35,7 @@ from ..core.states import (
     WorkerCode,
 )
 from .columns import expand_columns
+from .protocol import SchemaStatus
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 _PART = re.compile(r"\{([a-z_]+)\}")
@@ -83,6 +85,12 @@ class Migration(NamedTuple):
     version: int
     name: str
     sql: str
+    checksum: str
+
+
+class AppliedMigration(NamedTuple):
+    version: int
+    name: str
     checksum: str
 
 
@@ -143,3 +151,21 @@ def load_migrations(package: str) -> tuple[Migration, ...]:
 def _files(package: str, folder: str) -> list[Traversable]:
     entries = resources.files(package).joinpath(folder).iterdir()
     return sorted((entry for entry in entries if entry.name.endswith(".sql")), key=lambda entry: entry.name)
+
+
+def schema_status(place: str, known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> SchemaStatus:
+    """How far a database has come. Raises SchemaMismatch for a newer schema, or a migration that was changed since."""
+    latest = known[-1].version
+    if applied and applied[-1].version > latest:
+        raise SchemaMismatch(
+            f"{place} has schema version {applied[-1].version}, newer than {latest}, which this code knows. "
+            "Run a newer Kagzi."
+        )
+    for (version, name, checksum), migration in zip(applied, known, strict=False):
+        if checksum != migration.checksum:
+            raise SchemaMismatch(
+                f"{place}: migration {version:04d}_{name} differs from the one that was applied (checksum). "
+                "Run the Kagzi version that applied it, or restore the file."
+            )
+    pending = tuple(f"{migration.version:04d}_{migration.name}" for migration in known[len(applied) :])
+    return SchemaStatus(current=len(applied), latest=latest, pending=pending)

@@ -1,4 +1,4 @@
-"""Why an error was not retried, in words, and what would have it retried."""
+"""Explains why an error was not retried, and how to have it retried."""
 
 import msgspec
 
@@ -35,7 +35,7 @@ def why_not_retried(policy: RetryPolicy, error: ErrorDetail) -> str:
         return ""
     status = error.metadata.get(OWN_CODE, "")
     if status.isdigit():
-        return f'not retried: HTTP {status} does not pass by itself; retry_on=["{status}"] retries it'
+        return f'not retried: HTTP {status} is permanent; retry_on=["{status}"] retries it'
     return f"not retried: {name} {_means(error)}; retry_on=[{name}] retries it"
 
 
@@ -45,4 +45,4 @@ def _means(error: ErrorDetail) -> str:
     base = next((base for base in error.bases if base in _PROGRAMMING), "")
     if base:
         return "is a programming error" if "." not in error.type else f"is a {base}, a programming error"
-    return "does not pass by itself"
+    return "is permanent"

@@ -31,14 +31,14 @@ def remote_traceback(error: RecordedError, where: str = "") -> str:
     if not any(each.traceback for each in chain):
         return ""
     parts = [_part(each, where if each is error else "") for each in reversed(chain)]
-    return _cut("Recorded by the worker" + "\nwhich led to".join(parts))
+    return _shortened("Recorded by the worker" + "\nwhich led to".join(parts))
 
 
 def _chain(error: RecordedError) -> Iterator[RecordedError]:
-    found: RecordedError | None = error
-    while found is not None:
-        yield found
-        found = found.cause
+    each: RecordedError | None = error
+    while each is not None:
+        yield each
+        each = each.cause
 
 
 def _part(error: RecordedError, where: str) -> str:
@@ -47,7 +47,7 @@ def _part(error: RecordedError, where: str) -> str:
     return (f" in step {step!r}:\n" if step else ":\n") + with_margin("\n".join(filter(None, lines)))
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     if len(text) <= NOTE_CHARS:
         return text
     half = NOTE_CHARS // 2

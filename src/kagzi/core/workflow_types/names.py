@@ -25,8 +25,8 @@ def similar_name(name: str, known: Iterable[str]) -> str | None:
         return None
     slack = max(2, len(name) // 3)
     near = [each for each in known if each != name and abs(len(each) - len(name)) <= slack and len(each) <= _LONGEST]
-    found = difflib.get_close_matches(name, near[:_COMPARED], n=1, cutoff=0.7)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(name, near[:_COMPARED], n=1, cutoff=0.7)
+    return matches[0] if matches else None
 
 
 def unserved(name: str, version: str, served: Mapping[str, Collection[str]], similar: str | None) -> str:

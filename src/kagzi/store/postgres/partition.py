@@ -1,4 +1,4 @@
-"""Divides the tables of histories by a hash of run_id, once, while no server runs. The schema version stays what it is."""
+"""Partitions the tables of histories by a hash of run_id, once, while no server runs. The schema version does not change."""
 
 import asyncpg
 
@@ -32,12 +32,12 @@ class PostgresPartitioner:
         async with connected(self._target) as connection, connection.transaction():
             await connection.execute(STATEMENTS["lock_schema"])
             await self._refuse_old_schema(connection)
-            found = [await self._parts(connection, table) for table in TABLES]
-            if found == [parts] * len(TABLES):
+            current = [await self._parts(connection, table) for table in TABLES]
+            if current == [parts] * len(TABLES):
                 return False
-            if any(found):
+            if any(current):
                 raise PreconditionFailed(
-                    f"{self._target.place} is divided into {max(found)} parts already; the number cannot be changed in place. "
+                    f"{self._target.place} already has {max(current)} partitions; the number cannot be changed in place. "
                     "Export the runs and import them into a new database."
                 )
             await self._refuse_servers(connection)

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: what a URL means, connections that are owned, and how their loss is told.
+"""Connections to PostgreSQL: URLs, owned connections, and how the loss of one is reported.
 
 A Link is one connection, made when it is first needed and made again after it was lost. Its users wait for each other.
 """
@@ -117,13 +117,13 @@ async def _has_settings(connection: asyncpg.Connection, settings: Mapping[str, s
     """Whether they were taken: a pooler may be told to swallow them."""
     try:
         async with connection.transaction():
-            found = await connection.fetch(
+            rows = await connection.fetch(
                 "SELECT name, current_setting(name) AS value FROM unnest($1::text[]) AS name", list(settings)
             )
     except BaseException:
         connection.terminate()
         raise
-    return {row["name"]: row["value"] for row in found} == dict(settings)
+    return {row["name"]: row["value"] for row in rows} == dict(settings)
 
 
 class Counters:
@@ -162,16 +162,16 @@ class Session:
         self.confirms = False
         self._prepared: dict[str, PreparedStatement] = {}
         self._in_transaction = False
-        self.suspect = False  # something failed on it for which it may be to blame: nobody is to use it after this
+        self.suspect = False  # something failed that may be the fault of the connection: it is not to be used again
 
     @property
     def lost(self) -> bool:
         return self._connection.is_closed()
 
-    async def read(self, name: str, /, **given: object) -> Rows:
-        """Rows of a statement that changes nothing, or that is part of a transaction. See `parameters` for what is given."""
+    async def read(self, name: str, /, **values: object) -> Rows:
+        """Rows of a statement that changes nothing, or that is part of a transaction. See `parameters` for the values."""
         self._confirmed = False
-        arguments = PARAMETERS[name].in_order(given)
+        arguments = PARAMETERS[name].in_order(values)
         if self._opening is not None:
             return await self._read_pooled(self._opening, name, arguments)
         self._counters.statements += 1
@@ -183,9 +183,9 @@ class Session:
         self._connection.check()
         return rows
 
-    async def write(self, name: str, /, **given: object) -> Rows:
+    async def write(self, name: str, /, **values: object) -> Rows:
         """Rows of a statement that is a transaction of its own."""
-        rows = await self.read(name, **given)
+        rows = await self.read(name, **values)
         if not self._in_transaction:
             self._counters.transactions += 1
         return rows
@@ -287,16 +287,16 @@ class Link:
                 self._drop()
                 raise
             except (*LOSSES, asyncpg.PostgresError) as error:
-                raise self._told(error) from error
+                raise self._classified(error) from error
             if session.suspect:
                 self._drop()
 
-    def _told(self, error: BaseException) -> KagziError:
+    def _classified(self, error: BaseException) -> KagziError:
         match failure_of(error):
             case Failure.FAULT:
                 return fault(error)
             case Failure.CONTENDED:
-                return Contended(f"{self._target.place}: somebody else holds a lock: {describe(error)}")
+                return Contended(f"{self._target.place}: locked by another session: {describe(error)}")
             case Failure.BROKEN:
                 self._drop()
                 return StoreBroken(f"{self._target.place} failed: {describe(error)}")
