@@ -2,7 +2,7 @@
 
 A file holds statements, each headed by `-- name: some_name` and a comment that says why. Statuses, kinds and reasons are written
 by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in the numbers of core, as literals, because the planner
-matches the predicates of partial indexes by constants. A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its
+matches the predicates of partial indexes by constants. Lists of a run's columns are written as `{run.shown:r}`: see `columns.py`. A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its
 checksum is remembered, so that an edited one is noticed.
 """
 
@@ -26,6 +26,7 @@ from ..core.states import (
     WaitCode,
     WorkerCode,
 )
+from .columns import expand_columns
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 _PART = re.compile(r"\{([a-z_]+)\}")
@@ -61,15 +62,17 @@ class Migration(NamedTuple):
     checksum: str
 
 
-def load_statements(package: str) -> dict[str, str]:
-    """Every named statement in `<package>/sql/*.sql`. A name used twice is an error, and so is an unknown code."""
+def load_statements(package: str, *, uuid_type: bool = False) -> dict[str, str]:
+    """Every named statement in `<package>/sql/*.sql`, with codes and lists of columns (see `expand_columns`) written out. A name
+    used twice is an error, and so is an unknown code or list."""
     statements: dict[str, str] = {}
     for file in _files(package, "sql"):
         parts = _NAME.split(file.read_text("utf-8"))
         for name, body in zip(parts[1::2], parts[2::2], strict=True):
             if name in statements:
                 raise ValueError(f"{package}: statement {name!r} is defined twice")
-            statements[name] = _with_codes(name, body.strip().rstrip(";"))
+            text = expand_columns(body.strip().rstrip(";"), uuid_type=uuid_type)
+            statements[name] = _with_codes(name, text)
     return statements
 
 

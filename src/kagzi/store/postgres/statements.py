@@ -66,7 +66,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
 
 
 def _load() -> dict[str, str]:
-    texts = load_statements(PACKAGE)
+    texts = load_statements(PACKAGE, uuid_type=True)
     parts = {name.removeprefix("part_"): _without_comments(text) for name, text in texts.items() if _is_part(name)}
     live = {"namespace": ":namespace", "since": "(SELECT until FROM known)", "until": ":until"}
     rolled = {"namespace": "n.namespace", "since": "span.since", "until": "span.until"}
