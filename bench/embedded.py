@@ -27,7 +27,7 @@ from kagzi.cli.bench.cpu import CpuMeter
 from kagzi.cli.bench.flows import fan_out, sequence
 from kagzi.cli.bench.measure import Bench
 from kagzi.cli.bench.plan import Measurement, Plan
-from kagzi.cli.loops import fast_runner
+from kagzi.cli.processes import fast_runner
 from kagzi.embedded import EmbeddedServer
 from kagzi.system import SystemRng
 

@@ -134,7 +134,7 @@ class Api:
         self._pages = pages
         self._exported = _exports(package)
 
-    # --- is everything described? ---------------------------------------------------------------------------------------
+    # --- is everything described? -----------------------------------------------------------------------------------
 
     def complaints(self) -> Iterator[str]:
         listed = [name for page in self._pages for name in page.names]
@@ -170,24 +170,24 @@ class Api:
 
     def _members(self, cls: griffe.Class) -> list[griffe.Function | griffe.Attribute]:
         """Public ones, those of bases that are not exported included, in the order of the source."""
-        found: dict[str, griffe.Function | griffe.Attribute] = {}
+        members: dict[str, griffe.Function | griffe.Attribute] = {}
         for owner in (cls, *self._hidden_bases(cls)):
             for name, member in owner.members.items():
                 if name.startswith("_") or f"{cls.name}.{name}" in INTERNAL or f"{owner.name}.{name}" in INTERNAL:
                     continue
-                if isinstance(member, (griffe.Function, griffe.Attribute)) and name not in found:
+                if isinstance(member, (griffe.Function, griffe.Attribute)) and name not in members:
                     if self._repeats_a_base(cls, member):
                         continue
-                    found[name] = member
-        return list(found.values())
+                    members[name] = member
+        return list(members.values())
 
     def _hidden_bases(self, cls: griffe.Class) -> list[griffe.Class]:
-        """Those that no page of an exported base tells about."""
-        told = {each.path for base in _bases(cls) if base.name in self._exported for each in _bases(base)}
-        return [base for base in _bases(cls) if base.name not in self._exported and base.path not in told]
+        """Those that no page of an exported base describes."""
+        described = {each.path for base in _bases(cls) if base.name in self._exported for each in _bases(base)}
+        return [base for base in _bases(cls) if base.name not in self._exported and base.path not in described]
 
     def _repeats_a_base(self, cls: griffe.Class, member: griffe.Function | griffe.Attribute) -> bool:
-        """A class attribute whose meaning is told by an exported base, such as the code of an error."""
+        """A class attribute that an exported base describes, such as the code of an error."""
         described = (base.members.get(member.name) for base in _bases(cls))
         return (
             isinstance(member, griffe.Attribute)
@@ -196,18 +196,18 @@ class Api:
         )
 
     def _description(self, cls: griffe.Class, member: griffe.Attribute) -> str:
-        found = _text(member) or _comment(member) or _argument_texts(cls).get(member.name, "")
-        if not found and f"`{member.name}`" in _text(cls):
+        text = _text(member) or _comment(member) or _argument_texts(cls).get(member.name, "")
+        if not text and f"`{member.name}`" in _text(cls):
             return "See above."
-        return found
+        return text
 
     def _find(self, name: str) -> griffe.Object:
         thing = self._package[name]
-        found = thing.final_target if isinstance(thing, griffe.Alias) else thing
-        assert isinstance(found, griffe.Object)
-        return found
+        target = thing.final_target if isinstance(thing, griffe.Alias) else thing
+        assert isinstance(target, griffe.Object)
+        return target
 
-    # --- pages ----------------------------------------------------------------------------------------------------------
+    # --- pages ------------------------------------------------------------------------------------------------------
 
     def pages(self) -> dict[str, str]:
         """What each file should hold, README.md included."""
@@ -287,12 +287,12 @@ def _last(name: str) -> str:
 def _anchors(page: Page) -> dict[str, str]:
     """Where GitHub puts the heading of each name: the second of two that differ by case only has a number."""
     seen = [page.title.lower().replace(" ", "-")]
-    found: dict[str, str] = {}
+    anchors: dict[str, str] = {}
     for name in map(_last, page.names):
         before = seen.count(name.lower())
-        found[name] = f"{name.lower()}-{before}" if before else name.lower()
+        anchors[name] = f"{name.lower()}-{before}" if before else name.lower()
         seen.append(name.lower())
-    return found
+    return anchors
 
 
 def _bases(cls: griffe.Class) -> list[griffe.Class]:
@@ -307,8 +307,8 @@ def _constructor(cls: griffe.Class) -> griffe.Function | None:
     is_record = any("dataclass" in str(decorator.value) for decorator in cls.decorators)
     if is_record and cls.name not in ("Retry", "Tls"):
         return None
-    found = cls.members.get("__init__")
-    return found if isinstance(found, griffe.Function) else None
+    constructor = cls.members.get("__init__")
+    return constructor if isinstance(constructor, griffe.Function) else None
 
 
 def _text(thing: griffe.Object) -> str:
@@ -330,11 +330,11 @@ def _sections(thing: griffe.Object) -> list[griffe.DocstringSection]:
 
 
 def _argument_texts(thing: griffe.Object) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for section in _sections(thing):
         if section.kind is griffe.DocstringSectionKind.parameters:
-            found.update({each.name.lstrip("*"): _joined(each.description) for each in section.value})
-    return found
+            texts.update({each.name.lstrip("*"): _joined(each.description) for each in section.value})
+    return texts
 
 
 def _described_arguments(thing: griffe.Object) -> set[str]:
@@ -367,7 +367,7 @@ def _parameters(function: griffe.Function) -> list[Parameter]:
     ]
 
 
-# --- Markdown -------------------------------------------------------------------------------------------------------------
+# --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
 def _function(function: griffe.Function, name: str) -> Iterator[str]:

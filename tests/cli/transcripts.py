@@ -57,8 +57,8 @@ class Transcript:
     def plain(self) -> str:
         return "\n".join(self._lines)
 
-    def _numbered(self, found: re.Match[str]) -> str:
-        return self._ids.setdefault(found[0], f"<id {len(self._ids) + 1}>")
+    def _numbered(self, match: re.Match[str]) -> str:
+        return self._ids.setdefault(match[0], f"<id {len(self._ids) + 1}>")
 
 
 def check(name: str, text: str) -> None:
