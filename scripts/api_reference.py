@@ -1,8 +1,9 @@
-"""Write docs/reference/python/*.md from the docstrings of what `kagzi` exports; with `--check`, fail if something public is not
-described or the committed pages differ.
+"""Writes docs/reference/python/*.md from the docstrings of what `kagzi` exports; with `--check`, fails if something
+public is not described or the committed pages differ.
 
-Functions describe their arguments in an `Args:` section, or by naming them in backquotes. Fields of records, members of enums and
-attributes are described by a comment that begins with `#:` behind them, or by a docstring. griffe reads the source: nothing is imported.
+Functions describe their arguments in an `Args:` section, or by naming them in backquotes. Fields of records, members of
+enums and attributes are described by a comment that begins with `#:` behind them, or by a docstring. griffe reads the
+source: nothing is imported.
 """
 
 import argparse
@@ -35,12 +36,16 @@ PAGES = (
         "client.md",
         "The client",
         "Start runs, ask about them and change them. How-to: [find runs](../../how-to/finding-runs.md).",
-        ("Kagzi", "Start", "sdk.client.start.StartKeywords", "OnConflict", "sdk.client.filters.Matching", "sdk.client.run_records.RunCount", "Tls", "sdk.client.connecting.Connecting"),
+        (
+            "Kagzi", "Start", "sdk.client.start.StartKeywords", "OnConflict", "sdk.client.filters.Matching",
+            "sdk.client.run_records.RunCount", "Tls", "sdk.client.connecting.Connecting",
+        ),
     ),
     Page(
         "runs.md",
         "Runs",
-        "A handle to one run, from `client.start`, `client.get` or `client.list`. How-to: [watch a run](../../how-to/watching.md).",
+        "A handle to one run, from `client.start`, `client.get` or `client.list`. "
+        "How-to: [watch a run](../../how-to/watching.md).",
         ("Run", "RunQuery"),
     ),
     Page(
@@ -48,25 +53,37 @@ PAGES = (
         "Workflows and their context",
         "What workflow code is written with. How-to: [do several things at once](../../how-to/parallel.md), "
         "[split work into children](../../how-to/children.md), [change running workflows](../../how-to/versions.md).",
-        ("workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup", "sdk.workflow.context.RunLog", "RunContextFilter", "KagziWarning"),
+        (
+            "workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup",
+            "sdk.workflow.context.RunLog", "RunContextFilter", "KagziWarning",
+        ),
     ),
     Page(
         "steps.md",
         "Steps and retries",
         "How-to: [write steps](../../how-to/write-steps.md), [handle failures](../../how-to/retries.md).",
-        ("step", "Step", "sdk.workflow.step.StepCall", "current_step", "StepInfo", "Retry", "Duration", "parse_duration"),
+        (
+            "step", "Step", "sdk.workflow.step.StepCall", "current_step", "StepInfo", "Retry", "Duration",
+            "parse_duration",
+        ),
     ),
     Page(
         "workers.md",
         "Workers",
         "How-to: [run workers and versions](../../how-to/workers.md).",
-        ("Worker", "sdk.client.operations.workers.Workers", "WorkerInfo", "WorkerEvent", "WorkerStatus", "sdk.client.operations.versions.Versions", "VersionInfo"),
+        (
+            "Worker", "sdk.client.operations.workers.Workers", "WorkerInfo", "WorkerEvent", "WorkerStatus",
+            "sdk.client.operations.versions.Versions", "VersionInfo",
+        ),
     ),
     Page(
         "schedules.md",
         "Schedules",
         "How-to: [run workflows on a schedule](../../how-to/schedules.md).",
-        ("schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule", "ScheduleFire"),
+        (
+            "schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule",
+            "ScheduleFire",
+        ),
     ),
     Page(
         "signals.md",
@@ -81,7 +98,8 @@ PAGES = (
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
         "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
         (
-            "sdk.client.operations.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo", "sdk.client.operations.namespaces.Namespaces", "NamespaceInfo",
+            "sdk.client.operations.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo",
+            "sdk.client.operations.namespaces.Namespaces", "NamespaceInfo",
             "sdk.client.operations.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
         ),
     ),
@@ -89,16 +107,20 @@ PAGES = (
         "records.md",
         "Records",
         "What calls return about runs and steps.",
-        ("RunInfo", "RunStatus", "WaitReason", "StepRecord", "sdk.client.step_records.StepAttempt", "StepKind", "StepStatus", "Explanation"),
+        (
+            "RunInfo", "RunStatus", "WaitReason", "StepRecord", "sdk.client.step_records.StepAttempt", "StepKind",
+            "StepStatus", "Explanation",
+        ),
     ),
     Page(
         "errors.md",
         "Errors",
         "What Kagzi raises, and what to do about it: [errors](../errors.md).",
         (
-            "KagziError", "StepError", "RunError", "ChildError", "NonRetryable", "RetryAfter", "Diverged", "RequestError",
-            "InvalidArgument", "NotFound", "AlreadyExists", "PreconditionFailed", "PermissionDenied", "ResourceExhausted",
-            "LeaseLost", "Unimplemented", "Unavailable", "SchemaMismatch", "InternalError", "ErrorDetail", "ErrorKind", "ErrorCode",
+            "KagziError", "StepError", "RunError", "ChildError", "NonRetryable", "RetryAfter", "Diverged",
+            "RequestError", "InvalidArgument", "NotFound", "AlreadyExists", "PreconditionFailed", "PermissionDenied",
+            "ResourceExhausted", "LeaseLost", "Unimplemented", "Unavailable", "SchemaMismatch", "InternalError",
+            "ErrorDetail", "ErrorKind", "ErrorCode",
         ),
     ),
 )  # fmt: skip
@@ -106,9 +128,9 @@ PAGES = (
 # Users never call these themselves.
 MADE_BY_KAGZI = frozenset(
     {
-        "BulkOperation", "ChildHandle", "Cleanup", "Connecting", "Context", "Kagzi", "Run", "RunLog", "ScheduleBuilder", "Start",
-        "Step", "StepCall", "StepInfo", "Bulk", "Namespaces", "Schedules", "Versions", "Workers", "WorkflowTypes", "StepError",
-        "RunError", "ChildError", "RequestError", "ErrorDetail", "DeclaredSchedule",
+        "BulkOperation", "ChildHandle", "Cleanup", "Connecting", "Context", "Kagzi", "Run", "RunLog", "ScheduleBuilder",
+        "Start", "Step", "StepCall", "StepInfo", "Bulk", "Namespaces", "Schedules", "Versions", "Workers",
+        "WorkflowTypes", "StepError", "RunError", "ChildError", "RequestError", "ErrorDetail", "DeclaredSchedule",
     }
 )  # fmt: skip
 # Public by name, because modules of the SDK share them, and not meant for users.
@@ -221,8 +243,9 @@ class Api:
             "",
             "# Python API",
             "",
-            "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing else is:",
-            "modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not import from them.",
+            "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing "
+            "else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not "
+            "import from them.",
             "",
         ]
         for page in self._pages:

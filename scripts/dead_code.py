@@ -1,7 +1,7 @@
-"""Names in src/ that nothing uses: `python scripts/dead_code.py`. Exit status 1 if there is one.
+"""Finds names in src/ that nothing uses: `python scripts/dead_code.py`. Exit status 1 if there is one.
 
-Tests are not users: what only they call is dead. Users are the package with its generated services, the examples, the benchmarks, the
-scripts, and whoever reads docs/reference/python, where each member of a public class is described.
+Tests are not users: what only they call is dead. Users are the package with its generated services, the examples, the
+benchmarks, the scripts, and readers of docs/reference/python, where each member of a public class is described.
 """
 
 import ast
@@ -22,9 +22,9 @@ CALLED_BY_OTHERS = (
     "Check",  # gRPC's health service
 )  # fmt: skip
 BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED")  # they arrive as numbers: no code needs to spell them
-KEPT = ("_ending",)  # a task that would be collected if nobody held it
+KEPT = ("_ending",)  # a task that would be garbage-collected without a reference
 BY_POSITION = ("f",)  # of the longest signature that Context.parallel offers
-# Asked by tests only, still: the list may only shrink.
+# Used only by tests, still: the list may only shrink.
 KNOWN = ("NO_RETRY", "is_owner")
 DECORATORS = ["@*.command*", "@*.group*", "@overload", "@workflow*", "@step*", "@atexit.*"]
 

@@ -115,8 +115,8 @@ async def open_embedded(address: str) -> EmbeddedServer:
 
 
 class _Host:
-    """The server of one address, shared by all its users in this process. It has a loop and a thread of its own, so that
-    a user who blocks a loop blocks nobody else."""
+    """The server of one address, shared by all its users in this process. It has a loop and a thread of its own, so
+    that a user who blocks a loop blocks nobody else."""
 
     def __init__(self, key: str, lock: FileLock | None) -> None:
         self.users: list[asyncio.AbstractEventLoop] = []

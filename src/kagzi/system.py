@@ -1,4 +1,4 @@
-"""The real clock, ids and rng: the only source of time, identity and chance. Everything else gets them as parameters."""
+"""The real clock, ids and rng: the only source of time, identity and chance. All other code gets them as parameters."""
 
 import random
 import secrets

@@ -1,5 +1,5 @@
-"""The two terminals of a new user who makes ten mistakes, word for word: `kagzi dev` in one, commands in the other. The file is written
-anew as those of test_golden."""
+"""The two terminals of a new user who makes ten mistakes, word for word: `kagzi dev` in one, commands in the other. The
+file is updated like those of test_golden."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def test_ten_mistakes(tmp_path: Path) -> None:
         seen.shows_output("^ +\\| ZeroDivisionError")
 
         seen.about("a port that is taken")
-        # Without the file: whether its warning comes before the server ends depends on how fast the worker's process starts.
+        # Without the file: whether its warning comes before the server ends depends on how fast the worker starts.
         seen.call("dev", "--data", "other", "--listen", address, "--http", "off")
 
         assert dev.interrupt() == 0

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from kagzi.cli.logs import JsonLines, TextLines, announce, show_logs
@@ -167,8 +168,9 @@ def test_a_line_beside_the_log_is_in_its_form(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("name", ["dev", "server", "worker"])
 def test_the_options_are_those_of_every_long_running_command(name: str) -> None:
-    # no context is needed
-    options = {option.name: option for option in command.get_command(None, name).params}  # type: ignore[arg-type,union-attr]
+    served = command.get_command(click.Context(command), name)
+    assert served is not None
+    options = {option.name: option for option in served.params}
     assert options["log_level"].envvar == "KAGZI_LOG_LEVEL"
     assert options["log_format"].envvar == "KAGZI_LOG_FORMAT"
     refused = kagzi(name, "--log-level", "loud")

@@ -1,4 +1,4 @@
-"""Code that does not fit pauses its runs; once it is repaired and loaded they continue by themselves, on both stores."""
+"""Code that does not fit pauses its runs; once it is repaired they continue by themselves, on both stores."""
 
 import asyncio
 from collections.abc import Iterator

@@ -12,9 +12,10 @@ from tests.support.kagzi_process import running
 
 RUN_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 RUN_KEYS = {
-    "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority", "labels",
-    "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested", "pause_requested", "error",
-    "problem", "status_text", "progress", "parent_run_id", "parent_step_id", "forked_from", "continued_as", "url", "blocked_by", "pause_reason", "concurrency_key", "schedule",
+    "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority",
+    "labels", "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested",
+    "pause_requested", "error", "problem", "status_text", "progress", "parent_run_id", "parent_step_id", "forked_from",
+    "continued_as", "url", "blocked_by", "pause_reason", "concurrency_key", "schedule",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C stop a worker alike, however it runs: what it has begun is finished, and the program exits with 0."""
+"""SIGTERM and Ctrl-C stop a worker alike, however it runs: it finishes what it has begun and exits with 0."""
 
 import asyncio
 import os
@@ -142,7 +142,7 @@ async def status_of(run_id: str, address: str) -> RunStatus:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, Ended]]:
-    """All at once: each is in the middle of a step when its signal arrives, and continues after it has logged that it stops."""
+    """All at once: each is within a step when its signal arrives, and continues after it has logged that it stops."""
     folder = tmp_path_factory.mktemp("stopping")
     (folder / "program.py").write_text(PROGRAM)
     with ExitStack() as stack:

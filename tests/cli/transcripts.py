@@ -1,5 +1,5 @@
-"""What commands print, word for word, kept in files: `KAGZI_UPDATE_GOLDEN=1 pytest tests/cli/test_golden.py` writes them anew, and the
-difference is to be read like any other change."""
+"""What commands print, word for word, kept in files. `KAGZI_UPDATE_GOLDEN=1 pytest tests/cli/test_golden.py` updates
+them; read the difference like any other change."""
 
 import difflib
 import os
