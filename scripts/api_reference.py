@@ -243,9 +243,11 @@ class Api:
             "",
             "# Python API",
             "",
-            "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing "
-            "else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not "
-            "import from them.",
+            (
+                "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing "
+                "else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not "
+                "import from them."
+            ),
             "",
         ]
         for page in self._pages:
