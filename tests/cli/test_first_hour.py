@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.cli.transcripts import GOLDEN, Transcript, check
 from tests.support.kagzi_process import RunningCommand, kagzi, running
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d{4}"), "<time>"),

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import Installation
 from tests.cli.test_runs import get, start
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 DEADLINE_S = LOADED_MACHINE_S
 POLL_S = 0.05

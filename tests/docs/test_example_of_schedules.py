@@ -10,7 +10,7 @@ import pytest
 from examples import e08_schedule
 from kagzi import Kagzi, Worker
 from tests.support.kagzi_process import running
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 

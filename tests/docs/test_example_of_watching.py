@@ -15,7 +15,7 @@ from kagzi import Kagzi
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import ListenAddress
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 DEADLINE_S = LOADED_MACHINE_S
 ORDER = {"user_id": 123, "items": ["book"], "total": 9.5}

@@ -51,7 +51,7 @@ records = st.builds(
     created_at=times,
     updated_at=times,
 )
-asked_schedules = st.builds(
+schedule_requests = st.builds(
     Asked, namespace=names, schedule_id=names, spec=specs, enabled=st.none() | st.booleans(), request_id=texts
 )
 fires = st.builds(
@@ -72,10 +72,10 @@ def test_a_schedule(record: ScheduleRecord) -> None:
     assert read_schedule(message) == record
 
 
-@given(asked_schedules)
-def test_what_is_asked_for(asked: Asked) -> None:
-    message = pb.CreateWorkflowScheduleRequest.FromString(write_asked(asked).SerializeToString())
-    assert read_asked(message) == asked
+@given(schedule_requests)
+def test_a_schedule_request(request: Asked) -> None:
+    message = pb.CreateWorkflowScheduleRequest.FromString(write_asked(request).SerializeToString())
+    assert read_asked(message) == request
 
 
 @given(fires)

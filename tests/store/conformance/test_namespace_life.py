@@ -47,9 +47,9 @@ async def test_one_is_made_once(harness: StoreHarness) -> None:
     store = harness.store
     assert await store.put_namespace(NamespaceRecord(namespace=OURS, open_runs_limit=3), harness.now, new=True)
     assert not await store.put_namespace(NamespaceRecord(namespace=OURS), harness.now, new=True)
-    found = await store.get_namespace(OURS)
-    assert found is not None
-    assert (found.open_runs_limit, found.created_at, found.deleting) == (3, harness.now, False)
+    stored = await store.get_namespace(OURS)
+    assert stored is not None
+    assert (stored.open_runs_limit, stored.created_at, stored.deleting) == (3, harness.now, False)
 
 
 async def test_a_change_leaves_the_other_fields_alone(harness: StoreHarness) -> None:
@@ -123,7 +123,7 @@ async def test_no_more_starts_a_second_than_it_allows(harness: StoreHarness) -> 
     assert 200 <= total <= 203, f"{total} in 10 s"
 
 
-async def test_a_start_that_came_too_soon_is_told_when_to_come_again(harness: StoreHarness) -> None:
+async def test_a_start_over_the_rate_is_refused_with_the_time_to_retry(harness: StoreHarness) -> None:
     await make(harness, starts_per_second_limit=0.5)
     await harness.start(namespace=OURS)
     harness.clock.advance(s=0.5)
@@ -259,9 +259,9 @@ async def test_it_goes_with_all_it_had_and_its_name_is_free_again(harness: Store
     assert await harness.store.delete_namespace(OURS, harness.now, 100) == Deletion(granted=True), (
         "asking twice is asking once"
     )
-    found = await harness.store.get_namespace(OURS)
-    assert found is not None
-    assert found.deleting
+    stored = await harness.store.get_namespace(OURS)
+    assert stored is not None
+    assert stored.deleting
     assert refused(await harness.do(harness.start_command(namespace=OURS)), ErrorCode.NOT_FOUND)
     worker = WorkerRecord(worker_id="w", namespace=OURS, served=(Served("hello", "1"),), max_concurrent=1)
     assert refused(await harness.store.register_worker(worker, harness.now), ErrorCode.NOT_FOUND)
@@ -337,9 +337,9 @@ async def test_a_start_and_the_deletion_race_and_one_of_them_wins(
         assert deletion is not None
         if isinstance(outcome, Started):
             assert not deletion.granted
-            found = await harness.store.get_namespace(name)
-            assert found is not None
-            assert not found.deleting
+            stored = await harness.store.get_namespace(name)
+            assert stored is not None
+            assert not stored.deleting
         else:
             assert deletion.granted
             assert the(Refused, outcome).error.code == ErrorCode.NOT_FOUND

@@ -34,13 +34,13 @@ def test_every_call_gives_the_parameters_of_its_statement() -> None:
     seen = 0
     for place, function, statement, call in calls():
         expected = set(PARAMETERS[statement].columns) - ADDED.get(function, set())
-        given = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
+        passed = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
         whole = all(
             keyword.arg is not None for keyword in call.keywords
         )  # the rest of `**given` is checked when it runs
         seen += whole
-        if given != expected if whole else given - expected:
-            wrong.append(f"{place}: {statement} is given {sorted(given)}, expected {sorted(expected)}")
+        if passed != expected if whole else passed - expected:
+            wrong.append(f"{place}: {statement} is given {sorted(passed)}, expected {sorted(expected)}")
     assert wrong == []
     assert seen > 150
 
@@ -73,7 +73,7 @@ def test_a_table_is_sent_as_one_array_per_column() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "values",
     [
         {"now": 1},
         {"now": 1, "g": [], "more": 1},
@@ -81,7 +81,7 @@ def test_a_table_is_sent_as_one_array_per_column() -> None:
         {"now": 1, "g": [{"a": 1, "b": 2, "c": 3}]},
     ],
 )
-def test_what_does_not_fit_is_refused(given: dict[str, object]) -> None:
+def test_what_does_not_fit_is_refused(values: dict[str, object]) -> None:
     _, parameters = number_parameters("SELECT :now, g.* FROM rows(:g) AS g (a int, b text)")
     with pytest.raises(TypeError, match="expected"):
-        parameters.in_order(given)
+        parameters.in_order(values)

@@ -14,7 +14,7 @@ from kagzi.core.workflow_types.queues import TypeLimits
 from kagzi.engine import Engine, PageAsk
 from kagzi.store.protocol import TypeKey
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
     Exchange,
     MovableClock,
     RecordingOutlet,
@@ -47,24 +47,24 @@ async def end(session: Any, outlet: RecordingOutlet, number: int, run: ClaimedRu
     await outlet.answer_to(number)
 
 
-async def test_a_held_back_type_is_not_asked_for_again_and_again(engine: Engine, store: TroubledStore) -> None:
+async def test_a_limited_type_is_not_claimed_again_and_again(engine: Engine, store: TroubledStore) -> None:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     await rested(engine)
     await limited(engine, max_running=1)
     for _ in range(4):
         await engine.runs.start(start())
-    (first,) = await outlet.tasks_given(1)
+    (first,) = await outlet.until_received(1)
     await rested(engine)
     claims = store.calls["claim"]
     for _ in range(100):
         await asyncio.sleep(0)
     assert store.calls["claim"] == claims
     await end(session, outlet, 1, first)
-    await outlet.tasks_given(2)
+    await outlet.until_received(2)
     await rested(engine)
     assert store.calls["claim"] <= claims + 2
-    assert len(outlet.given) == 2
+    assert len(outlet.claimed_runs) == 2
 
 
 async def test_a_start_into_a_limited_type_gives_its_slot_back(engine: Engine) -> None:
@@ -78,16 +78,16 @@ async def test_a_start_into_a_limited_type_gives_its_slot_back(engine: Engine) -
     await rested(engine)
     assert session.offerable() == 3
     await engine.queues.resume("default", "hello")
-    await outlet.tasks_given(3)
+    await outlet.until_received(3)
 
 
-async def test_the_matcher_looks_again_when_the_rate_allows(engine: Engine, store: TroubledStore) -> None:
+async def test_the_matcher_claims_again_when_the_rate_allows(engine: Engine, store: TroubledStore) -> None:
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello"), (), outlet)
     await limited(engine, starts_per_second=20.0)
     for _ in range(3):
         await engine.runs.start(start())
-    await outlet.tasks_given(3)
+    await outlet.until_received(3)
     await rested(engine)
     assert store.calls["claim"] < 12
 
@@ -98,7 +98,7 @@ async def test_whoever_stops_running_gives_a_permit(engine: Engine, how: str) ->
     session = await engine.sessions.open(worker("hello"), (), outlet)
     await limited(engine, max_running=1)
     first = await engine.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     second = await engine.runs.start(start(priority=1))
     await rested(engine)
     if how == "terminate":
@@ -106,14 +106,14 @@ async def test_whoever_stops_running_gives_a_permit(engine: Engine, how: str) ->
     elif how == "release":
         await engine._leases.release([session.held[run.run.run_id].held])
     else:
-        held: dict[str, Any] = {"run": run.run, "lease": run.lease}
+        leased: dict[str, Any] = {"run": run.run, "lease": run.lease}
         commands: list[Any] = {
             "park": [
-                BeginSleep(step_id="nap", name="nap", duration_us=60_000_000, **held),
-                Park(waits=("nap",), known_seq=0, **held),
+                BeginSleep(step_id="nap", name="nap", duration_us=60_000_000, **leased),
+                Park(waits=("nap",), known_seq=0, **leased),
             ],
-            "pause": [ReleaseRun(**held)],
-            "cancel": [CancelRun(error=ErrorDetail(message="enough"), **held)],
+            "pause": [ReleaseRun(**leased)],
+            "cancel": [CancelRun(error=ErrorDetail(message="enough"), **leased)],
         }[how]
         if how == "pause":
             await engine.control.pause("default", run_id=first.run_id)
@@ -121,7 +121,7 @@ async def test_whoever_stops_running_gives_a_permit(engine: Engine, how: str) ->
             await engine.control.cancel("default", run_id=first.run_id)
         await session.submit(list(enumerate(commands)))
         await outlet.answer_to(len(commands) - 1)
-    await outlet.tasks_given(2)
+    await outlet.until_received(2)
     assert await status_of(engine, second.run_id) == RunStatus.RUNNING
 
 
@@ -131,11 +131,11 @@ async def test_a_permit_of_a_namespace(engine: Engine, store: TroubledStore, clo
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello", "other"), (), outlet)
     await engine.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     await engine.runs.start(start(workflow_type="other"))
     await rested(engine)
     await end(session, outlet, 1, run)
-    assert (await outlet.tasks_given(2))[1].workflow_type == "other"
+    assert (await outlet.until_received(2))[1].workflow_type == "other"
 
 
 async def test_a_permit_that_becomes_free_at_another_server(make_engine: MakeEngine, store: TroubledStore) -> None:
@@ -147,20 +147,20 @@ async def test_a_permit_that_becomes_free_at_another_server(make_engine: MakeEng
     session = await here.sessions.open(worker("hello", slots=1, worker_id="near"), (), near)
     await limited(here, max_running=1)
     await here.runs.start(start())
-    (run,) = await near.tasks_given(1)
+    (run,) = await near.until_received(1)
     await there.sessions.open(worker("hello", slots=5, worker_id="far"), (), far)
     await there.runs.start(start(version="1"))
     await rested(there)
     await session.update(drain=True, completed_delta=0, failed_delta=0)  # nobody here takes more
     await end(session, near, 1, run)
-    await far.tasks_given(1)
+    await far.until_received(1)
 
 
 # --- operators ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("limits", "field"),
     [
         ({"max_running": 0}, "max_running"),
         ({"max_running_per_key": -1}, "max_running_per_key"),
@@ -170,9 +170,9 @@ async def test_a_permit_that_becomes_free_at_another_server(make_engine: MakeEng
         ({"when_full": "explode"}, "when_full"),
     ],
 )
-async def test_limits_that_mean_nothing_are_refused(engine: Engine, given: dict[str, Any], field: str) -> None:
+async def test_limits_that_mean_nothing_are_refused(engine: Engine, limits: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        await limited(engine, **given)
+        await limited(engine, **limits)
     assert refused.value.field == field
     with pytest.raises(NotFound):
         await engine.queues.get("default", "hello")
@@ -182,8 +182,8 @@ async def test_only_what_is_named_changes(engine: Engine) -> None:
     await limited(engine, max_running=3, when_full="reject")
     await limited(engine, starts_per_second=1.0)
     await engine.queues.pause("default", "hello")
-    found = await engine.queues.get("default", "hello")
-    assert found.limits == TypeLimits(paused=True, max_running=3, starts_per_second=1.0, when_full="reject")
+    queue = await engine.queues.get("default", "hello")
+    assert queue.limits == TypeLimits(paused=True, max_running=3, starts_per_second=1.0, when_full="reject")
     await engine.queues.update("default", "hello", TypeLimits(), ())
     assert (await engine.queues.get("default", "hello")).limits == TypeLimits(paused=True)
     with pytest.raises(InvalidArgument, match="fields names 'versions'"):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi import RunError, RunStatus
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .cluster import Cluster, replayed, until_status

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 
-from tests.store.sql_reader import GIVEN, Node, Reader
+from tests.store.sql_reader import PARAMETERS, Node, Reader
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ def meetings(reader: Reader) -> Iterator[Meeting]:
         return {
             namespaces.find(reader.namespace_of[each.place])
             for each in members[runs.find(node)]
-            if _has_home(reader, each) and context[: len(held := reader.context_of[each.place])] == held
+            if _has_home(reader, each) and context[: len(prefix := reader.context_of[each.place])] == prefix
         }
 
-    named = {namespaces.find(node) for node in reader.given_namespaces}
+    named = {namespaces.find(node) for node in reader.namespace_parameters}
     for one, other in sorted(reader.meetings):
         if one not in reader.touched or other not in reader.touched:
             continue
@@ -59,16 +59,16 @@ def meetings(reader: Reader) -> Iterator[Meeting]:
 
 
 def _has_home(reader: Reader, node: Node) -> bool:
-    is_own = reader.own.get(node.place) == node or reader.tables.get(node.place) == GIVEN
+    is_own = reader.own.get(node.place) == node or reader.tables.get(node.place) == PARAMETERS
     return is_own and node.place in reader.namespace_of
 
 
 def _by_caller(reader: Reader, node: Node) -> bool:
-    return node in reader.named_by_caller or reader.tables.get(node.place, GIVEN) == GIVEN
+    return node in reader.named_by_caller or reader.tables.get(node.place, PARAMETERS) == PARAMETERS
 
 
 def _text(reader: Reader, node: Node) -> str:
-    return f"{reader.tables.get(node.place, GIVEN)}.{node.name}"
+    return f"{reader.tables.get(node.place, PARAMETERS)}.{node.name}"
 
 
 def unions(tree: exp.Expression) -> list[exp.Expression]:
@@ -80,9 +80,9 @@ def crossings(sql: str, dialect: str) -> set[Meeting]:
     text = re.sub(r"\bINDEXED BY \w+", "", sql)
     [tree] = [each for each in sqlglot.parse(text, dialect=dialect) if each is not None]
     branched = unions(tree)
-    found: set[Meeting] = set()
+    unguarded: set[Meeting] = set()
     for choice in itertools.product((0, 1), repeat=len(branched)):
         reader = Reader({id(union): branch for union, branch in zip(branched, choice, strict=True)})
         reader.query(tree, None, {})
-        found.update(meetings(reader))
-    return found
+        unguarded.update(meetings(reader))
+    return unguarded

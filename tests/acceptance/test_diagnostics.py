@@ -5,8 +5,8 @@ import re
 import sys
 
 from kagzi import Kagzi, Run
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Process
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .cluster import Cluster
 from .trouble_flows import (
@@ -20,7 +20,7 @@ from .trouble_flows import (
 )
 
 LONG_S = 5.0  # longer than a lease
-PATIENCE_S = LOADED_MACHINE_S
+TIMEOUT_S = LOADED_MACHINE_S
 SERVES = re.compile(r"\bserves\b")
 
 
@@ -42,15 +42,15 @@ async def serve(cluster: Cluster) -> Process:
     return process
 
 
-async def troubles(client: Kagzi) -> list[str]:
+async def diagnostics(client: Kagzi) -> list[str]:
     return [event.detail async for event in client.workers.events() if event.kind == "trouble"][::-1]
 
 
 async def trouble(client: Kagzi, kind: str) -> str:
     """The first report of this kind."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
-            for detail in await troubles(client):
+            for detail in await diagnostics(client):
                 if detail.startswith(f"{kind}: "):
                     return detail
             await asyncio.sleep(0.1)
@@ -70,7 +70,7 @@ async def test_a_blocked_event_loop(cluster: Cluster) -> None:
         assert "asyncio.to_thread" in detail
         assert "in block" in detail, "the code that blocks is named"
         assert await run.result(timeout=LOADED_MACHINE) == "done"
-        assert len(await troubles(client)) == 1
+        assert len(await diagnostics(client)) == 1
         check_ran_once(cluster, run)
     assert "The event loop has been blocked" in worker.output
 
@@ -84,7 +84,7 @@ async def test_sync_steps_that_wait_for_a_thread(cluster: Cluster) -> None:
         assert "held by wait of run" in detail
         assert "Worker(threads=...)" in detail
         assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs)) == ["done"] * len(runs)
-        assert len(await troubles(client)) == 1, "the same was said again and again"
+        assert len(await diagnostics(client)) == 1, "the same was said again and again"
         check_ran_once(cluster, *runs)
 
 
@@ -101,7 +101,7 @@ async def test_a_step_that_computes_in_python(cluster: Cluster) -> None:
         check_ran_once(cluster, run)
 
 
-async def test_a_step_that_computes_in_c_and_does_not_let_go(cluster: Cluster) -> None:
+async def test_a_step_that_computes_in_c_and_keeps_the_gil(cluster: Cluster) -> None:
     await serve(cluster)
     async with cluster.client() as client:
         run = await client.start(computing_in_c, 4)
@@ -110,10 +110,10 @@ async def test_a_step_that_computes_in_c_and_does_not_let_go(cluster: Cluster) -
         assert "Heartbeats cannot go on" in detail
 
 
-async def test_a_step_that_computes_and_lets_go_is_no_trouble(cluster: Cluster) -> None:
+async def test_a_step_that_computes_and_releases_the_gil_is_not_reported(cluster: Cluster) -> None:
     await serve(cluster)
     async with cluster.client() as client:
         run = await client.start(hashing, LONG_S)
         assert await run.result(timeout=LOADED_MACHINE) == "done"
-        assert await troubles(client) == []
+        assert await diagnostics(client) == []
         check_ran_once(cluster, run)

@@ -29,7 +29,7 @@ from .verbs import (
     fail_run,
     finish,
     hand_back,
-    held,
+    leased,
     ms,
     park,
     payload,
@@ -51,7 +51,7 @@ async def test_a_completed_run_keeps_its_output(harness: StoreHarness) -> None:
     assert record.finished_at == harness.now
     (end,) = await harness.store.ends_of([holding.run])
     assert end == RunEnd(run=holding.run, status=S.COMPLETED, output=payload("42"))
-    assert (await harness.look()).next_due_at is None
+    assert (await harness.poll()).next_due_at is None
 
 
 async def test_a_failed_run_keeps_its_error(harness: StoreHarness) -> None:
@@ -70,7 +70,7 @@ async def test_a_failed_run_keeps_its_error(harness: StoreHarness) -> None:
     assert list(await harness.store.ends_of([holding.run])) == [RunEnd(run=holding.run, status=S.FAILED, error=error)]
 
 
-async def test_ends_are_told_in_the_order_asked_for(harness: StoreHarness) -> None:
+async def test_endings_are_returned_in_the_order_requested(harness: StoreHarness) -> None:
     done, open_run = await harness.running(), await harness.running()
     await harness.do(complete_run(done))
     nobody = RunKey("default", harness.ids.run_id(harness.now))
@@ -146,7 +146,7 @@ async def test_another_end_does_not_change_the_first(harness: StoreHarness, seco
     assert await harness.picture(holding.run) == before
 
 
-async def test_racing_ends_leave_one(harness: StoreHarness, second_harness: StoreHarness) -> None:
+async def test_racing_endings_leave_one(harness: StoreHarness, second_harness: StoreHarness) -> None:
     for _ in range(12):
         holding = await harness.running()
         await harness.cancel(holding.run)
@@ -196,7 +196,7 @@ async def test_a_run_retry_that_is_due_at_once_is_pending(harness: StoreHarness)
 async def test_a_run_out_of_tries_fails(harness: StoreHarness) -> None:
     holding = await harness.running(retry=RetryPolicy(maximum_attempts=2, initial_interval_ms=0))
     await harness.do(fail_run(holding))
-    closed = the(RunClosed, await harness.do(fail_run(held(await harness.claim_one()))))
+    closed = the(RunClosed, await harness.do(fail_run(leased(await harness.claim_one()))))
     assert (closed.status, closed.retry_at) == (S.FAILED, None)
     record = await harness.run(holding.run)
     assert (record.status, record.attempt) == (S.FAILED, 2)
@@ -252,7 +252,7 @@ async def test_a_run_never_claimed_is_cancelled_at_once(harness: StoreHarness, d
     assert record.error is not None
     assert record.error.kind == ErrorKind.CANCELLED
     assert (record.cancel_requested, record.cancel_reason) == (True, "not needed")
-    assert (await harness.look()).next_due_at is None
+    assert (await harness.poll()).next_due_at is None
     harness.clock.advance(us=2 * DAY_US)
     await harness.fire()
     assert await harness.claim() == []
@@ -266,13 +266,13 @@ async def test_a_sleeping_run_is_woken_to_clean_up(harness: StoreHarness) -> Non
     claimed = await harness.claim_one()
     assert (claimed.cancel_requested, claimed.cancel_reason) == (True, "enough")
     assert by_id(claimed.history.steps)["nap"].status == StepStatus.RUNNING, "it was woken, its sleep is not over"
-    closed = the(RunClosed, await harness.do(acknowledge_cancel(held(claimed))))
+    closed = the(RunClosed, await harness.do(acknowledge_cancel(leased(claimed))))
     assert closed.status == S.CANCELLED
     record = await harness.run(sleeper.run)
     assert (record.status, record.error) == (S.CANCELLED, STOPPED)
 
 
-async def test_a_running_run_is_asked_through_its_holder(harness: StoreHarness) -> None:
+async def test_a_running_run_is_cancelled_through_its_holder(harness: StoreHarness) -> None:
     holding = await harness.running()
     answer = await harness.cancel(holding.run, "stop")
     assert answer is not None
@@ -312,7 +312,7 @@ async def test_a_completion_before_the_acknowledgement_wins(harness: StoreHarnes
     assert (await harness.fire()).ended == ()
 
 
-async def test_nobody_cancels_what_was_not_asked_to_stop(harness: StoreHarness) -> None:
+async def test_no_worker_cancels_a_run_without_a_cancel_request(harness: StoreHarness) -> None:
     holding = await harness.running()
     refused(await harness.do(acknowledge_cancel(holding)), ErrorCode.PRECONDITION_FAILED)
     assert (await harness.run(holding.run)).status == S.RUNNING
@@ -336,34 +336,34 @@ async def test_no_such_run_to_cancel(harness: StoreHarness) -> None:
 
 
 @pytest.mark.parametrize("state", ["running", "pending", "asleep again"])
-async def test_a_clean_up_that_takes_too_long_is_cut_off(harness: StoreHarness, state: str) -> None:
+async def test_a_clean_up_that_takes_too_long_is_stopped(harness: StoreHarness, state: str) -> None:
     holding = await harness.running()
     await harness.cancel(holding.run, "stop")
     if state == "pending":
         await harness.do(hand_back(holding))
     if state == "asleep again":
         await harness.write(sleep(holding, "wait", s=3_600), park(holding, "wait"))
-    cut_off_at = harness.now + CLEANUP_US
-    harness.clock.set(cut_off_at - 1)
+    limit_at = harness.now + CLEANUP_US
+    harness.clock.set(limit_at - 1)
     assert (await harness.fire(end_leases=False)).ended == ()
-    assert (await harness.look()).next_due_at is not None
-    harness.clock.set(cut_off_at)
+    assert (await harness.poll()).next_due_at is not None
+    harness.clock.set(limit_at)
     (ended,) = (await harness.fire(end_leases=False)).ended
     assert (ended.run, ended.status) == (holding.run, S.CANCELLED)
     record = await harness.run(holding.run)
-    assert (record.status, record.finished_at) == (S.CANCELLED, cut_off_at)
+    assert (record.status, record.finished_at) == (S.CANCELLED, limit_at)
     assert await harness.do(begin(holding, "late")) == LeaseLost()
 
 
 async def test_cancelling_twice_is_cancelling_once(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.cancel(holding.run, "first")
-    cut_off_at = harness.now + CLEANUP_US
+    limit_at = harness.now + CLEANUP_US
     harness.clock.advance(s=100)
     answer = await harness.cancel(holding.run, "second")
     assert answer is not None
     assert (answer.status, answer.ended) == (S.RUNNING, False)
-    harness.clock.set(cut_off_at)
+    harness.clock.set(limit_at)
     assert [end.run for end in (await harness.fire(end_leases=False)).ended] == [holding.run], (
         "asking again bought time"
     )
@@ -382,7 +382,7 @@ async def test_a_run_past_its_deadline_fails_by_timer(harness: StoreHarness, sta
     else:
         start_at = harness.now + DAY_US if state == "delayed" else None
         run = await harness.start(deadline_at=deadline_at, start_at=start_at)
-    assert (await harness.look()).next_due_at == deadline_at
+    assert (await harness.poll()).next_due_at == deadline_at
     harness.clock.set(deadline_at - 1)
     assert (await harness.fire()).ended == ()
     harness.clock.set(deadline_at)

@@ -1,6 +1,6 @@
 """Namespaces see nothing of each other, so no statement brings rows of two runs together without comparing their namespaces.
 
-Every named statement of both stores is read (run_joins.py says how); what is left is in EXEMPT, with its reason.
+Every named statement of both stores is read (joined_runs.py says how); what is left is in EXEMPT, with its reason.
 """
 
 import ast
@@ -13,7 +13,7 @@ import pytest
 from kagzi import store
 from kagzi.store.postgres.statements import STATEMENTS
 from kagzi.store.sqlite.statements import SQL, SQL_MANY
-from tests.store.run_joins import crossings
+from tests.store.joined_runs import crossings
 from tests.store.sql_reader import COLUMNS, OTHER_RUN, RUN_COLUMNS, TABLES
 
 ALL: dict[str, dict[str, str]] = {
@@ -22,15 +22,15 @@ ALL: dict[str, dict[str, str]] = {
 }
 
 _COPY = "copies a run of the caller's into one that the caller has just made in the same namespace"
-_BLAME = "answers which of the run's own steps named that run; nothing of the other one is read"
+_STEP_TO_FAULT = "answers which of the run's own steps named that run; nothing of the other one is read"
 _BY_CTID = "reads the rows of one namespace, and deletes the very same rows by their places"
 EXEMPT = {
     ("sqlite", "copy_context"): _COPY,
     ("sqlite", "fork_steps"): _COPY,
     ("sqlite", "fork_attempts"): _COPY,
-    ("sqlite", "step_to_blame"): _BLAME,
+    ("sqlite", "step_to_blame"): _STEP_TO_FAULT,
     ("postgres", "copy_results"): _COPY,
-    ("postgres", "step_to_blame"): _BLAME,
+    ("postgres", "step_to_blame"): _STEP_TO_FAULT,
     ("postgres", "remove_schedule_fires"): _BY_CTID,
     ("postgres", "remove_child_links"): _BY_CTID,
 }
@@ -42,20 +42,23 @@ _CONFLICT_AFTER_LATERAL = re.compile(r"(\) AS m)\s+ON CONFLICT")
 
 def readable(sql: str) -> str:
     sql = _CONFLICT_AFTER_LATERAL.sub(r"\1 WHERE true ON CONFLICT", sql)
-    before, found, after = sql.partition("completed AS (") if "completed AS (" in sql else sql.partition("bound AS (")
-    return before + found + _FUNCTION_FIRST.sub(r"FROM \2 JOIN \1 ON \3", after, count=1)
+    before, marker, after = sql.partition("completed AS (") if "completed AS (" in sql else sql.partition("bound AS (")
+    return before + marker + _FUNCTION_FIRST.sub(r"FROM \2 JOIN \1 ON \3", after, count=1)
 
 
 def test_every_statement_compares_namespaces_where_runs_meet() -> None:
-    found = {
+    crossings_by_statement = {
         (dialect, name): meetings
         for dialect, statements in ALL.items()
         for name, sql in statements.items()
         if (meetings := crossings(readable(sql), dialect))
     }
-    wrong = [f"{store} {name}: {sorted(map(str, found[store, name]))}" for store, name in found.keys() - EXEMPT.keys()]
+    wrong = [
+        f"{store} {name}: {sorted(map(str, crossings_by_statement[store, name]))}"
+        for store, name in crossings_by_statement.keys() - EXEMPT.keys()
+    ]
     assert not wrong, "rows of two runs meet, and their namespaces are not compared:\n" + "\n".join(sorted(wrong))
-    assert not EXEMPT.keys() - found.keys(), "these need no exemption any more"
+    assert not EXEMPT.keys() - crossings_by_statement.keys(), "these need no exemption any more"
 
 
 def test_enough_is_read() -> None:
@@ -70,13 +73,13 @@ def test_every_table_with_runs_in_it_is_known() -> None:
     database = sqlite3.connect(":memory:")
     for script in sorted((Path(store.__file__).parent / "sqlite" / "migrations").glob("*.sql")):
         database.executescript(script.read_text())
-    found: dict[str, set[str]] = {}
+    columns_by_table: dict[str, set[str]] = {}
     for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         names = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
         assert all(name in RUN_COLUMNS for name in names if name.endswith("run_id")), f"{table} names runs in a new way"
         if names.intersection(RUN_COLUMNS):
-            found[table] = names.intersection(COLUMNS)
-    assert found == {name: set(table.columns) for name, table in TABLES.items()}
+            columns_by_table[table] = names.intersection(COLUMNS)
+    assert columns_by_table == {name: set(table.columns) for name, table in TABLES.items()}
 
 
 def test_there_is_no_other_sql_about_runs() -> None:
@@ -179,8 +182,12 @@ def test_each_of_todays_comparisons_is_needed(dialect: str) -> None:
         sql = ALL[dialect][name]
         comparisons = list(_COMPARISON.finditer(sql))
         assert comparisons, name
-        without = {found: sql[: found.start()] + "true" + sql[found.end() :] for found in comparisons}
-        missed += [f"{name}: {found[0]}" for found, bare in without.items() if not crossings(readable(bare), dialect)]
+        without = {
+            comparison: sql[: comparison.start()] + "true" + sql[comparison.end() :] for comparison in comparisons
+        }
+        missed += [
+            f"{name}: {comparison[0]}" for comparison, bare in without.items() if not crossings(readable(bare), dialect)
+        ]
     assert missed == NOT_NEEDED[dialect]
 
 

@@ -17,9 +17,9 @@ from kagzi.core.states import RunStatus, StepKind
 from kagzi.engine import Engine, Notice
 from kagzi.engine.services.paging import PageAsk
 from kagzi.sdk.worker.registry import Registry
-from tests.support.patience import LOADED_MACHINE_S
-from tests.support.random_programs import GO, Body, Durations, Player, Program, World
+from tests.support.random_programs import PROCEED, Body, Durations, Player, Program, World
 from tests.support.replaying import History
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .in_process import InProcessWorker
 
@@ -28,7 +28,7 @@ TIMEOUT_S = LOADED_MACHINE_S
 P9_S = 1.0
 
 
-class EngineStage:
+class EngineHarness:
     """One performance, in a namespace of its own: many of them share an engine, and their commits."""
 
     def __init__(
@@ -67,7 +67,7 @@ class EngineStage:
         self._signals: set[asyncio.Task[None]] = set()
         self.cancelled_with: set[str] | None = None  # the steps recorded when the cancellation was acknowledged
         self._cancelled_at = float("inf")
-        self._told = False
+        self._notified = False
 
     # --- the performance ----------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class EngineStage:
 
     def _on_notice(self, notice: Notice) -> None:
         if notice.kind == "cancel_requested" and notice.held.run.run_id == self.run_id:
-            self._told = True
+            self._notified = True
 
     def _on_sent(self, command: Command) -> None:
         if getattr(command, "cleanup", False):
@@ -154,7 +154,7 @@ class EngineStage:
             case BeginStep(attempt=1, retry=retry, once=once):
                 cap = 1 if once else (retry or SERVER_DEFAULT).maximum_attempts
                 self._caps.setdefault((command.run.run_id, command.step_id), cap)
-            case WaitSignal(signal_name=GO.name):
+            case WaitSignal(signal_name=PROCEED.name):
                 signal = asyncio.create_task(self._send_signal(self._random.choice([0.0, 0.03])))
                 self._signals.add(signal)
                 signal.add_done_callback(self._signals.discard)
@@ -162,9 +162,9 @@ class EngineStage:
     async def _send_signal(self, delay_s: float) -> None:
         await self._started.wait()  # its worker may be quicker than the answer to who started it
         await asyncio.sleep(delay_s)
-        given = SignalGiven(name=GO.name, payload=Payload(b'"went"'), request_id="")
+        signal_request = SignalGiven(name=PROCEED.name, payload=Payload(b'"went"'), request_id="")
         try:
-            await self._engine.control.signal(self.namespace, run_id=self.run_id, signal=given)
+            await self._engine.control.signal(self.namespace, run_id=self.run_id, signal=signal_request)
         except KagziError:
             if not (await self._engine.runs.get(self.namespace, run_id=self.run_id)).status.ended:
                 raise
@@ -180,7 +180,7 @@ class EngineStage:
 
     def _before_body(self, body: Body) -> None:
         assert (body.run_id, body.step_id) not in self._settled, f"{body} runs although its result is recorded"
-        stopped = self._told or self._loop.time() > self._cancelled_at + P9_S
+        stopped = self._notified or self._loop.time() > self._cancelled_at + P9_S
         assert not stopped or body.run_id != self.run_id or body.cleans_up, f"{body} begins in a cancelled run"
 
     async def check(self) -> None:

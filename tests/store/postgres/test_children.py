@@ -11,13 +11,13 @@ from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Signalled
 from kagzi.system import SystemRng
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
-from .verbs import NOW, OUTPUT, TERMS, begin, complete, held_child, park, running, signal, start, start_child, write
+from .verbs import NOW, OUTPUT, TERMS, begin, complete, leased_child, park, running, signal, start, start_child, write
 
 
-def end(held: Held) -> CompleteRun:
-    return CompleteRun(run=held.run, lease=held.lease, output=OUTPUT)
+def end(leased: Held) -> CompleteRun:
+    return CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
 
 
 async def settled(store: PostgresStore, *commands: Command) -> list[Outcome]:
@@ -31,16 +31,16 @@ async def settled(store: PostgresStore, *commands: Command) -> list[Outcome]:
     return outcomes
 
 
-async def test_a_run_that_nobody_watches_ends_by_one_statement(store: PostgresStore) -> None:
-    [held] = await running(store, 1)
+async def test_a_run_that_nobody_watches_is_closed_by_one_statement(store: PostgresStore) -> None:
+    [leased] = await running(store, 1)
     statements = store.statements
-    await write(store, begin(held, "a"), complete(held, "a"), end(held))
+    await write(store, begin(leased, "a"), complete(leased, "a"), end(leased))
     assert store.statements - statements == 1
 
 
 async def test_steps_of_a_watched_run_take_the_quick_path_and_only_its_end_does_not(store: PostgresStore) -> None:
     [parent] = await running(store, 1)
-    child = await held_child(store, parent, "child")
+    child = await leased_child(store, parent, "child")
     statements, transactions = store.statements, store.transactions
     await write(store, begin(child, "a"), complete(child, "a"))
     assert (store.statements - statements, store.transactions - transactions) == (1, 1)
@@ -54,7 +54,7 @@ async def test_steps_of_a_watched_run_take_the_quick_path_and_only_its_end_does_
 
 async def test_a_hundred_children_that_end_together_cost_as_many_statements_as_one(store: PostgresStore) -> None:
     [parent] = await running(store, 1)
-    children = [await held_child(store, parent, f"child-{n}") for n in range(100)]
+    children = [await leased_child(store, parent, f"child-{n}") for n in range(100)]
     assert isinstance((await write(store, park(parent)))[0], Parked)
     before = store.statements, store.transactions
     outcomes = await write(store, *(end(child) for child in children))
@@ -80,7 +80,7 @@ async def test_a_locked_parent_delays_the_end_of_its_child_only(
     store: PostgresStore, connection: asyncpg.Connection
 ) -> None:
     parent, other = await running(store, 2)
-    child = await held_child(store, parent, "child")
+    child = await leased_child(store, parent, "child")
     async with connection.transaction():
         await connection.execute("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", parent.run.run_id)
         async with asyncio.timeout(LOADED_MACHINE_S):
@@ -103,8 +103,8 @@ async def test_runs_that_wait_for_each_other_s_children_do_not_lock_each_other_o
             children = await started(store, ours, theirs)
             await settled(store, attach(old, ours), attach(young, ours), attach(old, theirs), attach(young, theirs))
             async with asyncio.timeout(LOADED_MACHINE_S):
-                ends = await asyncio.gather(settled(store, end(children[0])), settled(second, end(children[1])))
-            assert all(isinstance(outcome, RunClosed) for outcomes in ends for outcome in outcomes)
+                endings = await asyncio.gather(settled(store, end(children[0])), settled(second, end(children[1])))
+            assert all(isinstance(outcome, RunClosed) for outcomes in endings for outcome in outcomes)
             for parent in (old, young):
                 steps = await store.list_steps(parent.run, name=None, after_begun_seq=0, limit=10, payloads=False)
                 assert steps is not None
@@ -122,16 +122,16 @@ async def test_a_wait_and_its_signal_at_the_same_time_meet(store: PostgresStore,
         holdings = await running(store, 30)
         waits = [WaitSignal(run=h.run, lease=h.lease, step_id="approved", signal_name="approved") for h in holdings]
         async with asyncio.timeout(LOADED_MACHINE_S):
-            _, *told = await asyncio.gather(
+            _, *answers = await asyncio.gather(
                 settled(store, *waits),
                 *(
-                    second.signal_run("default", run_id=held.run.run_id, signal=signal("approved"), now=NOW)
-                    for held in holdings
+                    second.signal_run("default", run_id=leased.run.run_id, signal=signal("approved"), now=NOW)
+                    for leased in holdings
                 ),
             )
-        assert all(isinstance(answer, Signalled) for answer in told)
-        for held in holdings:
-            step = await store.get_step(held.run, "approved")
+        assert all(isinstance(answer, Signalled) for answer in answers)
+        for leased in holdings:
+            step = await store.get_step(leased.run, "approved")
             assert step is not None
             assert (step.status, step.output) == (StepStatus.COMPLETED, OUTPUT)
     finally:
@@ -141,12 +141,12 @@ async def test_a_wait_and_its_signal_at_the_same_time_meet(store: PostgresStore,
 async def test_losing_leases_is_forgotten_without_touching_an_index(
     store: PostgresStore, connection: asyncpg.Connection
 ) -> None:
-    [held] = await running(store, 1)
-    await connection.execute("UPDATE runs SET lost_leases = 3 WHERE run_id = $1", held.run.run_id)
-    await write(store, begin(held, "a"))
-    assert await connection.fetchval("SELECT lost_leases FROM runs WHERE run_id = $1", held.run.run_id) == 3
-    await write(store, complete(held, "a"))
-    assert await connection.fetchval("SELECT lost_leases FROM runs WHERE run_id = $1", held.run.run_id) == 0
+    [leased] = await running(store, 1)
+    await connection.execute("UPDATE runs SET lost_leases = 3 WHERE run_id = $1", leased.run.run_id)
+    await write(store, begin(leased, "a"))
+    assert await connection.fetchval("SELECT lost_leases FROM runs WHERE run_id = $1", leased.run.run_id) == 3
+    await write(store, complete(leased, "a"))
+    assert await connection.fetchval("SELECT lost_leases FROM runs WHERE run_id = $1", leased.run.run_id) == 0
     indexed = await connection.fetch(
         "SELECT indexdef FROM pg_indexes WHERE tablename = 'runs' AND indexdef LIKE '%lost_leases%'"
     )

@@ -60,9 +60,9 @@ def test_every_exemption_names_its_rule_and_its_reason() -> None:
     bare: list[str] = []
     for path, text in own_modules():
         for number, line in enumerate(text.splitlines(), 1):
-            found = EXEMPTION.search(line)
-            if found and not (found["codes"] and re.search(r"\w{2,}", found["rest"])):
-                bare.append(f"{path}:{number} {found[0]}")
+            match = EXEMPTION.search(line)
+            if match and not (match["codes"] and re.search(r"\w{2,}", match["rest"])):
+                bare.append(f"{path}:{number} {match[0]}")
     assert not bare, "\n".join(bare)
 
 
@@ -74,12 +74,12 @@ def test_declared_dependencies_can_load_the_generated_code() -> None:
         protobuf.update(re.findall(r"^# Protobuf Python Version: (\S+)$", text, re.MULTILINE))
         grpcio.update(re.findall(r"^GRPC_GENERATED_VERSION = '(\S+)'$", text, re.MULTILINE))
     assert len(protobuf) == len(grpcio) == 1
-    assert numbers(floor("protobuf")) >= numbers(protobuf.pop())
-    assert numbers(floor("grpcio")) >= numbers(grpcio.pop())
+    assert numbers(lowest_version("protobuf")) >= numbers(protobuf.pop())
+    assert numbers(lowest_version("grpcio")) >= numbers(grpcio.pop())
 
 
-def floor(package: str) -> str:
-    (bound,) = (found[1] for line in PROJECT["dependencies"] if (found := re.match(rf"{package}>=([\d.]+)", line)))
+def lowest_version(package: str) -> str:
+    (bound,) = (match[1] for line in PROJECT["dependencies"] if (match := re.match(rf"{package}>=([\d.]+)", line)))
     return bound
 
 

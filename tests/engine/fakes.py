@@ -13,7 +13,7 @@ from kagzi.core.times import Timestamp
 from kagzi.engine import Engine, Notice
 from kagzi.store.protocol import LOOK_AGAIN, Store, Wake
 from kagzi.system import SystemClock
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 
@@ -36,18 +36,18 @@ class RecordingOutlet:
     """A worker's end of its session: remembers everything and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.given: list[ClaimedRun] = []
-        self.parcels: list[int] = []
+        self.claimed_runs: list[ClaimedRun] = []
+        self.batch_sizes: list[int] = []
         self.answered: dict[int, Outcome] = {}
         self.answer_calls = 0
-        self.told: list[Notice] = []
+        self.notices_received: list[Notice] = []
         self.was_stopped = False
         self.was_drained = False
         self._changed = asyncio.Event()
 
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
-        self.given.extend(claimed)
-        self.parcels.append(len(claimed))
+        self.claimed_runs.extend(claimed)
+        self.batch_sizes.append(len(claimed))
         self._changed.set()
 
     def answers(self, answers: Sequence[tuple[int, Outcome]]) -> None:
@@ -56,7 +56,7 @@ class RecordingOutlet:
         self._changed.set()
 
     def notices(self, notices: Sequence[Notice]) -> None:
-        self.told.extend(notices)
+        self.notices_received.extend(notices)
         self._changed.set()
 
     def stopping(self) -> None:
@@ -73,9 +73,9 @@ class RecordingOutlet:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def tasks_given(self, count: int) -> list[ClaimedRun]:
-        await self.until(lambda: len(self.given) >= count)
-        return self.given
+    async def until_received(self, count: int) -> list[ClaimedRun]:
+        await self.until(lambda: len(self.claimed_runs) >= count)
+        return self.claimed_runs
 
     async def answer_to(self, operation_id: int) -> Outcome:
         await self.until(lambda: operation_id in self.answered)
@@ -91,7 +91,7 @@ class TroubledStore:
         self.batches: list[Sequence[Command]] = []
         self.away = False
         self.raises: Callable[[], Exception] | None = None  # by every call
-        self.lose_answers = 0  # so many calls take effect and then fail
+        self.lost_answers = 0  # so many calls take effect and then fail
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
         self.after: dict[str, Callable[[], Awaitable[None]]] = {}
 
@@ -113,15 +113,15 @@ class TroubledStore:
             result = await attribute(*args, **kwargs)
             if name in self.after:
                 await self.after[name]()
-            if self.lose_answers:
-                self.lose_answers -= 1
+            if self.lost_answers:
+                self.lost_answers -= 1
                 raise Unavailable("the answer was lost")
             return result
 
         return call
 
 
-class Gate:
+class Barrier:
     """Holds calls until it is opened, and says when one has arrived."""
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ def start(workflow_type: str = "hello", **fields: Any) -> StartRequest:
     return StartRequest(workflow_type=workflow_type, **{"namespace": "default", **fields})
 
 
-def held(run: ClaimedRun) -> Held:
+def leased(run: ClaimedRun) -> Held:
     return Held(run.run, run.lease)
 
 

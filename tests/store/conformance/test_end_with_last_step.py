@@ -11,14 +11,16 @@ from kagzi.core.states import RunStatus
 
 from .verbs import StoreHarness, acknowledge_cancel, begin, complete, complete_run, fail_run, hand_back, refused, the
 
-ENDS = pytest.mark.parametrize(("end", "status"), [(complete_run, RunStatus.COMPLETED), (fail_run, RunStatus.FAILED)])
+ENDINGS = pytest.mark.parametrize(
+    ("end", "status"), [(complete_run, RunStatus.COMPLETED), (fail_run, RunStatus.FAILED)]
+)
 
 
 def after(command: Any, step_id: str) -> Any:
     return msgspec.structs.replace(command, after_step=step_id)
 
 
-@ENDS
+@ENDINGS
 @pytest.mark.parametrize("together", [True, False])
 async def test_an_end_goes_with_the_step_that_was_not_allowed_to_begin(
     harness: StoreHarness, end: Any, status: RunStatus, together: bool
@@ -38,7 +40,7 @@ async def test_an_end_goes_with_the_step_that_was_not_allowed_to_begin(
     assert the(RunClosed, await harness.do(acknowledge_cancel(again))).status == RunStatus.CANCELLED
 
 
-@ENDS
+@ENDINGS
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_an_end_that_follows_from_a_recorded_step_counts(
@@ -55,7 +57,7 @@ async def test_an_end_that_follows_from_a_recorded_step_counts(
     assert the(RunClosed, await harness.do(commands[1])).status == status, "sent again, it is answered as before"
 
 
-@ENDS
+@ENDINGS
 async def test_begun_completed_and_ended_in_one_message(harness: StoreHarness, end: Any, status: RunStatus) -> None:
     holding = await harness.running()
     outcomes = await harness.write(begin(holding, "a"), complete(holding, "a"), after(end(holding), "a"))
