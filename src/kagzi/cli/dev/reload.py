@@ -19,8 +19,7 @@ class Watched:
 
     async def changes(self, stop: asyncio.Event) -> AsyncIterator[list[str]]:
         """Names of changed files, gathered: an editor writes more than once. Ends with `stop`."""
-        # a type of trio, which is absent here
-        from watchfiles import PythonFilter, awatch  # pyright: ignore[reportUnknownVariableType]
+        from watchfiles import PythonFilter, awatch  # pyright: ignore[reportUnknownVariableType]  trio's type is absent
 
         watch = awatch(self.directory, watch_filter=PythonFilter(), recursive=self.recursive, stop_event=stop)
         first = asyncio.ensure_future(anext(watch, None))

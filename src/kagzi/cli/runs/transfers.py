@@ -51,7 +51,7 @@ def export(*, runs: Sequence[str], everything: bool, output: BinaryIO, server: S
         raise click.UsageError("options such as --status need --all; they cannot be combined with a RUN.")
     count, running = server.ask(lambda client: _export(client, runs, matching, output))
     if running:
-        exported = f"{counted(running, 'run')} exported while running and imported as pending"
+        exported = f"{counted(running, 'run')} exported while running: pending after an import"
         warn(f"{exported}. Stop the workers before you move runs")
     if not sys.stdout.isatty() or output is not sys.stdout.buffer:
         say(f"{counted(count, 'run')} exported")
