@@ -56,7 +56,10 @@ class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
 
 def attributes_of(run: RunAttributes, **changes: Any) -> dict[str, Any]:
     """The attributes alone, by name, for another struct that has them."""
-    return {name: getattr(run, name) for name in RunAttributes.__struct_fields__} | changes
+    return {name: getattr(run, name) for name in _ATTRIBUTES} | changes
+
+
+_ATTRIBUTES = RunAttributes.__struct_fields__
 
 
 class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):

@@ -179,22 +179,22 @@ def type_of(field: Field) -> Any:
 def by_column(field: Field) -> Callable[[Row], Any]:
     """Reads a field from the column of its name. Structs are JSON; a payload has its metadata in a column of their own; where the
     default is an empty text, NULL is one, too."""
-    column, kind = itemgetter(field.name), type_of(field)
+    column, kind = field.name, type_of(field)
     if kind is Payload:
-        metadata = itemgetter(f"{field.name}_meta")
-        return lambda row: read_payload(column(row), metadata(row))
-    read = _value_reader(kind, field.default)
-    return column if read is None else lambda row: read(column(row))
+        metadata = f"{column}_meta"
+        return lambda row: read_payload(row[column], row[metadata])
+    if kind is str and field.default == "":
+        return lambda row: row[column] or ""
+    read = _value_reader(kind)
+    return itemgetter(column) if read is None else lambda row: read(row[column])
 
 
-def _value_reader(kind: Any, default: Any) -> Callable[[Any], Any] | None:
+def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
     """None: the value is the field's."""
     if kind in CODES:
         return {None: None, **CODES[kind]}.__getitem__
     if kind is ErrorDetail:
         return read_error
-    if kind is str and default == "":
-        return _text
     if get_origin(kind) is Mapping:
         return read_labels
     if not isinstance(kind, type):
@@ -202,10 +202,6 @@ def _value_reader(kind: Any, default: Any) -> Callable[[Any], Any] | None:
     if kind is bool or issubclass(kind, Enum):
         return kind
     return _json_reader(kind) if issubclass(kind, msgspec.Struct) else None
-
-
-def _text(text: str | None) -> str:
-    return text or ""
 
 
 def value_writer(field: Field) -> Callable[[Any], Any] | None:
