@@ -39,8 +39,8 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """`draining`: this very process was told to drain before it came back, and still is to. `new_versions`: it serves something
-    that nobody ever served."""
+    """`draining`: this very process was told to drain before it came back, and still is to. `new_versions`: it serves
+    something that nobody ever served."""
 
     known_before: bool
     draining: bool

@@ -18,9 +18,9 @@ class ShownAttempts(NamedTuple):
 
 
 def shown_attempts(step_ids: Sequence[str], attempts_of: Sequence[str], *, truncated: bool) -> ShownAttempts:
-    """`attempts_of`: the step of each attempt that was read, in the order of `step_ids`, the latest first; `truncated`: there
-    were more than a page holds. Then the page ends before the first step whose attempts are not all there. The first step is shown
-    with its latest ones in any case."""
+    """`attempts_of`: the step of each attempt that was read, in the order of `step_ids`, the latest first; `truncated`:
+    there were more than a page holds. Then the page ends before the first step whose attempts are not all there. The
+    first step is shown with its latest ones in any case."""
     by_step: dict[str, list[int]] = {}
     for place, step_id in enumerate(attempts_of):
         by_step.setdefault(step_id, []).append(place)

@@ -1,4 +1,5 @@
-"""File permissions: what runs store may be secret, so that files which hold it, or lead to it, are private to their owner."""
+"""File permissions: what runs store may be secret, so that files which hold it, or lead to it, are private to their
+owner."""
 
 import logging
 import os
@@ -18,8 +19,8 @@ def database_files(path: Path) -> list[Path]:
 
 
 def make_private(paths: Iterable[Path]) -> None:
-    """Take from the group and from others what they may do with those of these files that exist and are ours. A file that stays
-    open to others is named in the log; so is one that was."""
+    """Take from the group and from others what they may do with those of these files that exist and are ours. A file
+    that stays open to others is named in the log; so is one that was."""
     for path in paths:
         try:
             status = path.stat()
@@ -41,8 +42,8 @@ def make_private(paths: Iterable[Path]) -> None:
 
 def _complain(path: Path, mode: int, reason: str) -> None:
     logger.error(
-        "%s is OPEN TO OTHER USERS of this machine (mode %04o), who may read or change what runs keep, and this could not be "
-        "changed: %s. As its owner, run: chmod go= %s",
+        "%s is OPEN TO OTHER USERS of this machine (mode %04o), who may read or change what runs store, and this could "
+        "not be changed: %s. As its owner, run: chmod go= %s",
         path,
         mode,
         reason,

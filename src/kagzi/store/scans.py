@@ -39,8 +39,8 @@ class ScanTurns:
         waiting = self._waiting.setdefault(namespace, deque())
         if len(waiting) >= limits.SCANS_WAITING:
             raise ResourceExhausted(
-                f"{len(waiting)} counts, lists, statistics or exports of namespace {namespace!r} are waiting, the limit. "
-                "Ask for fewer at once, or try again.",
+                f"{len(waiting)} counts, lists, statistics or exports of namespace {namespace!r} are waiting, the "
+                "limit. Ask for fewer at once, or try again.",
                 metadata=limit_reached("scans_waiting", limits.SCANS_WAITING),
             )
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -3,11 +3,11 @@
 A file holds statements, each headed by `-- name: some_name` and a comment that says why. `store/sql` has those of both
 stores, in PostgreSQL's words; SQLite translates them (`store/sqlite/statements.py`). A store's own folder has the rest.
 
-Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in the
-codes of core, as literals, because the planner matches the predicates of partial indexes by constants. `{<|>}` makes two
-statements of a list: `some_name_next` with the first word of each pair, and `some_name_prev` with the second. `{table}`
-makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on. Lists of a run's columns are written as
-`{run.shown:r}`: see `columns.py`.
+Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in
+the codes of core, as literals, because the planner matches the predicates of partial indexes by constants. `{<|>}`
+makes two statements of a list: `some_name_next` with the first word of each pair, and `some_name_prev` with the second.
+`{table}` makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on. Lists of a run's columns are
+written as `{run.shown:r}`: see `columns.py`.
 
 A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its checksum is recorded, so that an edited one is
 detected.
@@ -77,8 +77,8 @@ NAMESPACE_TABLES = {
     "run_stats": "minute",
     "child_links": "child_run_id",
 }
-"""What belongs to a namespace and is not deleted with one of its runs, in the order of deletion, and a column that tells rows
-apart. A test knows all tables."""
+"""What belongs to a namespace and is not deleted with one of its runs, in the order of deletion, and a column that
+tells rows apart. A test knows all tables."""
 
 
 class Migration(NamedTuple):
@@ -95,8 +95,8 @@ class AppliedMigration(NamedTuple):
 
 
 def load_statements(package: str, codes: Mapping[str, str] = CODES, *, uuid_type: bool = False) -> dict[str, str]:
-    """Every named statement in `store/sql` and in `<package>/sql`, with codes and lists of columns (see `expand_columns`)
-    written out. Raises ValueError for a name used twice, an unknown code or an unknown list."""
+    """Every named statement in `store/sql` and in `<package>/sql`, with codes and lists of columns (see
+    `expand_columns`) written out. Raises ValueError for a name used twice, an unknown code or an unknown list."""
     statements: dict[str, str] = {}
     for file in (*_files(_SHARED, "sql"), *_files(package, "sql")):
         parts = _NAME.split(file.read_text("utf-8"))

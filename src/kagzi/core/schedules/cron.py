@@ -1,8 +1,8 @@
 """Nominal times: when a schedule is meant to run. A cron expression in a time zone, or an interval from an anchor.
 
-Clocks are turned twice a year. An expression that names hours means wall-clock time: a local time that does not exist runs
-once, at the end of the gap; one that occurs twice runs the first time. An expression that matches every hour means elapsed
-time: it continues through both passes of a repeated hour.
+Clocks are turned twice a year. An expression that names hours means wall-clock time: a local time that does not exist
+runs once, at the end of the gap; one that occurs twice runs the first time. An expression that matches every hour means
+elapsed time: it continues through both passes of a repeated hour.
 
 A search backwards costs as little as one forwards, so that the last few of a million missed times are found at once.
 """
@@ -98,7 +98,7 @@ class Cron:
         local = self._match_until(self._ceiling(at))
         return None if local is None else self._instant(local)
 
-    # --- wall-clock time ------------------------------------------------------------------------------------------------
+    # --- wall-clock time ----------------------------------------------------------------------------------------------
 
     def _ceiling(self, at: Timestamp) -> datetime:
         """The last local time that the wall clock has shown by then. It shows nothing new while an hour is repeated."""
@@ -116,7 +116,7 @@ class Cron:
             return at
         return self._turn(from_datetime(aware.replace(fold=1)), at)
 
-    # --- hourly: periods between two turns of the clock, each with an offset of its own --------------------------------
+    # --- hourly: periods between two turns of the clock, each with an offset of its own -------------------------------
 
     def _next_hourly(self, after: Timestamp) -> Timestamp | None:
         while True:
@@ -150,7 +150,7 @@ class Cron:
                 return latest
             at = begin - 1 if turns else min(begin - 1, latest + 2 * _DAY_US)
 
-    # --- helpers -------------------------------------------------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _offset(self, at: Timestamp) -> int:
         offset = to_datetime(at).astimezone(self._zone).utcoffset()
@@ -218,8 +218,8 @@ def _parse(expression: str) -> CronSim:
     if len(expression.encode("utf-8", "replace")) > EXPRESSION_BYTES or len(fields) not in (5, 6):
         raise _bad(
             expression[:EXPRESSION_BYTES],
-            f"it has {len(fields)} fields in {len(expression)} characters; it must have 5 (minute hour day month weekday), "
-            f"or 6 with seconds first, in at most {EXPRESSION_BYTES} bytes",
+            f"it has {len(fields)} fields in {len(expression)} characters; it must have 5 (minute hour day month "
+            f"weekday), or 6 with seconds first, in at most {EXPRESSION_BYTES} bytes",
         )
     try:
         simulation = CronSim(expression, _SOME_DATE)

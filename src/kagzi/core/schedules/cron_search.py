@@ -1,5 +1,6 @@
-"""Finds the local times that a cron expression matches: by month, then by day, then by time of day, so that years in which
-nothing matches cost a step for each month that is named. Every step is counted, so that a search can be bounded."""
+"""Finds the local times that a cron expression matches: by month, then by day, then by time of day, so that years in
+which nothing matches cost a step for each month that is named. Every step is counted, so that a search can be
+bounded."""
 
 import calendar
 from bisect import bisect_left, bisect_right
@@ -47,7 +48,7 @@ class Search:
                 return datetime.combine(day, match)
         return None
 
-    # --- days ----------------------------------------------------------------------------------------------------------
+    # --- days ---------------------------------------------------------------------------------------------------------
 
     def _days_from(self, first: date) -> Iterator[date]:
         for year in range(first.year, min(first.year + SEARCH_YEARS, _LAST_YEAR) + 1):
@@ -71,7 +72,7 @@ class Search:
                 if self._matches(day):
                     yield day
 
-    # --- times of day --------------------------------------------------------------------------------------------------
+    # --- times of day -------------------------------------------------------------------------------------------------
 
     def _first_time(self) -> time:
         return time(self._hours[0], self._minutes[0], self._seconds[0])

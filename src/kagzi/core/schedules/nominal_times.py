@@ -1,5 +1,5 @@
-"""The nominal times of a schedule. Apart from `schedule`, which the SDK imports: time zones and cron expressions are slow to
-import, and only a server needs them."""
+"""The nominal times of a schedule. Apart from `schedule`, which the SDK imports: time zones and cron expressions are
+slow to import, and only a server needs them."""
 
 from ..errors import InvalidArgument
 from ..times import Timestamp

@@ -1,7 +1,7 @@
 """The nominal time of a scheduled run: for which of its schedule's times the run was started.
 
-It is kept in the metadata of the run's context, which a run never changes and which travels wherever the run goes: with a claim, a
-retry, a fork, a continue-as-new, an export and an import. On the wire it is a field of its own.
+It is kept in the metadata of the run's context, which a run never changes and which travels wherever the run goes: with
+a claim, a retry, a fork, a continue-as-new, an export and an import. On the wire it is a field of its own.
 """
 
 import re

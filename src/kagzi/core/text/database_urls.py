@@ -1,7 +1,7 @@
 """Validates PostgreSQL URLs, without showing any part of them.
 
-A password with `/`, `?`, `#` or `@` in it moves the border between password, host and database: what is then taken for a host or
-a database, and named in errors, is a piece of the password.
+A password with `/`, `?`, `#` or `@` in it moves the border between password, host and database: what is then taken for
+a host or a database, and named in errors, is a piece of the password.
 """
 
 import re
@@ -18,8 +18,8 @@ def check_database_url(url: str, *, field: str = "db") -> None:
     """Raises InvalidArgument, which shows nothing of the URL."""
     if not _is_readable(url):
         raise InvalidArgument(
-            f"{field} cannot be read as a URL like postgresql://user:password@host:5432/database?option=value. It is not "
-            "shown, since it may contain a password. Percent-encode special characters in user and password: "
+            f"{field} cannot be read as a URL like postgresql://user:password@host:5432/database?option=value. It is "
+            "not shown, because it may contain a password. Percent-encode special characters in user and password: "
             "/ as %2F, ? as %3F, # as %23, @ as %40, [ as %5B, ] as %5D.",
             field=field,
         )

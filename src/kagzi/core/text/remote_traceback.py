@@ -1,4 +1,5 @@
-"""The traceback of an error that happened in another process, as a note for whoever sees the error here. See docs/adr/0025."""
+"""The traceback of an error that happened in another process, as a note for whoever sees the error here. See
+docs/adr/0025."""
 
 from collections.abc import Iterator
 from typing import Protocol, Self
@@ -25,8 +26,8 @@ class RecordedError(Protocol):
 
 
 def remote_traceback(error: RecordedError, where: str = "") -> str:
-    """The recorded tracebacks of an error and of what led to it, the cause first, as Python prints them. Empty if none has a
-    traceback. `where`: the step it happened in, if the error itself does not say."""
+    """The recorded tracebacks of an error and of what led to it, the cause first, as Python prints them. Empty if none
+    has a traceback. `where`: the step it happened in, if the error itself does not say."""
     chain = list(_chain(error))
     if not any(each.traceback for each in chain):
         return ""

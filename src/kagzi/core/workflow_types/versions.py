@@ -39,7 +39,8 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare_versions(one: str, other: str) -> int:
-    """Negative if `one` is older than `other`, 0 if they are the same. Numbers inside a version count as numbers: 1.9 < 1.10."""
+    """Negative if `one` is older than `other`, 0 if they are the same. Numbers inside a version count as numbers: 1.9 <
+    1.10."""
     if one == other:
         return 0
     here, there = _key(one), _key(other)
@@ -63,7 +64,8 @@ def default_version(versions: Iterable[VersionMark]) -> str | None:
 
 
 def version_for_start(workflow_type: str, requested: str, versions: Sequence[VersionMark]) -> str:
-    """What a new run is pinned to; empty if no version is known yet. Raises PreconditionFailed if none may be started."""
+    """What a new run is pinned to; empty if no version is known yet. Raises PreconditionFailed if none may be
+    started."""
     if not versions:
         return requested
     if not requested:
@@ -71,7 +73,8 @@ def version_for_start(workflow_type: str, requested: str, versions: Sequence[Ver
         if default is None:
             raise PreconditionFailed(
                 f"every version of {workflow_type} is deprecated, so no new run can start. Start a worker with a newer "
-                f"version, or undo a deprecation: kagzi versions deprecate {workflow_type} {versions[0].version} --undo",
+                "version, or undo a deprecation: "
+                f"kagzi versions deprecate {workflow_type} {versions[0].version} --undo",
                 field="version",
             )
         return default
@@ -89,7 +92,8 @@ def version_for_start(workflow_type: str, requested: str, versions: Sequence[Ver
 
 
 def check_change(versions: Sequence[VersionMark], workflow_type: str, version: str, change: VersionChange) -> None:
-    """Raises NotFound for a version that was never registered, PreconditionFailed for what would leave new runs stranded."""
+    """Raises NotFound for a version that was never registered, PreconditionFailed for what would leave new runs
+    stranded."""
     if change == "no_default":
         if not versions:
             raise not_found("workflow type", workflow_type)
@@ -105,8 +109,8 @@ def check_change(versions: Sequence[VersionMark], workflow_type: str, version: s
         )
     if change == "deprecate" and mark.is_set:
         raise PreconditionFailed(
-            f"version {version} of {workflow_type} was set as the default, so it cannot be deprecated. Set another first: "
-            f"kagzi versions set-default {workflow_type} VERSION",
+            f"version {version} of {workflow_type} was set as the default, so it cannot be deprecated. Set another "
+            f"first: kagzi versions set-default {workflow_type} VERSION",
             field="version",
         )
 

@@ -1,7 +1,8 @@
 """Named parameters of statements: numbered when a statement is loaded, put in order when it is called.
 
-`:name` is one value. `rows(:name) AS alias (column type, ...)` is a table: a sequence of mappings by column, sent as one array per
-column and made rows again by `unnest`, which is the fastest way in. Before AS may stand WITH ORDINALITY; its column has no type.
+`:name` is one value. `rows(:name) AS alias (column type, ...)` is a table: a sequence of mappings by column, sent as
+one array per column and made rows again by `unnest`, which is the fastest way in. Before AS may stand WITH ORDINALITY;
+its column has no type.
 """
 
 import re
@@ -76,8 +77,8 @@ class _Columns:
         self._values: Callable[[Mapping[str, object]], tuple[object, ...]] = itemgetter(*names)
 
     def arrays(self, rows: Table) -> Sequence[object]:
-        """`unnest` fills up short arrays with NULL, so an array of nothing but None is sent as an empty one: the driver looks at
-        every element."""
+        """`unnest` fills up short arrays with NULL, so an array of nothing but None is sent as an empty one: the driver
+        looks at every element."""
         if not rows:
             return ((),) * len(self.names)
         if len(rows[0]) != len(self.names):

@@ -1,4 +1,5 @@
-"""Partitions the tables of histories by a hash of run_id, once, while no server runs. The schema version does not change."""
+"""Partitions the tables of histories by a hash of run_id, once, while no server runs. The schema version does not
+change."""
 
 import asyncpg
 
@@ -24,8 +25,9 @@ class PostgresPartitioner:
     async def partition(self, parts: int) -> bool:
         """Whether anything was changed: False if the tables have so many parts already.
 
-        One transaction, under the lock of migrations. Raises InvalidArgument, SchemaMismatch if there is something to migrate,
-        PreconditionFailed while servers are connected, or if the tables are divided into another number of parts.
+        One transaction, under the lock of migrations. Raises InvalidArgument, SchemaMismatch if there is something to
+        migrate, PreconditionFailed while servers are connected, or if the tables are divided into another number of
+        parts.
         """
         if not 2 <= parts <= TABLE_PARTS_MAX:
             raise InvalidArgument(f"parts={parts} is not in 2..{TABLE_PARTS_MAX}.", field="parts")
@@ -37,8 +39,8 @@ class PostgresPartitioner:
                 return False
             if any(current):
                 raise PreconditionFailed(
-                    f"{self._target.place} already has {max(current)} partitions; the number cannot be changed in place. "
-                    "Export the runs and import them into a new database."
+                    f"{self._target.place} already has {max(current)} partitions; the number cannot be changed in "
+                    "place. Export the runs and import them into a new database."
                 )
             await self._refuse_servers(connection)
             await connection.execute(_LOCK_TIMEOUT)
@@ -59,7 +61,8 @@ class PostgresPartitioner:
         servers: int = await connection.fetchval(STATEMENTS["other_servers"])
         if servers:
             raise PreconditionFailed(
-                f"{self._target.place} is in use ({servers} connections of Kagzi). Stop all servers: this rewrites tables."
+                f"{self._target.place} is in use ({servers} connections of Kagzi). Stop all servers: this rewrites "
+                "tables."
             )
 
     async def _parts(self, connection: asyncpg.Connection, table: str) -> int:

@@ -28,7 +28,8 @@ LOSSES = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a call on a connection that breaks at this moment
 )
-"""What the driver raises by itself when a connection is gone. What the server says is a PostgresError, and has a SQLSTATE."""
+"""What the driver raises by itself when a connection is gone. What the server says is a PostgresError, and has a
+SQLSTATE."""
 
 CONTENTION = (
     asyncpg.LockNotAvailableError,

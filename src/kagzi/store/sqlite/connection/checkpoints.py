@@ -1,8 +1,8 @@
 """Runs WAL checkpoints on a separate thread.
 
-SQLite would do it inside a commit, and that commit would take as long as some thousand pages take to reach the disk. Here a
-separate thread runs the checkpoint while commits continue; what came meanwhile is little, and the thread that writes
-checkpoints it, so that the WAL begins anew.
+SQLite would do it inside a commit, and that commit would take as long as some thousand pages take to reach the disk.
+Here a separate thread runs the checkpoint while commits continue; what came meanwhile is little, and the thread that
+writes checkpoints it, so that the WAL begins anew.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""A connection and the thread that owns it. Calls reach the thread by a queue and return to their event loop, one hop each way."""
+"""A connection and the thread that owns it. Calls reach the thread by a queue and return to their event loop, one hop
+each way."""
 
 import asyncio
 import contextlib
@@ -77,8 +78,8 @@ class Database:
         return records[0] if records else None
 
     def page(self, name: str, values: Values, limit: int) -> tuple[list[Record], bool]:
-        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further row is read
-        than the one that tells so; the statement asks for one row more than `limit`."""
+        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further
+        row is read than the one that tells so; the statement asks for one row more than `limit`."""
         cursor = self.cursor(name, values)
         columns = columns_of(cursor)
         rows: list[Record] = []
@@ -205,8 +206,8 @@ class DatabaseThread:
         self._thread.start()
 
     async def call(self, act: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done, even if
-        the caller is cancelled meanwhile."""
+        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done,
+        even if the caller is cancelled meanwhile."""
         if self._closed or self._thread is None:
             raise Unavailable("the SQLite store is not open")
         loop = asyncio.get_running_loop()

@@ -156,8 +156,8 @@ class Lanes(Sessions):
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for all, and
-        one scan at a time. The scan of a caller that is cancelled is interrupted."""
+        """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for
+        all, and one scan at a time. The scan of a caller that is cancelled is interrupted."""
         if self._files is not None:
             self._files.refuse_if_lost()
         await self._scans.enter(namespace)

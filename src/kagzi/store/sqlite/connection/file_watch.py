@@ -1,8 +1,8 @@
 """Notices that the files of an open database were deleted or replaced, and saves what only this process still has.
 
-SQLite continues with the files it opened, whatever became of their names, without an error: what it commits from then on is
-gone with the process. So after every commit, and on every poll, the names are compared with what was opened. A difference is
-final: the store refuses everything until the server is restarted on complete files.
+SQLite continues with the files it opened, whatever became of their names, without an error: what it commits from then
+on is gone with the process. So after every commit, and on every poll, the names are compared with what was opened. A
+difference is final: the store refuses everything until the server is restarted on complete files.
 """
 
 import logging
@@ -62,8 +62,8 @@ class FileWatch:
 
     def _save(self, problem: str, writer: Database) -> None:
         logger.critical(
-            "%s while the server had it open. The server accepts nothing more, so that nothing more can be lost. Do not stop "
-            "this process before the next line says what was saved",
+            "%s while the server had it open. The server accepts nothing more, so that nothing more can be lost. Do "
+            "not stop this process before the next line says what was saved",
             problem,
         )
         try:
@@ -71,8 +71,8 @@ class FileWatch:
             if self._checkpoint_in_place(writer):
                 self._in_place = True
                 logger.critical(
-                    "everything that was committed was saved to %s. Restart the server, and do not touch %s-wal: it is part of "
-                    "the database",
+                    "everything that was committed was saved to %s. Restart the server, and do not touch %s-wal: it is "
+                    "part of the database",
                     self._path,
                     self._path,
                 )
@@ -82,16 +82,16 @@ class FileWatch:
             writer.copy_into(copy)
         except (sqlite3.Error, OSError, KagziError) as error:
             logger.critical(
-                "what was committed could not be saved: %s. While process %d is alive, its open files are in /proc/%d/fd: copy "
-                "them before it ends",
+                "what was committed could not be saved: %s. While process %d is alive, its open files are in "
+                "/proc/%d/fd: copy them before it ends",
                 error,
                 os.getpid(),
                 os.getpid(),
             )
         else:
             logger.critical(
-                "everything that was committed was saved to %s. Stop the server, put that file in the place of %s, remove "
-                "%s-wal and %s-shm, and start the server again",
+                "everything that was committed was saved to %s. Stop the server, put that file in the place of %s, "
+                "remove %s-wal and %s-shm, and start the server again",
                 copy,
                 self._path,
                 self._path,
@@ -99,7 +99,8 @@ class FileWatch:
             )
 
     def _checkpoint_in_place(self, writer: Database) -> bool:
-        """If only the name of the log is gone, and there is no other one, a checkpoint can still write it to the file."""
+        """If only the name of the log is gone, and there is no other one, a checkpoint can still write it to the
+        file."""
         unharmed = _identity(self._file) == self._opened[self._file]
         return unharmed and _identity(self._log) is None and writer.checkpoint_all()
 
