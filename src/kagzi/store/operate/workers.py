@@ -80,9 +80,9 @@ async def _refuse_session(session: Session, worker: WorkerRecord, now: Timestamp
     if row["deleting_at"] is not None:
         return namespace_gone(worker.namespace)
     limit: int = row["sessions_limit"]
-    heard_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
+    alive_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
     [counted] = await session.read(
-        "count_sessions", namespace=worker.namespace, worker_id=worker.worker_id, heard_since=heard_since, limit=limit
+        "count_sessions", namespace=worker.namespace, worker_id=worker.worker_id, alive_since=alive_since, limit=limit
     )
     return too_many_sessions(worker.namespace, limit) if counted["sessions"] >= limit else None
 

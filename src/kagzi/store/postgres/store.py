@@ -40,7 +40,7 @@ from ..protocol import (
     WorkerBeat,
 )
 from .claim import claims, leases, timers
-from .connection.connections import Links
+from .connection.connections import Connections
 from .migrate import PostgresMigrator
 from .operate.namespaces import PostgresNamespaces
 from .operate.queues import PostgresQueues
@@ -74,7 +74,7 @@ class PostgresStore(
     Versions,
     WatchDesk,
     PostgresQueues,
-    Links,
+    Connections,
 ):
     """Keeps `store.protocol.Store`. `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved."""
 

@@ -38,7 +38,7 @@ from ..protocol import (
     WorkerBeat,
 )
 from .claim import claims, leases, timers
-from .connection.connections import Lanes
+from .connection.connections import Connections
 from .operate.namespaces import SqliteNamespaces
 from .operate.queues import SqliteQueues
 from .operate.retention import SqliteRetention
@@ -68,7 +68,7 @@ class SqliteStore(
     WatchDesk,
     SqliteQueues,
     ListCounts,
-    Lanes,
+    Connections,
 ):
     """Keeps `store.protocol.Store` in one SQLite file, or in memory."""
 

@@ -15,7 +15,7 @@ from ...operate.schedule_firing import fire_schedules
 from ...operate.schedules import Schedules
 from ...protocol import Cancelled, FiredSchedule, Firing
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 from ..connection.failures import CONTENTION
 from ..run.control import cancel_locked
 from ..write.batch import Group, Outcomes, Writing
@@ -25,7 +25,7 @@ from ..write.starts import start_runs
 _TRIES = 3
 
 
-class PostgresSchedules(Schedules, Links):
+class PostgresSchedules(Schedules, Connections):
     """Implements `store.protocol.ScheduleVerbs`."""
 
     async def fire_schedules(

@@ -28,7 +28,7 @@ from ...images import (
 )
 from ...protocol.transfers import Entrance, Imported
 from ..connection.connection import Row, Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 from ..connection.failures import CONTENTION
 from ..run.pages import read_page
 from ..run.retry_and_fork import catch_up
@@ -40,7 +40,7 @@ _JSON = [column.name for column in columns(Use.IMPORTED) if column.type in {"jso
 _encode = msgspec.json.Encoder().encode
 
 
-class TransferDesk(Links):
+class TransferDesk(Connections):
     """Keeps `store.protocol.TransferVerbs`."""
 
     async def export_run(self, run: RunKey) -> RunImage | None:

@@ -11,10 +11,10 @@ from ...operate.workers import Workers, lock_worker, lose_workers, note_events, 
 from ...protocol import TypeKey
 from ..claim.leases import cut, release
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 
-class PostgresWorkers(Workers, Links):
+class PostgresWorkers(Workers, Connections):
     """Implements `store.protocol.WorkerVerbs`."""
 
     async def worker_left(

@@ -9,10 +9,10 @@ from ....core.records import RunKey
 from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
 from ...rows import read_error, read_payload
 from ..connection.connection import Row
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 
-class WatchDesk(Links):
+class WatchDesk(Connections):
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
         if not is_uuid(run.run_id):
             return None

@@ -10,13 +10,13 @@ from ...firing_plan import FIRING_TERMS
 from ...operate.schedule_firing import fire_schedules
 from ...operate.schedules import Schedules
 from ...protocol import Cancelled, FiredSchedule, Firing
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..run.runs import cancel_run
 from ..write.fast_path import Wave, Writer
 from ..write.starts import start_one
 
 
-class SqliteSchedules(Schedules, Lanes):
+class SqliteSchedules(Schedules, Connections):
     """Implements `store.protocol.ScheduleVerbs`."""
 
     async def fire_schedules(

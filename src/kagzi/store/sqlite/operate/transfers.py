@@ -25,7 +25,7 @@ from ...images import (
 from ...protocol.transfers import Entrance, Imported
 from ...rows import write_json
 from ..connection.connection import Database, Record, Row
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..statements import row_of
 from ..write.endings import give_result
 from ..write.fast_path import Writer
@@ -33,7 +33,7 @@ from ..write.fast_path import Writer
 _rows = {name: row_of(name) for name in ("stage_steps", "stage_attempts", "stage_signals", "stage_links")}
 
 
-class TransferDesk(Lanes):
+class TransferDesk(Connections):
     """Keeps `store.protocol.TransferVerbs`."""
 
     async def export_run(self, run: RunKey) -> RunImage | None:

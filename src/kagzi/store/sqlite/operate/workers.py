@@ -10,11 +10,11 @@ from ....core.workers import left
 from ...operate.workers import Workers, lock_worker, lose_workers, note_events, set_status
 from ...protocol import TypeKey
 from ..claim.leases import freed
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..connection.session import WriterSession
 
 
-class SqliteWorkers(Workers, Lanes):
+class SqliteWorkers(Workers, Connections):
     """Implements `store.protocol.WorkerVerbs`."""
 
     async def worker_left(

@@ -10,12 +10,12 @@ from ....core.records import RunKey
 from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, StepKind, StepStatus
 from ...rows import read_error, read_payload, write_json
 from ..connection.connection import Database, Row
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 
 _DOUBLES = 2  # a number may be found in two rows: of a step, and of its attempt that failed
 
 
-class WatchDesk(Lanes):
+class WatchDesk(Connections):
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
         return await self._read(_events_of, run, after_seq, limit)
 
