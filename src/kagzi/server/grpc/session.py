@@ -17,10 +17,10 @@ from ...core.run.outcomes import Outcome, Refused
 from ...core.times import Timestamp
 from ...engine import Notice, Session, Sessions
 from ...v1 import worker_pb2 as pb
-from ...wire.common import read_held, read_lease, write_held, write_lease
+from ...wire.common import read_lease, read_leased, write_lease, write_leased
 from ...wire.operations import read_operation, write_answers
 from ...wire.tasks import write_task
-from ...wire.workers import read_register, read_troubles
+from ...wire.workers import read_diagnostics, read_register
 from .interceptor import Context, read_message
 from .outbound_queue import Mailbox
 from .run_both import first_of
@@ -232,7 +232,7 @@ class SessionStream:
     async def _open(self, hello: pb.SessionHello) -> Session:
         worker = read_register(hello.register)
         self._namespace = worker.namespace
-        held = [read_held(held, worker.namespace) for held in hello.held]
+        held = [read_leased(held, worker.namespace) for held in hello.held]
         return await self._sessions.open(worker, held, self._outlet)
 
     async def _welcome(self, session: Session) -> None:
@@ -242,7 +242,7 @@ class SessionStream:
             heartbeat_ms=self._settings.heartbeat_ms,
             server_version=self._version,
             now_us=self._clock.now(),
-            lost=[write_held(held) for held in session.lost],
+            lost=[write_leased(held) for held in session.lost],
         )
         await self._context.write(pb.SessionResponse(welcome=welcome).SerializeToString())
 
@@ -264,13 +264,13 @@ class SessionStream:
         if session.closed:
             raise PreconditionFailed("this session is over: its worker has opened another one, or has left.")
         if request.received:
-            session.received([read_held(held, self._namespace) for held in request.received])
+            session.received([read_leased(held, self._namespace) for held in request.received])
         if request.runs:
             operations = self._read_operations(request)
             if operations:
                 await session.submit(operations)
         if request.heartbeat:
-            await session.heartbeat([read_held(held, self._namespace) for held in request.heartbeat])
+            await session.heartbeat([read_leased(held, self._namespace) for held in request.heartbeat])
         if request.HasField("update"):
             await self._update(session, request.update)
 
@@ -296,7 +296,7 @@ class SessionStream:
             drain=update.drain,
             completed_delta=update.completed_delta,
             failed_delta=update.failed_delta,
-            troubles=read_troubles(update),
+            troubles=read_diagnostics(update),
         )
         self._said_goodbye = update.goodbye
 

@@ -7,7 +7,7 @@ from ....core.schedules.schedule import ScheduleRecord, ScheduleSpec
 from ....engine import RUNS_WAIT, Named, Schedules, ServedTypes
 from ....v1 import workflow_schedule_pb2 as pb
 from ....wire.common import read_duration_us, read_namespace, read_time_if, read_type, write_time
-from ....wire.schedules import read_asked, read_required_time, updated, write_fire, write_schedule
+from ....wire.schedules import read_required_time, read_schedule_request, updated, write_fire, write_schedule
 from ..interceptor import Context
 from ..paging import read_page, write_page
 
@@ -20,7 +20,7 @@ class WorkflowScheduleService:
     async def CreateWorkflowSchedule(
         self, request: pb.CreateWorkflowScheduleRequest, context: Context
     ) -> pb.CreateWorkflowScheduleResponse:
-        asked = read_asked(request)
+        asked = read_schedule_request(request)
         record = await self._schedules.create(
             asked.namespace,
             asked.schedule_id,
@@ -37,7 +37,7 @@ class WorkflowScheduleService:
     ) -> pb.UpsertWorkflowScheduleResponse:
         if not request.HasField("schedule"):
             raise InvalidArgument("schedule is missing. Say what it should be.", field="schedule")
-        asked = read_asked(request.schedule, namespace_id=request.namespace_id)
+        asked = read_schedule_request(request.schedule, namespace_id=request.namespace_id)
         record, created = await self._schedules.upsert(
             asked.namespace, asked.schedule_id, asked.spec, enabled=asked.enabled, request_id=asked.request_id
         )

@@ -12,13 +12,13 @@ from ....engine import Engine
 from ....v1 import worker_pb2 as pb
 from ....wire.common import (
     read_duration_ms,
-    read_held,
+    read_leased,
     read_namespace,
     read_payload,
     read_retry,
     read_type,
     write_error,
-    write_held,
+    write_leased,
     write_payload_if,
     write_time,
     write_time_if,
@@ -27,7 +27,7 @@ from ....wire.enums import RUN_STATUS_TO_WIRE, STEP_KIND_FROM_WIRE
 from ....wire.steps import write_step
 from ....wire.tasks import write_history_page, write_history_step, write_task
 from ....wire.worker_messages import read_error_of, read_lease_of, read_output, read_run_key
-from ....wire.workers import read_register, read_troubles, refuse_foreign_queue
+from ....wire.workers import read_diagnostics, read_register, refuse_foreign_queue
 from ..answer_budget import Answers
 from ..deadlines import Patience
 from ..interceptor import Context, read_message
@@ -80,13 +80,13 @@ class WorkerService:
             active_count=request.active_count,
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
-            held=[read_held(held, namespace) for held in request.held],
-            troubles=read_troubles(request),
+            held=[read_leased(held, namespace) for held in request.held],
+            troubles=read_diagnostics(request),
         )
         return pb.HeartbeatResponse(
             accepted=answer.accepted,
             should_drain=answer.should_drain,
-            lost=[write_held(held) for held in answer.lost],
+            lost=[write_leased(held) for held in answer.lost],
             cancel_requested=[run.run_id for run in answer.cancel_requested],
         )
 
