@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from ..core.errors import InvalidArgument
+from ..core.explanation import Explanation
 from ..core.records import RunEnd, RunFilter, RunKey, RunRecord
 from ..core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, deadline, start_time
 from ..core.run.outcomes import Existing, Started
@@ -120,6 +121,7 @@ _write_run = writer(
     context=lambda record: write_payload_if(split_scheduled_time(record.context)[0]),
     scheduled_at=lambda record: write_time_if(split_scheduled_time(record.context)[1]),
 )
+write_explanation = writer(pb.ExplainWorkflowResponse, Explanation)
 write_outcome = writer(pb.RunOutcome, RunEnd, unsent=("run",), run_id=lambda end: end.run.run_id)
 
 

@@ -11,8 +11,8 @@ from ..exits import Exit
 from ..options import Server, json_option, server_options
 
 if TYPE_CHECKING:
+    from ...core.explanation import Explanation
     from ...sdk.client.client import Kagzi
-    from ...sdk.client.run_records import Explanation
 
 
 @click.command()

@@ -1,6 +1,7 @@
 """What the handles of one client share: its connection and its waits; calls, lists, and calls about one run."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -99,7 +100,11 @@ class Backend:
     async def get(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunInfo:
         request = pb.GetWorkflowRequest(namespace_id=namespace, run_id=run_id, workflow_id=workflow_id)
         response = await self.call(lambda link: link.workflows.GetWorkflow, request)
-        return read_run_info(response.workflow)
+        return self.info(response.workflow)
+
+    def info(self, message: pb.Workflow) -> RunInfo:
+        info = read_run_info(message)
+        return info if info.url else replace(info, url=self.url(RunKey(info.namespace, info.id)))
 
     async def find(self, namespace: str, id: str) -> RunInfo:
         """The run with this id, else the latest one with this workflow_id. Raises NotFound."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
+from ...core.explanation import Explanation
 from ...core.public import exported
 from ...core.run.commands import OnConflict
 from ...v1 import workflow_pb2 as pb
@@ -23,7 +24,7 @@ from .connecting import Connecting
 from .filters import Matching, run_filter
 from .operations import operation
 from .run import Run, RunQuery
-from .run_records import Explanation, RunCount, read_run_info
+from .run_records import RunCount
 from .start import ABSENT, Start, StartKeywords, StartOptions
 from .start_batching import Starter
 
@@ -280,7 +281,7 @@ class Kagzi:
             lambda link: link.workflows.ListWorkflows, request, lambda page: page.workflows, limit
         )
         async for run in rows:
-            yield Run(self._backend, self._namespace, info=read_run_info(run))
+            yield Run(self._backend, self._namespace, info=self._backend.info(run))
 
     async def count(self, **matching: Unpack[Matching]) -> RunCount:
         """How many runs `list` would return for the same `matching`. A server stops counting at 10,000."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import InvalidArgument, PreconditionFailed, RunError
+from ...core.explanation import Explanation
 from ...core.ids import is_uuid
 from ...core.public import exported
 from ...core.records import Payload, RunEnd, RunKey
@@ -20,7 +21,7 @@ from ..workflow.codec import ANY, Codec, read_payload
 from ..workflow.signals import Signal
 from .backend import Backend, Request, Response, encode_signal, signal_name
 from .run_namespace import RunNamespace
-from .run_records import Explanation, RunInfo, read_explanation
+from .run_records import RunInfo, read_explanation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

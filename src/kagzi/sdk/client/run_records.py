@@ -1,10 +1,11 @@
 """Records of runs: what `run.info()`, `run.explain()` and `client.count()` return."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from ...core.error_details import ErrorDetail
+from ...core.explanation import Explanation
 from ...core.public import exported
 from ...core.states import RunStatus, WaitReason
 from ...v1 import workflow_pb2 as pb
@@ -53,20 +54,6 @@ class RunInfo:
     input: bytes = b""  #: what it was given, as JSON; empty in lists, and if it was given nothing
     output: bytes = b""  #: what it returned, as JSON; empty in lists, and while there is none
     encoding: str = ""  #: how input and output are encoded, if it is not plain JSON
-
-
-@exported
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a run is where it is. `str()` is the sentence."""
-
-    sentence: str  #: for people
-    reason: str = ""  #: a stable word for programs
-    facts: Mapping[str, str] = field(default_factory=dict[str, str])  #: what the sentence is based on
-    remedy: str = ""  #: what to do about it; empty if there is nothing to do
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 class RunCount(int):

@@ -17,6 +17,7 @@ from ....wire.runs import (
     read_signal,
     read_start,
     read_where,
+    write_explanation,
     write_outcome,
     write_run,
     write_started,
@@ -189,12 +190,7 @@ class WorkflowService(BulkService, TransferService):
         explanation = await self._explanations.explain(
             read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
         )
-        return pb.ExplainWorkflowResponse(
-            sentence=explanation.sentence,
-            reason=explanation.reason,
-            facts=explanation.facts,
-            remedy=explanation.remedy,
-        )
+        return write_explanation(explanation)
 
     async def Wait(self, request: pb.WaitRequest, context: Context) -> pb.WaitResponse:
         asked_ms = _read_wait_ms(request)
