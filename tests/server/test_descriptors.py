@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from kagzi.server.descriptors import connection_limits
-from kagzi.server.http.protocol import ANSWER_LOOKS, TimedProtocol
+from kagzi.server.http.protocol import ANSWER_CHECKS, TimedProtocol
 from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.support.patience import LOADED_MACHINE_S
 
@@ -191,13 +191,13 @@ class Connection:
 
     def is_cut_off_after_looks(self, most: int = 20) -> int:
         for looks in range(1, most + 1):
-            self._protocol.look()
+            self._protocol.check()
             if self.transport.abort.called:
                 return looks
         return 0
 
     def look(self) -> bool:
-        self._protocol.look()
+        self._protocol.check()
         return self.transport.abort.called
 
     def close(self) -> None:
@@ -218,7 +218,7 @@ async def test_half_a_request_gets_one_look_and_an_answer_that_is_not_taken_a_fe
     assert half.is_cut_off_after_looks() == 1
     slow = Connection(answers=False)
     await slow.request()
-    assert slow.is_cut_off_after_looks() == ANSWER_LOOKS + 1
+    assert slow.is_cut_off_after_looks() == ANSWER_CHECKS + 1
     for connection in (half, slow):
         connection.close()
 

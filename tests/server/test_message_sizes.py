@@ -124,8 +124,8 @@ async def written(outlet: Outlet) -> list[bytes]:
     async def write(data: bytes) -> None:
         messages.append(data)
 
-    outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), LOADED_MACHINE_S)
+    outlet.outbound.finish()
+    await asyncio.wait_for(outlet.outbound.deliver(write), LOADED_MACHINE_S)
     return messages
 
 

@@ -46,7 +46,7 @@ def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Time
     the engine draws them. Raises InvalidArgument."""
     if message.on_conflict not in (pb.ON_CONFLICT_UNSPECIFIED, pb.ON_CONFLICT_EXISTING, pb.ON_CONFLICT_FAIL):
         raise InvalidArgument(
-            "on_conflict of a child's start is not supported: set attach to wait for a run that is active already.",
+            "on_conflict of a child's start is not supported: set attach to wait for a run that is already open.",
             field="on_conflict",
         )
     request = read_start(message, batch_namespace=namespace)

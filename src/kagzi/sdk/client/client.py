@@ -243,7 +243,7 @@ class Kagzi:
                 return await run.result()
         except TimeoutError:
             name = workflow if isinstance(workflow, str) else workflow.name
-            raise TimeoutError(f"{name} has not ended within {timeout}. The run goes on.") from None
+            raise TimeoutError(f"{name} has not ended within {timeout}. The run continues.") from None
 
     # --- asking --------------------------------------------------------------------------------------------------------
 

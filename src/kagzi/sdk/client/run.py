@@ -93,7 +93,8 @@ class Run(Generic[O_co]):
     def _in_namespace(self, namespace: str) -> "RunQuery[O_co]":
         if self._run_id or not self._searched_id:
             raise PreconditionFailed(
-                f"{self!r} is in namespace {self._namespace!r}. Look elsewhere with client.get(id).namespace({namespace!r})."
+                f"{self!r} is in namespace {self._namespace!r}. "
+                f"To look in another one, use client.get(id).namespace({namespace!r})."
             )
         if not (isinstance(cast("object", namespace), str) and namespace):
             raise InvalidArgument(f"namespace={namespace!r} must be the name of a namespace.", field="namespace")

@@ -69,9 +69,7 @@ def _write_result(step: HistoryStep) -> pb.WaitSignalResponse:
 
 async def start_child(submit: Submit, request: pb.StartChildRequest) -> pb.StartChildResponse:
     """Raises AlreadyExists if the child's workflow_id is active and not to be attached to."""
-    start = operation_of(
-        request, pb.StartChildOperation, step_id=request.step_id or request.start.workflow_type
-    )
+    start = operation_of(request, pb.StartChildOperation, step_id=request.step_id or request.start.workflow_type)
     outcome = await submit(request, pb.Operation(start_child=start))
     if isinstance(outcome, ChildStarted):
         return pb.StartChildResponse(child_run_id=outcome.child_run_id, already_exists=not outcome.created)

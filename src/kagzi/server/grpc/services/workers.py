@@ -38,7 +38,7 @@ from ....wire.tasks import write_history_page, write_history_step, write_task
 from ....wire.worker_messages import RunRequest, operation_of, read_lease_of, read_run_key
 from ....wire.workers import read_diagnostics, read_register, refuse_foreign_queue
 from ..answer_budget import Answers
-from ..deadlines import Patience
+from ..deadlines import Deadlines
 from ..interceptor import Context, read_message
 from ..require import require
 from ..session import SessionStream
@@ -56,7 +56,7 @@ class WorkerService:
         *,
         clock: Clock,
         settings: Settings,
-        patience: Patience,
+        deadlines: Deadlines,
         answers: Answers,
         version: str,
     ) -> None:
@@ -65,7 +65,7 @@ class WorkerService:
         self._workers = engine.workers
         self._clock = clock
         self._settings = settings
-        self._patience = patience
+        self._deadlines = deadlines
         self._answers = answers
         self._version = version
         self._unread = Unread(settings.unread_total_bytes)
@@ -89,13 +89,13 @@ class WorkerService:
             active_count=request.active_count,
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
-            held=[read_leased(held, namespace) for held in request.held],
+            held=[read_leased(run, namespace) for run in request.held],
             troubles=read_diagnostics(request),
         )
         return pb.HeartbeatResponse(
             accepted=answer.accepted,
             should_drain=answer.should_drain,
-            lost=[write_leased(held) for held in answer.lost],
+            lost=[write_leased(run) for run in answer.lost],
             cancel_requested=[run.run_id for run in answer.cancel_requested],
         )
 
@@ -111,7 +111,7 @@ class WorkerService:
             queue = read_type(request.task_queue)
             refuse_foreign_queue(queue, workflow_types or [queue])
             workflow_types = [queue]
-        claimed = await self._patience.poll(
+        claimed = await self._deadlines.poll(
             lambda wait_ms: self._tasks.poll(
                 namespace, request.worker_id, workflow_types, max_tasks=request.max_tasks or 1, wait_ms=wait_ms
             ),
@@ -209,10 +209,10 @@ class WorkerService:
         request = read_message(await context.read(), pb.GetHistoryRequest)
         run, lease, after = read_run_key(request), read_lease_of(request), request.after
         while True:
-            async with self._answers.reserve(run.namespace) as room:
+            async with self._answers.reserve(run.namespace) as reservation:
                 page = await self._tasks.history(run, lease, after, request.known_seq)
                 message = write_history_page(page) or pb.HistoryPage()
-                room.use(message.ByteSize())
+                reservation.use(message.ByteSize())
                 await context.write(message.SerializeToString())
             if not page.has_more:
                 return
