@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec
-from kagzi.store.schedule_book import read_spec, write_spec
+from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec, read_spec, write_spec
 from kagzi.v1 import workflow_schedule_pb2 as pb
 from kagzi.wire.schedules import (
     ScheduleRequest,
@@ -50,7 +49,7 @@ records = st.builds(
     created_at=times,
     updated_at=times,
 )
-requests = st.builds(
+schedule_requests = st.builds(
     ScheduleRequest, namespace=names, schedule_id=names, spec=specs, enabled=st.none() | st.booleans(), request_id=texts
 )
 fires = st.builds(
@@ -71,8 +70,8 @@ def test_a_schedule(record: ScheduleRecord) -> None:
     assert read_schedule(message) == record
 
 
-@given(requests)
-def test_a_request(request: ScheduleRequest) -> None:
+@given(schedule_requests)
+def test_a_schedule_request(request: ScheduleRequest) -> None:
     message = pb.CreateWorkflowScheduleRequest.FromString(write_schedule_request(request).SerializeToString())
     assert read_schedule_request(message) == request
 

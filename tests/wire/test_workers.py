@@ -20,10 +20,10 @@ def test_an_event(kind: WorkerEventKind) -> None:
 
 
 def test_diagnostics_in_both_messages() -> None:
-    troubles = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
+    diagnostics = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
     for kind in (worker_pb2.SessionUpdate, worker_pb2.HeartbeatRequest):
-        sent = kind.FromString(kind(troubles=write_diagnostics(troubles)).SerializeToString())
-        assert read_diagnostics(sent) == troubles
+        sent = kind.FromString(kind(troubles=write_diagnostics(diagnostics)).SerializeToString())
+        assert read_diagnostics(sent) == diagnostics
 
 
 def test_a_version() -> None:
