@@ -163,7 +163,7 @@ async def test_half_requests_lock_nobody_out_and_are_closed(tmp_path: Path) -> N
             await Stubs(new_channel).start()
         async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
             assert (await client.get(f"http://{server.http}/readyz")).status_code == 200
-        assert "this process may have 256 file descriptors" in server.log
+        assert "this process may use 256 file descriptors" in server.log
         assert "LimitNOFILE" in server.log
 
 

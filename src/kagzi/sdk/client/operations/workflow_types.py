@@ -54,9 +54,8 @@ class TypeLimitKeywords(TypedDict, total=False):
     max_running_per_key: int | None  #: how many runs with the same `concurrency_key`
     starts_per_second: float | None  #: how many runs begin per second
     starts_per_second_per_key: float | None  #: how many with the same `concurrency_key`
-    when_full: (
-        WhenFull  #: for a start beyond `max_running`: "queue" (it waits; the default), "reject" or "cancel-oldest"
-    )
+    when_full: WhenFull
+    """What happens to a start beyond `max_running`: "queue" (it waits; the default), "reject" or "cancel-oldest"."""
 
 
 read_type_info = reader(pb.WorkflowType, WorkflowTypeInfo, names={"workflow": "workflow_type"})
