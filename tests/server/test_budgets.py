@@ -19,7 +19,7 @@ from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.records import RunKey
 from kagzi.engine import Watching
 from kagzi.server.grpc.budgets import namespace_of
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import LONG_POLLS, SERVICES, handlers, path_of
 from kagzi.store.protocol import Store
 from kagzi.system import SystemIds
@@ -99,7 +99,7 @@ async def refusal(task: asyncio.Task[Any]) -> ResourceExhausted:
 
 
 @asynccontextmanager
-async def served(gate: Gate, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
+async def served(gate: Interceptor, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -122,14 +122,14 @@ def name_of_budget(method: MethodDescriptor) -> str:
     return "long_polls" if path_of(method) in LONG_POLLS else "calls"
 
 
-def small(gate: Gate) -> None:
+def small(gate: Interceptor) -> None:
     for budget in (gate.budgets.calls, gate.budgets.polls, gate.budgets.streams):
         budget.limit, budget.share = LIMIT, SHARE
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if of_a_namespace(method)], ids=path_of)
 async def test_whatever_one_namespace_has_open_another_is_served_at_once(method: MethodDescriptor) -> None:
-    gate, busy = Gate(ids=SystemIds()), Busy()
+    gate, busy = Interceptor(ids=SystemIds()), Busy()
     small(gate)
     service = method.containing_service
     # A read that may be large waits for room among the answers, which is another bound.
@@ -155,7 +155,7 @@ async def test_whatever_one_namespace_has_open_another_is_served_at_once(method:
 
 
 async def test_who_names_no_namespace_is_served_though_a_tenant_has_all() -> None:
-    gate, busy = Gate(ids=SystemIds()), Busy()
+    gate, busy = Interceptor(ids=SystemIds()), Busy()
     small(gate)
     nameless = [method for method in METHODS if not of_a_namespace(method)]
     assert nameless
@@ -177,7 +177,7 @@ async def test_who_names_no_namespace_is_served_though_a_tenant_has_all() -> Non
 
 async def test_streams_that_say_nothing_keep_nobody_out() -> None:
     """They have not said whose they are, so they are counted together; the oldest of too many is closed."""
-    gate, busy = Gate(ids=SystemIds()), Busy()
+    gate, busy = Interceptor(ids=SystemIds()), Busy()
     gate._first_messages._limit = LIMIT
     method = workflow_pb2.DESCRIPTOR.services_by_name["WorkflowService"].methods_by_name["WaitStream"]
     service = method.containing_service
