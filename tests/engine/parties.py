@@ -11,7 +11,7 @@ from kagzi.core.run.commands import Command, CompleteRun, StartRequest
 from kagzi.core.run.outcomes import Outcome
 from kagzi.core.times import Timestamp
 from kagzi.engine import Engine, Notice
-from kagzi.store.protocol import LOOK_AGAIN, Store, Wake
+from kagzi.store.protocol import POLL_AGAIN, Store, Wake
 from kagzi.system import SystemClock
 from tests.support.patience import LOADED_MACHINE_S
 
@@ -167,7 +167,7 @@ class LocalBus:
         if self in self._exchange.buses:
             self._exchange.buses.remove(self)
 
-    def wake(self, wake: Wake = LOOK_AGAIN) -> None:
+    def wake(self, wake: Wake = POLL_AGAIN) -> None:
         if self._on_wake is not None:
             self._on_wake(wake)
 

@@ -19,7 +19,7 @@ from kagzi.engine.commit.outages import Outages
 from kagzi.engine.commit.stuck_runs import StuckRuns
 from kagzi.engine.commit.write_queues import Lane
 from kagzi.engine.timing.store_clock import StoreClock
-from kagzi.store.protocol import Horizon, LeaseTerms
+from kagzi.store.protocol import PendingWork, LeaseTerms
 from kagzi.system import SystemIds
 from tests.engine.parties import TIMEOUT_S, Gate, MovableClock
 
@@ -35,8 +35,8 @@ class Notebook:
         self.failures: list[Exception] = []
         self.outcome: Callable[[Command], Outcome] = lambda _: Recorded(1, 1)
 
-    async def look(self, beats: Sequence[object], now: int) -> Horizon:
-        return Horizon(now, None, ())
+    async def look(self, beats: Sequence[object], now: int) -> PendingWork:
+        return PendingWork(now, None, ())
 
     async def write(self, batch: Sequence[Command], now: int, terms: LeaseTerms) -> Sequence[Outcome]:
         assert terms.until > terms.renew_before > now

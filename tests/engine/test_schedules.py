@@ -13,7 +13,7 @@ from kagzi.core.times import US_PER_S, Timestamp
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
-from kagzi.store.protocol import Horizon
+from kagzi.store.protocol import PendingWork
 from tests.support.patience import LOADED_MACHINE_S
 
 from .conftest import MakeEngine
@@ -109,7 +109,7 @@ async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: Tr
 
 
 async def test_a_look_without_schedules_is_no_news(engine: Engine) -> None:
-    engine._looked(Horizon(0, None, ()))
+    engine._looked(PendingWork(0, None, ()))
     assert engine._schedule_clock._next is None
 
 

@@ -122,7 +122,7 @@ async def test_after_a_lost_connection_the_bus_makes_the_server_look(make_engine
     await here.runs.start(start())
     await asyncio.sleep(0)
     assert outlet.given == []
-    deaf.wake()  # LOOK_AGAIN
+    deaf.wake()  # POLL_AGAIN
     await outlet.tasks_given(1)
 
 

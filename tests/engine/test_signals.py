@@ -166,7 +166,7 @@ async def test_after_a_lost_bus_those_who_hold_runs_ask(make_engine: MakeEngine)
     await here.control.signal("default", run_id=run.run.run_id, signal=sent())
     await here._wakeups.flush()
     assert outlet.told == []
-    deaf.wake()  # LOOK_AGAIN
+    deaf.wake()  # POLL_AGAIN
     await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["result"])
 
 

@@ -8,7 +8,7 @@ import pytest
 from kagzi.core.limits import Settings
 from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
 from kagzi.engine.timing.store_clock import SETTLE_US, StoreClock
-from kagzi.store.protocol import Horizon
+from kagzi.store.protocol import PendingWork
 from kagzi.system import SystemClock
 from tests.support.clock import BEGINNING
 
@@ -33,10 +33,10 @@ class World:
     def follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
         self._offset_us += store_now - (asked_at + answered_at) // 2
 
-    async def look(self, beats: object, now: Timestamp) -> Horizon:
+    async def look(self, beats: object, now: Timestamp) -> PendingWork:
         self.polls += 1
         self.passed_us += US_PER_MS  # the round trip
-        return Horizon(self.store_now, None, ())
+        return PendingWork(self.store_now, None, ())
 
     @property
     def store_now(self) -> Timestamp:

@@ -4,7 +4,7 @@ import pytest
 
 from kagzi.core.records import Served, WorkerRecord
 from kagzi.core.states import RunStatus, WorkerStatus
-from kagzi.store.protocol import WorkerBeat
+from kagzi.store.protocol import Heartbeat
 
 from .verbs import StoreHarness, begin
 
@@ -56,7 +56,7 @@ async def test_beats_are_noted_and_deltas_add_up(harness: StoreHarness) -> None:
     await harness.register("worker-2")
     for second in (1, 2):
         harness.clock.advance(s=1)
-        beats = [WorkerBeat("worker-1", 3 + second, 10, 1, harness.now), WorkerBeat("unknown", 1, 1, 1, harness.now)]
+        beats = [Heartbeat("worker-1", 3 + second, 10, 1, harness.now), Heartbeat("unknown", 1, 1, 1, harness.now)]
         await harness.store.look(beats, harness.now)
     worker = await worker_of(harness)
     assert (worker.active_count, worker.total_completed, worker.total_failed) == (5, 20, 2)

@@ -61,7 +61,7 @@ from kagzi.store.protocol import (
     Claimed,
     Fired,
     Fork,
-    Horizon,
+    PendingWork,
     LeaseTerms,
     Renewal,
     Signalled,
@@ -426,7 +426,7 @@ class StoreHarness:
     async def renew(self, *holding: Held, until: Timestamp | None = None) -> Renewal:
         return await self.store.renew(holding, self.now, until or self.now + LEASE_US)
 
-    async def look(self, after: TypeKey | None = None) -> Horizon:
+    async def look(self, after: TypeKey | None = None) -> PendingWork:
         return await self.store.look((), self.now, after)
 
     async def cancel(self, run: RunKey, reason: str = "no longer wanted") -> Cancelled | None:

@@ -12,7 +12,7 @@ from kagzi.store.sqlite.statements import PACKAGE, SQL, SQL_MANY
 TEXTS = {**SQL, **{f"{name}_{rows}": text for name, texts in SQL_MANY.items() for rows, text in texts}}
 
 # Read by people, in pages or by name: these may look at what they filter.
-UNHURRIED = {"get_namespace", "list_older_workers", "list_newer_workers", "note_beats"}
+UNHURRIED = {"get_namespace", "list_older_workers", "list_newer_workers", "note_heartbeats"}
 
 
 @pytest.fixture(scope="module")

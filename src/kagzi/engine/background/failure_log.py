@@ -15,11 +15,11 @@ from ...store.protocol import ExpiredLease, Fired
 logger = logging.getLogger("kagzi.engine")
 
 NAMED = 10
-"""Runs named of those that one look at the clock found."""
+"""Runs that are named of those that fired together."""
 
 
-def log_fired(fired: Fired) -> None:
-    _log_failed([end for end in fired.ended if end.status is RunStatus.FAILED])
+def log_fired(fired: Fired, ended: Sequence[RunEnd]) -> None:
+    _log_failed([end for end in ended if end.status is RunStatus.FAILED])
     _log_quarantined([each for each in fired.expired if each.problem is not None])
     _log_expired([each for each in fired.expired if each.problem is None])
 
@@ -68,7 +68,7 @@ def _log_quarantined(leases: Sequence[ExpiredLease]) -> None:
 def _log_expired(leases: Sequence[ExpiredLease]) -> None:
     for lease in leases[:NAMED]:
         logger.warning(
-            "%s lost its worker, which did not renew the lease (%d in a row): another worker goes on with it",
+            "%s lost its worker, which did not renew the lease (%d in a row): another worker takes it over",
             _name(lease),
             lease.times,
             extra=_fields(lease),

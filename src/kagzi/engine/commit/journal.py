@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from ...core import limits
+from ...core.effects import NO_EFFECTS, Effects, merge
 from ...core.errors import (
     KagziError,
     ResourceExhausted,
@@ -39,13 +40,15 @@ OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cann
 ROOM_TIMEOUT_S = 60.0
 TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
 
-Effects = Callable[[Sequence[Command], Sequence[Outcome]], None]
+OnCommit = Callable[[Sequence[Command], Sequence[Outcome], Effects], None]
+
+_Written = tuple[Sequence[Outcome], Effects]
 
 _ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tried again
 
 
 class Journal:
-    """`effects` hears of every command with its final outcome, once per commit, before those who wait are answered."""
+    """`on_commit` gets every command with its final outcome, and the effects, once per commit, before callers get theirs."""
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Journal:
         terms: Callable[[int], LeaseTerms],
         outages: Outages,
         stuck: StuckRuns,
+        on_commit: OnCommit,
         outage_limit_s: float = OUTAGE_LIMIT_S,
         tries: int = TRIES,
         lane: Lane | None = None,
@@ -77,7 +81,7 @@ class Journal:
         self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
         self._room: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
-        self.effects: Effects = _no_effects
+        self._on_commit = on_commit
 
     # --- in ------------------------------------------------------------------------------------------------------------
 
@@ -155,7 +159,7 @@ class Journal:
                 continue
             batch = self._committing
             with self._turns.batch(entry[1] for entry in batch):
-                outcomes = await self._write(batch)
+                outcomes, effects = await self._write(batch)
             self._committing = []
             kinds = set(map(type, outcomes))
             if self._tries or not _ASIDE.isdisjoint(kinds):
@@ -163,7 +167,7 @@ class Journal:
             if Deferred in kinds:
                 self._turns.was_large()
                 batch, outcomes = self._without_deferred(batch, outcomes)
-            self._settle(batch, outcomes)
+            self._settle(batch, outcomes, effects)
 
     async def stop(self, timeout_s: float) -> None:
         """Take nothing more, write what is there, then fail what could not be written."""
@@ -184,7 +188,7 @@ class Journal:
         self._committing = []
         self._fail(rest, ServerUnavailable("the server stopped before this was written. Try again."))
 
-    async def _write(self, batch: list[Entry]) -> Sequence[Outcome]:
+    async def _write(self, batch: list[Entry]) -> _Written:
         commands = [entry[0] for entry in batch]
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._outage_limit_s
@@ -195,26 +199,27 @@ class Journal:
                 now = self._clock.now()
                 with self._outages.asking():
                     async with asyncio.timeout(WRITE_TIMEOUT_S):
-                        outcomes = await self._store.write(commands, now, self._terms(now))
+                        written = await self._store.write(commands, now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
                 if isinstance(error, StoreBroken) and len(commands) == 1:
-                    return [Failed(str(error))]
+                    return [Failed(str(error))], NO_EFFECTS
                 failures += 1
                 self._outages.seen(error)
                 if loop.time() >= give_up_at or isinstance(error, StoreLost):
-                    return self._give_up(commands, error)
+                    return self._give_up(commands, error), NO_EFFECTS
                 await asyncio.sleep(backoff_s(failures))
             except Exception:
                 logger.exception("the store failed on a batch of %d operations: trying one by one", len(commands))
                 return await self._one_by_one(commands)
             else:
                 self._outages.over()
-                return outcomes
+                return written
 
-    async def _one_by_one(self, commands: Sequence[Command]) -> list[Outcome]:
+    async def _one_by_one(self, commands: Sequence[Command]) -> _Written:
         """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what follows
         it in its run."""
         outcomes: list[Outcome] = []
+        effects: list[Effects] = []
         failed: dict[str, Failed] = {}
         for command in commands:
             run_id = command.run.run_id
@@ -224,15 +229,18 @@ class Journal:
             now = self._clock.now()
             try:
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
-                    outcomes.extend(await self._store.write((command,), now, self._terms(now)))
+                    (outcome,), effect = await self._store.write((command,), now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
-                return outcomes + [Busy()] * (len(commands) - len(outcomes))
+                outcomes += [Busy()] * (len(commands) - len(outcomes))
+                break
             except Exception as error:
                 logger.exception("the store failed on %s of run %s", type(command).__name__, run_id)
-                failed[run_id] = Failed(f"{type(error).__name__}: {error}")
-                outcomes.append(failed[run_id])
-        return outcomes
+                failed[run_id] = outcome = Failed(f"{type(error).__name__}: {error}")
+            else:
+                effects.append(effect)
+            outcomes.append(outcome)
+        return outcomes, merge(effects)
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
         """The store has been away for too long, or for good: fail the batch, and what queued up behind it."""
@@ -312,11 +320,11 @@ class Journal:
 
     # --- out -------------------------------------------------------------------------------------------------------------
 
-    def _settle(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> None:
+    def _settle(self, batch: list[Entry], outcomes: Sequence[Outcome], effects: Effects = NO_EFFECTS) -> None:
         try:
-            self.effects([entry[0] for entry in batch], outcomes)
+            self._on_commit([entry[0] for entry in batch], outcomes, effects)
         except Exception:
-            logger.exception("a commit was durable, but what follows from it could not all be done")
+            logger.exception("a commit succeeded, but some of its effects failed")
         parcels: dict[Sink, list[tuple[int, Outcome]]] = {}
         for entry, outcome in zip(batch, outcomes, strict=True):
             sink = entry[2]
@@ -353,7 +361,3 @@ def _queue_full(namespace: str) -> ResourceExhausted:
         metadata=limit_reached("journal_queue_operations", limits.JOURNAL_QUEUE_OPERATIONS),
         retry_after=timedelta(seconds=1),
     )
-
-
-def _no_effects(commands: Sequence[Command], outcomes: Sequence[Outcome]) -> None:
-    """Until the engine is composed nothing follows from a commit."""

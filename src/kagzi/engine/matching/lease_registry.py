@@ -16,7 +16,7 @@ class Holder(Protocol):
         """The run is no longer held: its slot is free."""
         ...
 
-    def tell(self, holding: "Holding", kind: NoticeKind, reason: str) -> None: ...
+    def notify(self, holding: "Holding", kind: NoticeKind, reason: str) -> None: ...
 
     def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None: ...
 
@@ -24,17 +24,17 @@ class Holder(Protocol):
 class Holding:
     """A run in somebody's hands. `workflow_type` is empty if the run came with a reconnect, which does not tell it."""
 
-    __slots__ = ("cancel_told", "held", "holder", "received", "workflow_type")
+    __slots__ = ("cancel_notified", "held", "holder", "received", "workflow_type")
 
     def __init__(self, held: Held, workflow_type: str, holder: Holder | None, *, received: bool) -> None:
         self.held = held
         self.workflow_type = workflow_type
         self.holder = holder
         self.received = received
-        self.cancel_told = False
+        self.cancel_notified = False
 
 
-class Holders:
+class LeaseRegistry:
     def __init__(self) -> None:
         self._by_run: dict[str, Holding] = {}
         self._unary: dict[str, Holding] = {}

@@ -22,7 +22,7 @@ from ...core.workflow_types.versions import compare_versions
 from ...store.protocol import Store, TypeKey, Want
 from ..commit.outages import Outages, backoff_s
 from ..timing.store_clock import StoreClock
-from .leases import Leases
+from .lease_times import LeaseTimes, ReleaseQueue
 from .limit_waits import HeldBack
 from .reservations import Grant, born, distribute, in_turn, share_out
 from .slots import Taker
@@ -51,7 +51,8 @@ class Matcher:
         clock: Clock,
         store_clock: StoreClock,
         ids: Ids,
-        leases: Leases,
+        lease_times: LeaseTimes,
+        releases: ReleaseQueue,
         outages: Outages,
         announce: Callable[[TypeKey], None],
         ask: Callable[[TypeKey], None],
@@ -60,7 +61,8 @@ class Matcher:
         self._clock = clock
         self._store_clock = store_clock
         self._ids = ids
-        self._leases = leases
+        self._lease_times = lease_times
+        self._releases = releases
         self._outages = outages
         self._announce = announce
         self._held_back = HeldBack(clock, mark=self._look_at, announce=announce, ask=ask)
@@ -117,7 +119,7 @@ class Matcher:
             async with asyncio.timeout(timeout_s):
                 await self._at_rest.wait()
         except TimeoutError:
-            logger.warning("a claim was under way when the server stopped: its runs come back when their leases end")
+            logger.warning("a claim was in progress when the server stopped: its runs are released when their leases end")
 
     def permit_free(self, namespace: str, workflow_type: str = "") -> None:
         """A run, of this type if it is known, runs no more: others of it may begin, here or elsewhere."""
@@ -193,7 +195,7 @@ class Matcher:
         best.reserve(1)
         self._assigned[run_id] = best
         now = self._clock.now()
-        return Assignment(best.worker_id, best_version, self._ids.nonce(), self._leases.until(now))
+        return Assignment(best.worker_id, best_version, self._ids.nonce(), self._lease_times.until(now))
 
     @contextmanager
     def assigning(self) -> Generator[None]:
@@ -291,15 +293,15 @@ class Matcher:
             await self._store_clock.confirm()
             now = self._clock.now()
             async with asyncio.timeout(_CLAIM_TIMEOUT_S):
-                claimed = await self._store.claim(wants, self._ids.nonce(), now, self._leases.until(now))
+                claimed = await self._store.claim(wants, self._ids.nonce(), now, self._lease_times.until(now))
             self._outages.over()
             self._note_sizes(claimed.runs)
             parcels, strays = distribute(grants, claimed.runs)
             for taker, runs in parcels.items():
                 self._hand_over(taker, runs)
             if strays:
-                logger.error("%d runs were claimed for nobody and are handed back", len(strays))
-                self._leases.release_soon(strays)
+                logger.error("%d runs were claimed without a free slot and are handed back", len(strays))
+                self._releases.add(strays)
         finally:
             self._at_rest.set()
             for grant in grants:
@@ -340,7 +342,7 @@ class Matcher:
 
     def _hand_over(self, taker: Taker, claimed: Sequence[ClaimedRun]) -> None:
         if not taker.give(claimed):
-            self._leases.release_soon(Held(run.run, run.lease) for run in claimed)
+            self._releases.add(Held(run.run, run.lease) for run in claimed)
 
     def _has_older(self, taker: Taker) -> bool:
         namespace, pending = taker.namespace, self._pending

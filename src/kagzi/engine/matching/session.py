@@ -24,8 +24,9 @@ from ..services.pinning import STARTING, Pinning
 from ..services.versions import versions_by_type
 from ..services.workers import Workers
 from .deferred import DeferredOperations, Operation
-from .heartbeats import Beats
-from .lease_registry import Holders, Holding
+from .heartbeats import Heartbeats
+from .lease_registry import Holding, LeaseRegistry
+from .lease_times import ReleaseQueue
 from .leases import Leases
 from .matcher import Matcher
 from .ports import Notice, NoticeKind, Outlet
@@ -43,9 +44,10 @@ class Keeper(Protocol):
     settings: Settings
     journal: Journal
     matcher: Matcher
-    holders: Holders
+    registry: LeaseRegistry
     leases: Leases
-    beats: Beats
+    releases: ReleaseQueue
+    heartbeats: Heartbeats
     workers: Workers
     operations: Operations
     pinning: Pinning
@@ -137,7 +139,7 @@ class Session(Taker):
 
     def hold(self, holding: Holding) -> None:
         self.held[holding.held.run.run_id] = holding
-        self._keeper.holders.add(holding)
+        self._keeper.registry.add(holding)
 
     def dropped(self, run_id: str) -> None:
         self.held.pop(run_id, None)
@@ -207,7 +209,7 @@ class Session(Taker):
         checks.leases(held)
         self._heard()
         self.received(held)
-        self._keeper.beats.note((self.namespace, self.worker_id), len(self.held))
+        self._keeper.heartbeats.note((self.namespace, self.worker_id), len(self.held))
         if held:
             await self.look_after([item for item in held if self._is_mine(item)])
 
@@ -217,7 +219,7 @@ class Session(Taker):
         renewal = await self._keeper.leases.renew(mine)
         closed_meanwhile = before.difference(self.held)  # and answered: that is no loss
         self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
-        self.tell_requested(renewal)
+        self.notify_requested(renewal)
 
     def received(self, held: Sequence[Held]) -> None:
         self._heard()
@@ -234,7 +236,7 @@ class Session(Taker):
             if delta < 0:
                 raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
         worker = (self.namespace, self.worker_id)
-        self._keeper.beats.note(worker, len(self.held), completed_delta, failed_delta)
+        self._keeper.heartbeats.note(worker, len(self.held), completed_delta, failed_delta)
         if troubles:
             await self._keeper.workers.note_troubles(self.namespace, self.worker_id, troubles)
         if drain and not self.drain_noted:
@@ -255,7 +257,7 @@ class Session(Taker):
         try:
             await self._keeper.workers.leave(self.namespace, self.worker_id)
         except Unavailable:
-            self._keeper.leases.release_soon(held)
+            self._keeper.releases.add(held)
             raise
 
     async def close(self) -> None:
@@ -270,7 +272,7 @@ class Session(Taker):
     async def _hand_back_again(self, holdings: Sequence[Holding]) -> None:
         """What the worker had sent is written after its leases were shortened, and has renewed them."""
         await self._quiet.wait()
-        leased = self._keeper.holders.get
+        leased = self._keeper.registry.get
         await self._keeper.hand_back(
             [each for each in holdings if each.received and leased(each.held.run.run_id, each.held.lease) is None]
         )
@@ -278,19 +280,20 @@ class Session(Taker):
     # --- what the worker is told --------------------------------------------------------------------------------------------------
 
     def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None:
+        self.is_late()  # noted while it still holds them: until it is heard of it is offered no more
         notices: list[Notice] = []
         for item in lost:
-            self._keeper.holders.let_go(item.run.run_id, item.lease)
+            self._keeper.registry.let_go(item.run.run_id, item.lease)
             notices.append(Notice(item, "lease_lost", reason))
         if notices and not self.closed:
             self._outlet.notices(notices)
 
-    def tell(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
+    def notify(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
         """Each run is told of its cancellation once."""
         if kind == "cancel_requested":
-            if holding.cancel_told:
+            if holding.cancel_notified:
                 return
-            holding.cancel_told = True
+            holding.cancel_notified = True
         if not self.closed:
             self._outlet.notices((Notice(holding.held, kind, reason),))
 
@@ -306,15 +309,20 @@ class Session(Taker):
         if not self.closed:
             self._outlet.drain()
 
-    def tell_requested(self, renewal: Renewal) -> None:
+    def deregistered(self) -> None:
+        """Somebody said so elsewhere: it holds nothing any more."""
+        self.drain()
+        self.lost_leases([holding.held for holding in self.held.values()], "the worker was deregistered")
+
+    def notify_requested(self, renewal: Renewal) -> None:
         for run, reason in renewal.cancel_requested:
             holding = self.held.get(run.run_id)
             if holding is not None:
-                self.tell(holding, "cancel_requested", reason)
+                self.notify(holding, "cancel_requested", reason)
         for run in renewal.pause_requested:
             holding = self.held.get(run.run_id)
             if holding is not None:
-                self.tell(holding, "pause_requested", "")
+                self.notify(holding, "pause_requested", "")
 
     def _settled(self, answers: list[tuple[int, Outcome]]) -> None:
         self._in_flight -= len(answers)

@@ -12,15 +12,16 @@ from ...core.providers import Clock
 from ...core.records import Held, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
-from ...store.protocol import Poke, Renewal
+from ...store.protocol import RemoteNotice, Renewal
 from ..checks import requests as checks
 from ..checks.operations import Operations
 from ..commit.journal import Journal
 from ..services.pinning import Pinning
 from ..services.workers import Workers
-from ..timing.timers import Timers
-from .heartbeats import Beats
-from .lease_registry import Holders, Holding
+from ..timing.due_times import DueTimes
+from .heartbeats import Heartbeats
+from .lease_registry import Holding, LeaseRegistry
+from .lease_times import ReleaseQueue
 from .leases import Leases
 from .matcher import Matcher
 from .ports import Outlet
@@ -39,29 +40,32 @@ class Sessions:
         settings: Settings,
         journal: Journal,
         matcher: Matcher,
-        holders: Holders,
+        registry: LeaseRegistry,
         leases: Leases,
-        timers: Timers,
-        beats: Beats,
+        releases: ReleaseQueue,
+        due_times: DueTimes,
+        heartbeats: Heartbeats,
         workers: Workers,
         operations: Operations,
         pinning: Pinning,
+        sessions: dict[tuple[str, str], Session],
     ) -> None:
         self._clock = clock
         self.settings = settings
         self.journal = journal
         self.matcher = matcher
-        self.holders = holders
+        self.registry = registry
         self.leases = leases
-        self.beats = beats
+        self.releases = releases
+        self.heartbeats = heartbeats
         self.workers = workers
         self.operations = operations
         self.pinning = pinning
-        self._timers = timers
-        self._sessions: dict[tuple[str, str], Session] = {}
+        self._due_times = due_times
+        self._sessions = sessions
         self._background: set[asyncio.Task[object]] = set()
         self._partings: set[asyncio.TimerHandle] = set()
-        self._look_again_at = 0.0
+        self._poll_again_at = 0.0
         self._stopping = False
 
     async def open(self, worker: WorkerRecord, held: Sequence[Held], outlet: Outlet) -> Session:
@@ -88,7 +92,7 @@ class Sessions:
             raise
         if not session.closed:  # nothing is given to it before this call has returned
             self.matcher.add(session)
-            asyncio.get_running_loop().call_soon(session.tell_requested, renewal)
+            asyncio.get_running_loop().call_soon(session.notify_requested, renewal)
             if session.draining:  # it may not have heard of it
                 asyncio.get_running_loop().call_soon(session.drain)
         return session
@@ -137,10 +141,10 @@ class Sessions:
         self.matcher.remove(session)
         holdings = list(session.held.values())
         session.held.clear()
-        self.holders.forget(holdings)
+        self.registry.forget(holdings)
         if self._sessions.get((session.namespace, session.worker_id)) is session:
             del self._sessions[session.namespace, session.worker_id]
-            self.beats.left((session.namespace, session.worker_id))
+            self.heartbeats.left((session.namespace, session.worker_id))
         return holdings
 
     async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
@@ -150,11 +154,11 @@ class Sessions:
         received = [holding.held for holding in holdings if holding.received]
         if unreceived and broken and not self._stopping:
             for until in await self.leases.lose(unreceived):
-                self._timers.hear(until)
+                self._due_times.add(until)
         elif unreceived:
             await self.leases.release(unreceived)
         if received and not self._stopping:  # a server that stops sends its workers away: they need time to arrive
-            self._timers.hear(await self.leases.cut(received))
+            self._due_times.add(await self.leases.cut(received))
 
     def broke(self, session: Session) -> None:
         """Its stream ended without a word. If it is not back within a lease, and no other server has it, it is lost."""
@@ -174,71 +178,53 @@ class Sessions:
         try:
             await self.workers.lose(session.namespace, session.worker_id, since)
         except Unavailable as error:  # a sweep comes later
-            logger.warning("worker %s is gone, but that could not be noted: %s", session.worker_id, error)
+            logger.warning("worker %s is gone, but this could not be recorded: %s", session.worker_id, error)
 
     def get(self, namespace: str, worker_id: str) -> Session | None:
         return self._sessions.get((namespace, worker_id))
 
-    def lost_leases(self, lost: Iterable[Held]) -> None:
-        """Leases that ran out: those who hold them here are told."""
-        by_session: dict[Session, list[Held]] = {}
-        for item in lost:
-            holding = self.holders.get(item.run.run_id, item.lease)
-            if holding is not None and isinstance(holding.holder, Session):
-                by_session.setdefault(holding.holder, []).append(item)
-        for session, held in by_session.items():
-            session.is_late()  # noted while it still holds them: until it is heard of it is offered no more
-            session.lost_leases(held)
-
-    def run_ended(self, run_id: str) -> None:
-        """A deadline or a cancel limit ended the run under its holder's hands."""
-        holding = self.holders.get(run_id)
-        if holding is not None and isinstance(holding.holder, Session):
-            holding.holder.lost_leases((holding.held,), "the run has ended")
-
-    def poked(self, pokes: Iterable[Poke]) -> None:
+    def remote_notices(self, notices: Iterable[RemoteNotice]) -> None:
         """Another server says that something came for runs that may be held here."""
         ask: dict[Session, list[Held]] = {}
-        for poke in pokes:
-            session = self._sessions.get((poke.namespace, poke.worker_id))
-            if poke.kind == "drain":
-                self.workers.forget(poke.namespace, poke.worker_id)
-                self.told_to_drain(poke.namespace, poke.worker_id)
+        for notice in notices:
+            session = self._sessions.get((notice.namespace, notice.worker_id))
+            if notice.kind == "drain":
+                self.workers.forget(notice.namespace, notice.worker_id)
+                self.drain(notice.namespace, notice.worker_id)
                 continue
-            holding = session.held.get(poke.run_id) if session is not None else None
+            holding = session.held.get(notice.run_id) if session is not None else None
             if session is None or holding is None:
                 continue
-            match poke.kind:
-                case "result":
-                    session.tell(holding, "result", "")
-                case "pause":
-                    session.tell(holding, "pause_requested", "")
-                case _:  # cancelled, and why; or taken away altogether: the store knows
-                    ask.setdefault(session, []).append(holding.held)
+            if notice.kind == "result":
+                session.notify(holding, "result", "")
+            elif notice.kind == "pause_requested":
+                session.notify(holding, "pause_requested", "")
+            else:  # cancelled, and why; or taken away altogether: the store knows
+                ask.setdefault(session, []).append(holding.held)
         for session, held in ask.items():
             _ = self.in_background(session.look_after(held))
 
-    def told_to_drain(self, namespace: str, worker_id: str) -> None:
+    def drain(self, namespace: str, worker_id: str) -> None:
         """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
         session = self._sessions.get((namespace, worker_id))
         if session is not None and not session.drain_noted:
             session.drain()
 
-    def look_again(self) -> None:
+    def poll_again(self) -> None:
         """Pokes may have been lost: everybody who holds something asks. Not more often than now and then."""
         now = asyncio.get_running_loop().time()
-        if now < self._look_again_at:
+        if now < self._poll_again_at:
             return
-        self._look_again_at = now + self.settings.look_interval_ms / 1_000
+        self._poll_again_at = now + self.settings.look_interval_ms / 1_000
         for session in self._sessions.values():
             for holding in session.held.values():
-                session.tell(holding, "result", "")
+                session.notify(holding, "result", "")
 
     async def set_draining(self, session: Session) -> None:
         try:
             await self.workers.set_status(session.namespace, session.worker_id, WorkerStatus.DRAINING)
         except Unavailable as error:
-            logger.warning("worker %s drains, but that could not be noted: %s", session.worker_id, error)
+            logger.warning("worker %s drains, but this could not be recorded: %s", session.worker_id, error)
 
     def announce_stop(self) -> None:
         self._stopping = True

@@ -16,7 +16,7 @@ from ...core.workflow_types.queues import QueueDepth, QueueStanding, TypeLimits,
 from ...core.workflow_types.versions import best_first, default_version
 from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
-from ..matching.liveness import Presence
+from ..matching.liveness import Liveness
 from ..matching.matcher import Matcher
 from .explain.limit_reasons import held_back_by
 from .namespaces import Namespaces
@@ -35,13 +35,13 @@ _TYPES_IN_WORDS = 100  # queues of which it is said what holds them back
 
 class Queues:
     def __init__(
-        self, store: Store, *, clock: Clock, matcher: Matcher, namespaces: Namespaces, presence: Presence
+        self, store: Store, *, clock: Clock, matcher: Matcher, namespaces: Namespaces, liveness: Liveness
     ) -> None:
         self._store = store
         self._clock = clock
         self._matcher = matcher
         self._namespaces = namespaces
-        self._presence = presence
+        self._liveness = liveness
 
     # --- looking --------------------------------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Queues:
                 status=None,
                 cursor=None,
                 limit=_WORKERS_SEEN,
-                alive_since=self._presence.alive_since(now),
+                alive_since=self._liveness.alive_since(now),
             )
         ).rows
         words: dict[str, str] = {}

@@ -15,8 +15,8 @@ from ..checks import requests as checks
 from ..checks.operations import Operations
 from ..checks.refusals import lease_lost, refusal_of
 from ..commit.journal import Journal
-from ..matching.lease_registry import Holders
-from ..matching.leases import Leases
+from ..matching.lease_registry import LeaseRegistry
+from ..matching.lease_times import ReleaseQueue
 from ..matching.matcher import Matcher
 from ..matching.slots import PollTaker
 from .pinning import Pinning
@@ -33,8 +33,8 @@ class Tasks:
         *,
         journal: Journal,
         matcher: Matcher,
-        holders: Holders,
-        leases: Leases,
+        registry: LeaseRegistry,
+        releases: ReleaseQueue,
         workers: Workers,
         operations: Operations,
         pinning: Pinning,
@@ -42,8 +42,8 @@ class Tasks:
         self._store = store
         self._journal = journal
         self._matcher = matcher
-        self._holders = holders
-        self._leases = leases
+        self._registry = registry
+        self._releases = releases
         self._workers = workers
         self._operations = operations
         self._pinning = pinning
@@ -85,12 +85,12 @@ class Tasks:
             self._polls.discard(taker)
             given = taker.close()
             if given and not claimed:  # the caller went away just when they came
-                self._leases.release_soon(Held(run.run, run.lease) for run in given)
+                self._releases.add(Held(run.run, run.lease) for run in given)
         claimed, rest = fitting(claimed)
         if rest:
-            self._leases.release_soon(Held(run.run, run.lease) for run in rest)
+            self._releases.add(Held(run.run, run.lease) for run in rest)
         for run in claimed:
-            self._holders.add_unary(Held(run.run, run.lease), run.workflow_type)
+            self._registry.add_unary(Held(run.run, run.lease), run.workflow_type)
         return claimed
 
     async def _wait_in_vain(self, wait_ms: int) -> Sequence[ClaimedRun]:

@@ -7,7 +7,7 @@ from ....core.records import RunRecord, Served, WorkerRecord
 from ....core.states import WorkerStatus
 from ....core.workflow_types.versions import best_first
 from ....store.protocol import Store, TypeKey
-from ...matching.liveness import Presence
+from ...matching.liveness import Liveness
 from ...matching.sessions import Sessions
 from ..served import ServedTypes
 from .limit_reasons import held_back_by
@@ -20,11 +20,11 @@ _WORKERS_NAMED = 5
 
 class PendingExplanations:
     def __init__(
-        self, store: Store, *, clock: Clock, presence: Presence, served: ServedTypes, sessions: Sessions
+        self, store: Store, *, clock: Clock, liveness: Liveness, served: ServedTypes, sessions: Sessions
     ) -> None:
         self._store = store
         self._clock = clock
-        self._presence = presence
+        self._liveness = liveness
         self._served = served
         self._sessions = sessions
 
@@ -115,7 +115,7 @@ class PendingExplanations:
             status=None,
             cursor=None,
             limit=_WORKERS_SEEN,
-            alive_since=self._presence.alive_since(self._clock.now()),
+            alive_since=self._liveness.alive_since(self._clock.now()),
         )
         return [worker for worker in rows.rows if worker.status is not WorkerStatus.OFFLINE]
 

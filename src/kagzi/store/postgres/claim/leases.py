@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from ....core.effects import Effects, pending_effects
 from ....core.records import Held
 from ....core.times import Timestamp
 from ...protocol import Overdue, Renewal, TypeKey
@@ -37,36 +38,31 @@ async def cut(session: Session, held: Sequence[Held], until: Timestamp) -> None:
         held = _at(held, [row["n"] for row in rows])
 
 
-async def lose(
-    session: Session, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]
-) -> Sequence[TypeKey]:
+async def lose(session: Session, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+    return await _hand_back(session, "lose_leases", held, now, untils)
+
+
+async def release(session: Session, held: Sequence[Held], now: Timestamp) -> Effects:
+    return await _hand_back(session, "release_leases", held, now)
+
+
+async def _hand_back(
+    session: Session, statement: str, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp] | None = None
+) -> Effects:
     """A row that stays locked is left: its lease ends in its own time."""
-    woken: set[TypeKey] = set()
+    pending: set[TypeKey] = set()
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("lose_leases", now=now, untils=untils, **_arrays(held))
-        woken |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
-        left: list[int] = [row["n"] for row in rows if row["n"] is not None]
-        held = _at(held, left)
-        untils = [until for number, until in enumerate(untils, start=1) if number in left]
-        if not held:
+        ends = {} if untils is None else {"untils": untils}
+        rows = await session.write(statement, now=now, **ends, **_arrays(held))
+        pending |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
+        locked: list[int] = [row["n"] for row in rows if row["n"] is not None]
+        if not locked:
             break
-    return tuple(sorted(woken))
-
-
-async def release(session: Session, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
-    """A row that stays locked is left: its lease ends in its own time."""
-    woken: set[TypeKey] = set()
-    for attempt in range(_TRIES):
-        if attempt:
-            await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("release_leases", now=now, **_arrays(held))
-        woken |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
-        held = _at(held, [row["n"] for row in rows if row["n"] is not None])
-        if not held:
-            break
-    return tuple(woken)
+        held = _at(held, locked)
+        untils = None if untils is None else [untils[number - 1] for number in locked]
+    return pending_effects(pending, released=True)
 
 
 def _at(held: Sequence[Held], numbers: Sequence[int]) -> list[Held]:

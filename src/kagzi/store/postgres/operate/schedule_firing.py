@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import asyncpg
 
+from ....core.effects import Effects, merge
 from ....core.errors import InternalError, Unavailable
-from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Busy, Outcome
 from ....core.schedules.schedule import Fire, OpenRun
@@ -41,7 +41,7 @@ class _NoRng:
 
 async def fire_schedules(
     session: Session, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-) -> Sequence[FiredSchedule | None]:
+) -> tuple[Sequence[FiredSchedule | None], Effects]:
     for _ in range(_TRIES):
         try:
             async with session.transaction():
@@ -53,7 +53,7 @@ async def fire_schedules(
 
 async def _fire(
     session: Session, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-) -> Sequence[FiredSchedule | None]:
+) -> tuple[Sequence[FiredSchedule | None], Effects]:
     keys = [_key(firing) for firing in firings]
     namespaces, schedule_ids = zip(*keys, strict=True)
     rows = await session.read("lock_schedules", namespaces=namespaces, schedule_ids=schedule_ids)
@@ -65,15 +65,18 @@ async def _fire(
         if row is not None and (not firing.moves or (row["revision"], row["next_at"]) == (read.revision, read.next_at)):
             mine.append(firing)
     books = await _open_books(session, mine, now) if mine else {}
+    effects: list[Effects] = []
     while starts := [(book, *each) for book in books.values() for each in book.next_starts()]:
         for book, _, go in starts:
             await _cancel(session, book, go.cancel, now, cancel_by)
-        outcomes = await _start(session, [go.start for _, _, go in starts], now)
+        outcomes, started = await _start(session, [go.start for _, _, go in starts], now)
+        effects += started
         for (book, occasion, go), outcome in zip(starts, outcomes, strict=True):
             book.came_to(occasion, go.start, outcome)
     if books:
         await _move(session, list(books.values()), now)
-    return [books[key].answer() if key in books else None for key in keys]
+    effects += [each for book in books.values() for each in book.effects]
+    return [books[key].answer() if key in books else None for key in keys], merge(effects)
 
 
 def _key(firing: Firing) -> _Key:
@@ -124,15 +127,18 @@ async def _cancel(session: Session, book: Book, run_ids: Sequence[str], now: Tim
         return
     for run_id, row in (await lock_family(session, run_ids, run_ids)).items():
         if run_id in run_ids:
-            cancelled = await cancel_locked(session, row, book.cancel_reason, now, cancel_by)
-            book.cancelled(RunKey(row["namespace"], run_id), cancelled)
+            _, effects = await cancel_locked(session, row, book.cancel_reason, now, cancel_by)
+            book.cancelled(run_id, effects)
 
 
-async def _start(session: Session, starts: Sequence[StartRun], now: Timestamp) -> Sequence[Outcome]:
+async def _start(
+    session: Session, starts: Sequence[StartRun], now: Timestamp
+) -> tuple[Sequence[Outcome], list[Effects]]:
     """As any start is made; all of them are decided, or the transaction begins again."""
     outcomes: Outcomes = [None] * len(starts)
     groups: list[Group[StartRun]] = [(start.run, [(index, start)]) for index, start in enumerate(starts)]
-    await start_runs(Writing(session, now, FIRING_TERMS, _NoRng(), outcomes), groups)
+    writing = Writing(session, now, FIRING_TERMS, _NoRng(), outcomes, [])
+    await start_runs(writing, groups)
     decided: list[Outcome] = []
     for outcome in outcomes:
         if isinstance(outcome, Busy):
@@ -140,7 +146,7 @@ async def _start(session: Session, starts: Sequence[StartRun], now: Timestamp) -
         if outcome is None:
             raise InternalError("a start was left undecided")
         decided.append(outcome)
-    return decided
+    return decided, writing.effects
 
 
 async def _move(session: Session, books: Sequence[Book], now: Timestamp) -> None:

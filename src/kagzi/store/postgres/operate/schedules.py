@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ....core.effects import Effects
 from ....core.pages.cursor import Cursor
 from ....core.records import Rows
 from ....core.run.outcomes import Refused
@@ -54,6 +55,6 @@ class ScheduleDesk(Links):
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-    ) -> Sequence[FiredSchedule | None]:
+    ) -> tuple[Sequence[FiredSchedule | None], Effects]:
         async with self._questions.use() as session:
             return await schedule_fires.fire_schedules(session, firings, now, cancel_by)

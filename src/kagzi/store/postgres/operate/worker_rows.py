@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ....core import limits
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.pages.cursor import Cursor
 from ....core.records import HOLDER_DIED, Held, Lease, Rows, RunKey, Served, WorkerRecord
 from ....core.run.outcomes import Refused
@@ -23,7 +24,6 @@ from ....core.workers import (
     registered,
     troubled,
 )
-from ...protocol import TypeKey
 from ...rows import read_worker, read_worker_event, write_json, write_strings
 from ..claim.leases import cut, release
 from ..connection.connection import Row, Session
@@ -109,21 +109,21 @@ async def drain_worker(
 
 async def worker_left(
     session: Session, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-) -> Sequence[TypeKey] | None:
+) -> tuple[bool, Effects]:
     if not hand_back:
         known = await set_worker_status(session, namespace, worker_id, WorkerStatus.DRAINING, now)
-        return () if known else None
+        return known, NO_EFFECTS
     async with session.transaction():
         before = await _lock(session, namespace, worker_id)
         if before is None:
-            return None
+            return False, NO_EFFECTS
         offline = CODE_OF_WORKER_STATUS[WorkerStatus.OFFLINE]
         await session.read("set_worker_status", namespace=namespace, worker_id=worker_id, status=offline, now=now)
         rows = await session.read("runs_held_by", namespace=namespace, worker_id=worker_id)
         if events := left(before, len(rows)):
             await _note(session, namespace, worker_id, events, now)
     held = _held(namespace, rows)
-    return await release(session, held, now) if held else ()
+    return True, await release(session, held, now) if held else NO_EFFECTS
 
 
 def _held(namespace: str, rows: Sequence[Row]) -> list[Held]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from ....core.effects import Effects
 from ....core.pages.cursor import Cursor
 from ....core.records import Rows, WorkerRecord
 from ....core.run.outcomes import Refused
 from ....core.states import WorkerStatus
 from ....core.times import Timestamp
 from ....core.workers import Registration, Trouble, WorkerEvent
-from ...protocol import TypeKey
 from ..connection.connections import Links
 from . import worker_rows as workers
 
@@ -30,7 +30,7 @@ class WorkerDesk(Links):
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-    ) -> Sequence[TypeKey] | None:
+    ) -> tuple[bool, Effects]:
         async with self._questions.use() as session:
             return await workers.worker_left(session, namespace, worker_id, now, hand_back=hand_back)
 

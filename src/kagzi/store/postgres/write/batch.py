@@ -5,6 +5,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
+from ....core.effects import Effects
 from ....core.providers import Rng
 from ....core.records import RunKey
 from ....core.run.commands import ClosingCommand, Command, StepCommand
@@ -36,6 +37,7 @@ class Writing(NamedTuple):
     terms: LeaseTerms
     rng: Rng
     outcomes: Outcomes
+    effects: list[Effects]  # of what is committed
 
     def decide(self, run: RunState | None, command: Command) -> Outcome:
         """What the command does to the run. One that cannot be stored is refused in any state: if it would be written, a statement

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ....core.effects import Effects, pending_effects
 from ....core.records import Held, RunKey
 from ....core.states import RunCode
 from ....core.times import Timestamp
@@ -50,25 +51,25 @@ def cut(writer: Writer, held: Sequence[Held], until: Timestamp) -> None:
         writer.fences.forget(run_id)
 
 
-def lose(writer: Writer, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> tuple[TypeKey, ...]:
+def lose(writer: Writer, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
     """See Store.lose."""
     given = {"rows": _held_rows(held), "untils": write_json(untils), "now": now}
     return freed(writer, writer.database.rows("lose_leases", given))
 
 
-def release(writer: Writer, held: Sequence[Held], now: Timestamp) -> tuple[TypeKey, ...]:
+def release(writer: Writer, held: Sequence[Held], now: Timestamp) -> Effects:
     """See Store.release."""
     return freed(writer, writer.database.rows("release_leases", {"rows": _held_rows(held), "now": now}))
 
 
-def freed(writer: Writer, rows: Iterable[Row]) -> tuple[TypeKey, ...]:
+def freed(writer: Writer, rows: Iterable[Row]) -> Effects:
     """From rows of (run_id, namespace, workflow_type, status) of runs that are no longer held."""
-    types: dict[TypeKey, None] = {}
+    pending: set[TypeKey] = set()
     for run_id, namespace, workflow_type, status in rows:
         writer.fences.forget(run_id)
         if status == RunCode.PENDING:
-            types[TypeKey(namespace, workflow_type)] = None
-    return tuple(types)
+            pending.add(TypeKey(namespace, workflow_type))
+    return pending_effects(pending, released=True)
 
 
 def _held_rows(held: Sequence[Held]) -> str:

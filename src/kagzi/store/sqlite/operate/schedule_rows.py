@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ....core.effects import Effects, merge
 from ....core.error_details import ErrorCode
 from ....core.pages.cursor import Cursor
 from ....core.records import NamespaceRecord, Rows, RunKey
@@ -14,7 +15,7 @@ from ...protocol import DueSchedules, FiredSchedule, Firing
 from ...rows import read_fire, read_schedule, write_json
 from ...schedule_book import FIRING_TERMS, Book, write_spec
 from ..connection.connection import Database
-from ..run.runs import cancel_run
+from ..run.control import cancel_run
 from ..write.fast_path import Wave, Writer
 from ..write.starts import start_one
 
@@ -141,12 +142,15 @@ def due_schedules(database: Database, now: Timestamp, limit: int) -> DueSchedule
 
 def fire_schedules(
     writer: Writer, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-) -> list[FiredSchedule | None]:
+) -> tuple[list[FiredSchedule | None], Effects]:
     """See Store.fire_schedules."""
-    return [_fire(writer, firing, now, cancel_by) for firing in firings]
+    effects: list[Effects] = []
+    return [_fire(writer, firing, now, cancel_by, effects) for firing in firings], merge(effects)
 
 
-def _fire(writer: Writer, firing: Firing, now: Timestamp, cancel_by: Timestamp) -> FiredSchedule | None:
+def _fire(
+    writer: Writer, firing: Firing, now: Timestamp, cancel_by: Timestamp, effects: list[Effects]
+) -> FiredSchedule | None:
     read = firing.schedule
     cursor = writer.database.row("schedule_cursor", (read.namespace, read.schedule_id))
     if cursor is None or (firing.moves and cursor != (read.revision, read.next_at)):
@@ -157,9 +161,9 @@ def _fire(writer: Writer, firing: Firing, now: Timestamp, cancel_by: Timestamp) 
         for occasion, go in starts:
             for run_id in go.cancel:
                 run = RunKey(read.namespace, run_id)
-                cancelled = cancel_run(writer, run, book.cancel_reason, now, cancel_by)
-                if cancelled is not None:
-                    book.cancelled(run, cancelled)
+                status, cancelled = cancel_run(writer, run, book.cancel_reason, now, cancel_by)
+                if status is not None:
+                    book.cancelled(run_id, cancelled)
             book.came_to(occasion, go.start, start_one(wave, go.start))
     for fire in book.to_record:
         _record(writer, read, fire)
@@ -172,6 +176,7 @@ def _fire(writer: Writer, firing: Firing, now: Timestamp, cancel_by: Timestamp) 
         "fired_at": now if book.has_fired else None,
     }
     writer.database.run("move_schedule", moved)
+    effects += [*book.effects, *wave.effects]
     return book.answer()
 
 

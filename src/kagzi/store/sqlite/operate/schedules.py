@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ....core.effects import Effects
 from ....core.pages.cursor import Cursor
 from ....core.records import Rows
 from ....core.run.outcomes import Refused
@@ -45,5 +46,5 @@ class ScheduleDesk(Lanes):
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-    ) -> Sequence[FiredSchedule | None]:
+    ) -> tuple[Sequence[FiredSchedule | None], Effects]:
         return await self._change(schedules.fire_schedules, firings, now, cancel_by)

@@ -5,15 +5,17 @@ from typing import Any
 
 import msgspec
 
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.error_details import ErrorCode
 from ....core.records import RunKey
-from ....core.run.outcomes import Refused, Stirred
+from ....core.run.outcomes import Refused
 from ....core.run.refusals import refused
-from ....core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunStatus
+from ....core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunCode, RunStatus
 from ....core.times import Timestamp
+from ....core.transfers.effects import import_effects
 from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, unchanged
 from ...images import read_attempt_image, read_run_image, read_signal_image, read_step_image
-from ...protocol.transfers import Entrance, Imported
+from ...protocol.transfers import Entrance
 from ...rows import write_error, write_json, write_policy, write_strings
 from ..connection.connection import Database, Record, Row
 from ..connection.connections import Lanes
@@ -68,7 +70,7 @@ class TransferDesk(Lanes):
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
-    ) -> Imported | Refused | None:
+    ) -> tuple[RunStatus | Refused | None, Effects]:
         return await self._change(_finish_import, run, token, image, now)
 
     async def abandon_imports(self, *, token: str = "", stale_before: Timestamp = 0) -> None:
@@ -121,47 +123,46 @@ def _stage_attempts(writer: Writer, run_id: str, attempts: Sequence[AttemptImage
 
 def _finish_import(
     writer: Writer, run: RunKey, token: str, image: RunImage, now: Timestamp
-) -> Imported | Refused | None:
+) -> tuple[RunStatus | Refused | None, Effects]:
     database = writer.database
     if not database.run("end_import", {"run_id": run.run_id, "token": token}):
-        return None
+        return None, NO_EFFECTS
     if (refusal := _taken(writer, run, image)) is not None:
         database.run(
             "put_import", {"run_id": run.run_id, "token": token, "now": now}
         )  # what is staged is still its own
-        return refusal
+        return refusal, NO_EFFECTS
     writer.namespaces.ensure(run.namespace, now)
-    given = _run_row(writer, run, image, now)
-    database.run("import_run", given)
+    database.run("import_run", _run_row(writer, run, image, now))
     for key, value in image.labels.items():
         database.run("import_label", (run.namespace, key, value, image.created_at, run.run_id))
     payloads = payload_rows(run.run_id, image)
     if payloads:
         database.run_many("stage_steps", payloads)
-    return _join(writer, run, image, given, now)
+    return _join(writer, run, image, now)
 
 
-def _join(writer: Writer, run: RunKey, image: RunImage, given: dict[str, Any], now: Timestamp) -> Imported:
+def _join(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[RunStatus, Effects]:
     """It meets its relatives: those it waits for, and those who wait for it."""
     database = writer.database
     if image.status.ended:
-        return Imported(image.status, stirred=_tell(writer, run, image, now))
+        return image.status, merge([*_notify(writer, run, image, now), import_effects(run, image, image.status)])
     for (child,) in database.rows("watch_children", msgspec.structs.asdict(run)):
         writer.fences.forget(child)
     for child, step_id in database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child, now)
     row = database.row("import_state", (run.run_id,))
     assert row is not None  # it has just been made
-    return Imported(RunStatus.PENDING if row[0] == 1 else image.status, wake_at=given["due_at"])
+    status = RunStatus.PENDING if row[0] == RunCode.PENDING else image.status
+    return status, import_effects(run, image, status)
 
 
-def _tell(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[Stirred, ...]:
+def _notify(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> list[Effects]:
     """Who came before it and waits for its end, which was elsewhere."""
     waiting: list[Row] = writer.database.rows("links_of", (run.namespace, run.run_id)) if image.watched else []
     if image.watched and image.parent_run_id is not None:
         waiting.append((image.parent_run_id, image.parent_step_id))
-    told = [give_result(writer, RunKey(run.namespace, parent), step, run.run_id, now) for parent, step in waiting]
-    return tuple(stirred for stirred in told if stirred is not None)
+    return [give_result(writer, RunKey(run.namespace, parent), step, run.run_id, now) for parent, step in waiting]
 
 
 def _taken(writer: Writer, run: RunKey, image: RunImage) -> Refused | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ....core import limits
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.pages.cursor import Cursor
 from ....core.records import HOLDER_DIED, Rows, Served, WorkerRecord
 from ....core.run.outcomes import Refused
@@ -23,7 +24,6 @@ from ....core.workers import (
     registered,
     troubled,
 )
-from ...protocol import TypeKey
 from ...rows import read_worker, read_worker_event, write_json, write_strings
 from ..claim.leases import freed
 from ..connection.connection import Database, Record
@@ -104,20 +104,20 @@ def drain_worker(writer: Writer, namespace: str, worker_id: str, detail: str, no
 
 def worker_left(
     writer: Writer, namespace: str, worker_id: str, now: Timestamp, hand_back: bool
-) -> tuple[TypeKey, ...] | None:
+) -> tuple[bool, Effects]:
     """See Store.worker_left."""
     if not hand_back:
         known = set_worker_status(writer, namespace, worker_id, WorkerStatus.DRAINING, now)
-        return () if known else None
+        return known, NO_EFFECTS
     before = _status(writer, namespace, worker_id)
     if before is None:
-        return None
+        return False, NO_EFFECTS
     writer.database.run("worker_gone", (namespace, worker_id))
     given = {"namespace": namespace, "worker_id": worker_id, "now": now}
     rows = writer.database.rows("release_of_worker", given)
     if events := left(before, len(rows)):
         _note(writer, namespace, worker_id, events, now)
-    return freed(writer, rows)
+    return True, freed(writer, rows)
 
 
 def worker_died(writer: Writer, namespace: str, worker_id: str, now: Timestamp) -> int:
