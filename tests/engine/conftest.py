@@ -59,7 +59,7 @@ async def engine(make_engine: MakeEngine) -> Engine:
     await engine.start()
 
     async def looked() -> bool:
-        return engine._timers._look_at > 0
+        return engine._timers._poll_at > 0
 
     await until(looked)
     return engine

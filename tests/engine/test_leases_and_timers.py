@@ -66,7 +66,7 @@ async def test_after_its_start_a_server_ends_no_lease_for_one_ttl(
     assert holder.lost == ()  # it renewed in time
 
     clock.ahead_us += 120_000 * US_PER_MS
-    after._timers.look_soon()
+    after._timers.poll_soon()
 
     async def taken() -> bool:
         return bool(again.told) or await status_of(after, started.run_id) != RunStatus.RUNNING

@@ -303,11 +303,11 @@ async def test_every_type_is_claimed_within_a_round_of_looks_by_a_server_that_is
     await idle(deaf, store)
     await asyncio.gather(*(here.runs.start(start(workflow_type)) for workflow_type in types))
     for _ in range(2):
-        seen = store.calls["look"]
-        deaf._timers.look_soon()
+        seen = store.calls["poll"]
+        deaf._timers.poll_soon()
 
         async def looked(seen: int = seen) -> bool:
-            return store.calls["look"] > seen and deaf._timers._look_at > 0
+            return store.calls["poll"] > seen and deaf._timers._poll_at > 0
 
         await until(looked)
         await idle(deaf, store)

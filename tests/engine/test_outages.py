@@ -77,9 +77,9 @@ class Busy:
         self.verbs: dict[str, tuple[str, Callable[[], object]]] = {
             "journal": ("write", self._complete),
             "matcher": ("claim", lambda: engine._matcher.mark(TYPE, announce=True)),
-            "timers": ("look", engine._timers.look_soon),
-            "leases": ("release", lambda: engine._leases.release_soon([held(other)])),
-            "waits": ("ends_of", engine._waits.look_everywhere),
+            "timers": ("poll", engine._timers.poll_soon),
+            "leases": ("release", lambda: engine._releases.add([held(other)])),
+            "waits": ("ends_of", engine._waits.look_up_everywhere),
             "cascade": ("cascade", engine._cascade.wanted),
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
             "schedules": ("due_schedules", lambda: engine._schedule_clock.hear(1)),
@@ -90,7 +90,7 @@ class Busy:
         }
 
     def _start_child_of_nobody(self) -> None:
-        parent = self._engine._holders.get(self._run.run.run_id)
+        parent = self._engine._registry.get(self._run.run.run_id)
         assert parent is not None
         self._engine.served._allowance.clear()
         self._engine.served.child_started(TypeKey("default", "nobody"), "", parent)

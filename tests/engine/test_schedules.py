@@ -48,7 +48,7 @@ async def test_nothing_is_asked_while_nothing_is_due(engine: Engine, store: Trou
     await engine.schedules.pause("here", "s")
     await engine.schedules.resume("here", "s")
     store.calls.clear()
-    engine._timers.look_soon()
+    engine._timers.poll_soon()
 
     async def looked() -> bool:
         return store.calls["look"] >= 1

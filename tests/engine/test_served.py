@@ -86,10 +86,10 @@ async def test_runs_that_go_on_waiting_for_a_worker_are_logged_once(
     await engine.runs.start(start("ordre"))
     await engine.runs.start(start("none", workflow_id="second"))
     await until(logged)
-    looks = engine._timers._look_at
+    looks = engine._timers._poll_at
 
     async def looked_again() -> bool:
-        return engine._timers._look_at > looks
+        return engine._timers._poll_at > looks
 
     await until(looked_again)
     of_none, of_ordre = sorted(lines())

@@ -119,7 +119,7 @@ async def test_after_a_start_everybody_gets_a_lease_to_come_back(make_engine: Ma
     await first.workers.register(worker("hello", worker_id="w"))
     clock.ahead_us += 600_000_000
     second = make_engine(Exchange().bus())
-    second._leases.start()
+    second._lease_times.start()
     await second.workers.sweep(clock.now())
     assert await kinds(second) == ["registered"]
     clock.ahead_us += 16_000_000

@@ -6,13 +6,15 @@ durable. They are hints: whoever misses one finds out later, by a heartbeat, a p
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from .records import Held, RunEnd, RunKey
 from .times import Timestamp
 from .workflow_types.type_key import TypeKey
+
+Item = TypeVar("Item")
 
 LeaseEvent: TypeAlias = Literal["result", "cancel_requested", "pause_requested", "lease_lost"]
 
@@ -52,11 +54,15 @@ def merge(parts: Iterable[Effects]) -> Effects:
     if len(some) < 2:
         return some[0] if some else NO_EFFECTS
     return Effects(
-        pending=tuple(dict.fromkeys(chain.from_iterable(part.pending for part in some))),
-        released=tuple(dict.fromkeys(chain.from_iterable(part.released for part in some))),
-        notices=tuple(chain.from_iterable(part.notices for part in some)),
+        pending=_distinct(part.pending for part in some),
+        released=_distinct(part.released for part in some),
+        notices=_distinct(part.notices for part in some),
         ended=tuple(chain.from_iterable(part.ended for part in some)),
-        due=tuple(chain.from_iterable(part.due for part in some)),
-        changed=tuple(chain.from_iterable(part.changed for part in some)),
+        due=_distinct(part.due for part in some),
+        changed=_distinct(part.changed for part in some),
         children_due=any(part.children_due for part in some),
     )
+
+
+def _distinct(parts: Iterable[tuple[Item, ...]]) -> tuple[Item, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(parts)))

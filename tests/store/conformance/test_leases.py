@@ -12,7 +12,7 @@ from .verbs import LEASE_US, StoreHarness, begin, complete, hand_back, stale, th
 
 async def lease_end(harness: StoreHarness) -> int | None:
     """With one run in hand and no deadline, the next thing due is the end of its lease."""
-    return (await harness.look()).next_due_at
+    return (await harness.poll()).next_due_at
 
 
 async def test_an_hour_of_heartbeats_does_not_lengthen_the_lease(harness: StoreHarness) -> None:
@@ -36,7 +36,7 @@ async def test_a_lease_ends_only_where_that_is_asked_for(harness: StoreHarness) 
     holding = await harness.running()
     harness.clock.advance(us=LEASE_US + 1)
     fired = await harness.fire(end_leases=False)
-    assert (fired.lost, fired.woken) == ((), ())
+    assert (fired.lost, fired.pending) == ((), ())
     assert (await harness.run(holding.run)).status == RunStatus.RUNNING
     assert (await harness.renew(holding)).lost == ()
     assert (await harness.fire()).lost == ()
@@ -46,7 +46,7 @@ async def test_a_lost_lease_is_counted_and_the_run_is_pending(harness: StoreHarn
     holding = await harness.running()
     harness.clock.advance(us=LEASE_US)
     fired = await harness.fire()
-    assert (fired.lost, fired.woken, fired.ended) == ((holding,), (("default", "hello"),), ())
+    assert (fired.lost, fired.pending, fired.ended) == ((holding,), (("default", "hello"),), ())
     record = await harness.run(holding.run)
     assert (record.status, record.lost_leases, record.worker_id) == (RunStatus.PENDING, 1, None)
     assert (await harness.renew(holding)).lost == (holding,)
@@ -130,7 +130,8 @@ async def test_a_run_handed_back_is_pending_at_once_and_uncounted(harness: Store
     await harness.done(holding, "a", "kept")
     harness.clock.advance(us=5)
     if way == "verb":
-        assert list(await harness.store.release([holding], harness.now)) == [("default", "hello")]
+        effects = await harness.store.release([holding], harness.now)
+        assert effects.pending == effects.released == (("default", "hello"),)
     else:
         await harness.do(hand_back(holding))
     record = await harness.run(holding.run)
@@ -142,7 +143,7 @@ async def test_a_run_handed_back_is_pending_at_once_and_uncounted(harness: Store
 
 async def test_every_type_that_was_handed_back_is_told_once(harness: StoreHarness) -> None:
     holdings = [await harness.running(workflow_type=name) for name in ("a", "b", "a")]
-    woken = await harness.store.release(holdings, harness.now)
+    woken = (await harness.store.release(holdings, harness.now)).pending
     assert sorted(woken) == [("default", "a"), ("default", "b")]
 
 
@@ -167,9 +168,9 @@ async def test_the_leases_of_a_worker_that_died_end_at_once_and_are_counted(harn
     assert await harness.store.worker_died("default", "nobody", harness.now) == 0
     assert (await harness.fire(end_leases=False)).lost == ()
     assert await harness.store.worker_died("default", record.worker_id, harness.now) == 1
-    assert (await harness.look()).next_due_at == 0
+    assert (await harness.poll()).next_due_at == 0
     fired = await harness.fire(end_leases=False)
-    assert (fired.lost, fired.woken) == ((holding,), (("default", "hello"),))
+    assert (fired.lost, fired.pending) == ((holding,), (("default", "hello"),))
     record = await harness.run(holding.run)
     assert (record.status, record.lost_leases) == (RunStatus.PENDING, 1)
     the(LeaseLost, await harness.do(complete(holding, "a")))  # whatever it may still say

@@ -5,19 +5,19 @@ import time
 import pytest
 
 from kagzi.core.limits import LOOK_TYPES
-from kagzi.store.protocol import TypeKey, Heartbeat
+from kagzi.store.protocol import Heartbeat, TypeKey
 
 from .verbs import CLEANUP_US, DAY_US, LEASE_US, StoreHarness, complete_run, hand_back
 
 
 async def test_an_empty_store_has_nothing_ahead(harness: StoreHarness) -> None:
-    horizon = await harness.look()
+    horizon = await harness.poll()
     assert (horizon.next_due_at, horizon.pending) == (None, ())
 
 
 async def test_the_stores_own_clock_is_told(harness: StoreHarness) -> None:
     before = time.time_ns() // 1_000
-    horizon = await harness.look()
+    horizon = await harness.poll()
     after = time.time_ns() // 1_000
     assert before - 1_000_000 <= horizon.store_now <= after + 1_000_000
 
@@ -26,40 +26,40 @@ async def test_a_look_costs_one_statement_and_beats_at_most_one_more(harness: St
     await harness.register("worker-1")
     await harness.asleep()
     before = harness.store.statements
-    await harness.look()
+    await harness.poll()
     assert harness.store.statements - before == 1
     before = harness.store.statements
-    await harness.store.look([Heartbeat("worker-1", 1, 0, 0, harness.now)] * 5, harness.now)
+    await harness.store.poll([Heartbeat("worker-1", 1, 0, 0, harness.now)] * 5, harness.now)
     assert harness.store.statements - before <= 2
 
 
 async def test_the_nearest_of_all_that_is_due(harness: StoreHarness) -> None:
     await harness.start("delayed", start_at=harness.now + 50 * DAY_US)
-    assert (await harness.look()).next_due_at == harness.now + 50 * DAY_US
+    assert (await harness.poll()).next_due_at == harness.now + 50 * DAY_US
     await harness.start("deadline", deadline_at=harness.now + 40 * DAY_US)
-    assert (await harness.look()).next_due_at == harness.now + 40 * DAY_US
+    assert (await harness.poll()).next_due_at == harness.now + 40 * DAY_US
     await harness.asleep(s=30 * 86_400, workflow_type="sleeper")
-    assert (await harness.look()).next_due_at == harness.now + 30 * DAY_US
+    assert (await harness.poll()).next_due_at == harness.now + 30 * DAY_US
     cancelled = await harness.running(workflow_type="cancelled")
-    assert (await harness.look()).next_due_at == harness.now + LEASE_US
+    assert (await harness.poll()).next_due_at == harness.now + LEASE_US
     await harness.cancel(cancelled.run)
     await harness.do(hand_back(cancelled))
-    assert (await harness.look()).next_due_at == harness.now + CLEANUP_US
+    assert (await harness.poll()).next_due_at == harness.now + CLEANUP_US
     held = await harness.running(workflow_type="held")
-    assert (await harness.look()).next_due_at == harness.now + LEASE_US
+    assert (await harness.poll()).next_due_at == harness.now + LEASE_US
     await harness.do(complete_run(held))
-    assert (await harness.look()).next_due_at == harness.now + CLEANUP_US
+    assert (await harness.poll()).next_due_at == harness.now + CLEANUP_US
 
 
 async def test_what_has_ended_is_due_no_more(harness: StoreHarness) -> None:
     holding = await harness.running(deadline_at=harness.now + DAY_US)
     await harness.do(complete_run(holding))
-    assert (await harness.look()).next_due_at is None
+    assert (await harness.poll()).next_due_at is None
 
 
 async def test_a_deadline_before_the_wake_time_comes_first(harness: StoreHarness) -> None:
     await harness.asleep(s=3_600, deadline_at=harness.now + 60_000_000)
-    assert (await harness.look()).next_due_at == harness.now + 60_000_000
+    assert (await harness.poll()).next_due_at == harness.now + 60_000_000
 
 
 @pytest.mark.parametrize("count", [1, 30])
@@ -69,9 +69,9 @@ async def test_types_with_runs_to_claim(harness: StoreHarness, count: int) -> No
     await harness.asleep(workflow_type="asleep")
     await harness.running(workflow_type="running")
     await harness.start(workflow_type="later", start_at=harness.now + DAY_US)
-    assert sorted((await harness.look()).pending) == [("default", "b"), ("other", "a")]
+    assert sorted((await harness.poll()).pending) == [("default", "b"), ("other", "a")]
     await harness.claim(workflow_type="b")
-    assert (await harness.look()).pending == (("other", "a"),)
+    assert (await harness.poll()).pending == (("other", "a"),)
 
 
 async def test_no_type_waits_behind_others_for_ever(harness: StoreHarness) -> None:
@@ -80,12 +80,12 @@ async def test_no_type_waits_behind_others_for_ever(harness: StoreHarness) -> No
     commands = [harness.start_command(namespace=key.namespace, workflow_type=key.workflow_type) for key in types]
     for begin in range(0, len(commands), 500):
         await harness.write(*commands[begin : begin + 500])
-    first = (await harness.look()).pending
+    first = (await harness.poll()).pending
     assert len(first) == LOOK_TYPES
-    second = (await harness.look(after=first[-1])).pending
+    second = (await harness.poll(after=first[-1])).pending
     assert len(second) == len(types) - LOOK_TYPES
     assert {*first, *second} == {*types}
-    assert (await harness.look(after=second[-1])).pending == ()
+    assert (await harness.poll(after=second[-1])).pending == ()
     before = harness.store.statements
-    await harness.look(after=first[-1])
+    await harness.poll(after=first[-1])
     assert harness.store.statements - before == 1

@@ -114,10 +114,10 @@ async def test_only_the_waits_that_are_named_wake_it(harness: StoreHarness) -> N
     parked = the(Parked, await harness.do(park(holding, "nap")))
     assert parked.wake_at == harness.now + 60_000_000
     harness.clock.advance(s=30)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     assert (await harness.run(holding.run)).status == RunStatus.SLEEPING
     harness.clock.advance(s=30)
-    assert list((await harness.fire()).woken) == [("default", "hello")]
+    assert list((await harness.fire()).pending) == [("default", "hello")]
 
 
 async def test_a_wait_that_is_due_and_not_named_does_not_keep_it_from_parking(harness: StoreHarness) -> None:

@@ -273,7 +273,7 @@ async def test_a_delayed_start_sleeps_until_its_time(harness: StoreHarness) -> N
     assert await harness.claim() == []
     harness.clock.set(start_at)
     fired = await harness.fire()
-    assert fired.woken == (("default", "hello"),)
+    assert fired.pending == (("default", "hello"),)
     assert (await harness.claim_one()).run == command.run
 
 
@@ -329,7 +329,7 @@ async def test_a_matched_start_is_born_leased(harness: StoreHarness) -> None:
     assert await harness.claim(versions=("3",)) == []
     holding = Held(command.run, Lease(1, given.nonce))
     the(Recorded, (await harness.write(begin(holding, "a"), complete(holding, "a")))[1])
-    assert (await harness.look()).next_due_at == harness.now + LEASE_US
+    assert (await harness.poll()).next_due_at == harness.now + LEASE_US
 
 
 async def test_a_matched_start_that_exists_already_is_not_given_to_the_worker(harness: StoreHarness) -> None:

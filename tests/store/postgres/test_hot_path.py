@@ -14,7 +14,7 @@ async def test_a_hundred_steps_of_a_hundred_runs_are_one_statement_and_one_commi
     holdings = await running(store, 100)
     commands: list[Command] = [command for held in holdings for command in (begin(held, "a"), complete(held, "a"))]
     statements, transactions = store.statements, store.transactions
-    outcomes = await store.write(commands, NOW, TERMS)
+    outcomes, _ = await store.write(commands, NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW)] * 100
     assert (store.statements - statements, store.transactions - transactions) == (1, 1)
 
@@ -23,7 +23,7 @@ async def test_the_end_of_a_run_rides_with_its_last_step(store: PostgresStore) -
     [held] = await running(store, 1)
     statements = store.statements
     end = CompleteRun(run=held.run, lease=held.lease, output=OUTPUT)
-    outcomes = await store.write([begin(held, "a"), complete(held, "a"), end], NOW, TERMS)
+    outcomes, _ = await store.write([begin(held, "a"), complete(held, "a"), end], NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW), RunClosed(3, NOW, RunStatus.COMPLETED)]
     assert store.statements - statements == 1
 
@@ -33,7 +33,7 @@ async def test_the_end_of_a_run_waits_for_a_step_that_is_half_recorded(store: Po
     [held] = await running(store, 1)
     await write(store, begin(held, "a"))
     end = CompleteRun(run=held.run, lease=held.lease, output=OUTPUT)
-    outcomes = await store.write([begin(held, "a"), complete(held, "a"), end], NOW, TERMS)
+    outcomes, _ = await store.write([begin(held, "a"), complete(held, "a"), end], NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW), RunClosed(3, NOW, RunStatus.COMPLETED)]
     step = await store.get_step(held.run, "a")
     assert step is not None
@@ -49,7 +49,7 @@ async def test_starts_of_a_batch_are_one_statement(store: PostgresStore) -> None
 
 async def test_looking_ahead_is_one_statement(store: PostgresStore) -> None:
     statements = store.statements
-    await store.look([], NOW)
+    await store.poll([], NOW)
     assert store.statements - statements == 1
 
 
