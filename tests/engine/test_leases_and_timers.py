@@ -149,7 +149,7 @@ async def test_an_idle_server_only_looks(make_engine: MakeEngine, store: Trouble
     sessions = [await engine.sessions.open(worker("hello", "other"), (), RecordingOutlet()) for _ in range(2)]
 
     async def quiet() -> bool:
-        return not engine._matcher._pending and store.calls["look"] > 0
+        return not engine._matcher._pending and store.calls["poll"] > 0
 
     await until(quiet)
     before, statements = store.calls.copy(), store.statements
@@ -160,7 +160,7 @@ async def test_an_idle_server_only_looks(make_engine: MakeEngine, store: Trouble
             await session.update(drain=False, completed_delta=0, failed_delta=0)
         await asyncio.sleep(0.01)
     intervals = (asyncio.get_running_loop().time() - began) / 0.050
-    assert set(store.calls - before) == {"look"}
+    assert set(store.calls - before) == {"poll"}
     assert 1 <= store.statements - statements <= intervals + 1
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from kagzi.core.effects import CHILDREN_DUE
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import Contended, StatementFailed, StoreBroken, Unavailable
 from kagzi.core.records import ClaimedRun
@@ -80,9 +81,9 @@ class Busy:
             "timers": ("poll", engine._timers.poll_soon),
             "leases": ("release", lambda: engine._releases.add([held(other)])),
             "waits": ("ends_of", engine._waits.look_up_everywhere),
-            "cascade": ("cascade", engine._cascade.wanted),
+            "cascade": ("cascade", lambda: engine._dispatcher.dispatch(CHILDREN_DUE)),
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
-            "schedules": ("due_schedules", lambda: engine._schedule_clock.hear(1)),
+            "schedules": ("due_schedules", lambda: engine._schedule_clock.add_due(1)),
             "watching": ("marks_of", lambda: None),  # somebody watches
             "housekeeping": ("roll_up", lambda: engine.housekeeping.soon("figures")),
             "bulk": ("claim_bulk", engine.bulk.wanted),

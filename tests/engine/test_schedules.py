@@ -51,7 +51,7 @@ async def test_nothing_is_asked_while_nothing_is_due(engine: Engine, store: Trou
     engine._timers.poll_soon()
 
     async def looked() -> bool:
-        return store.calls["look"] >= 1
+        return store.calls["poll"] >= 1
 
     await until(looked)
     assert store.calls["due_schedules"] == store.calls["fire_schedules"] == 0
@@ -108,8 +108,8 @@ async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: Tr
     assert nominals == list(range(nominals[0], nominals[-1] + 1, US_PER_S))
 
 
-async def test_a_look_without_schedules_is_no_news(engine: Engine) -> None:
-    engine._looked(PendingWork(0, None, ()))
+async def test_a_poll_without_schedules_changes_nothing(engine: Engine) -> None:
+    engine._polled(PendingWork(0, None, ()))
     assert engine._schedule_clock._next is None
 
 

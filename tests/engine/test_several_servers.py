@@ -157,7 +157,7 @@ async def test_a_bus_that_cannot_publish_is_not_fatal(
     engine._wakeups.pending(TypeKey("default", "hello"))
 
     async def logged() -> bool:
-        return "cannot be told" in caplog.text
+        return "cannot be notified" in caplog.text
 
     await until(logged)
     assert engine.health() is None
