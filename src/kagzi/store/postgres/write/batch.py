@@ -10,13 +10,13 @@ from ....core.providers import Rng
 from ....core.records import RunKey
 from ....core.run.commands import ClosingCommand, Command, StepCommand
 from ....core.run.decide import decide
+from ....core.run.faults import fault_of
 from ....core.run.outcomes import Failed, Outcome
 from ....core.run.state import RunState
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ..connection.connection import Session
 from ..connection.failures import Failure, describe, failure_of
-from .bisect import fault_of
 
 Kind = TypeVar("Kind", bound=Command)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from ....core.ids import is_uuid
 from ....core.records import NamespaceRecord
 from ....core.run.commands import StartRun
 from ....core.run.control import replaced_error
@@ -41,9 +42,8 @@ def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
     limits = wave.writer.types.limits(command.run.namespace, command.workflow_type)
     if limits is not None and limits.when_full != "queue":
         return None
-    if not (
-        is_storable(command.workflow_id) and is_storable(command.workflow_type) and is_storable(command.request_id)
-    ):
+    names = (command.workflow_id, command.workflow_type, command.request_id)
+    if not is_uuid(command.run.run_id) or not all(map(is_storable, names)):
         return None
     if command.labels or command.version or command.concurrency_key or command.schedule_id:
         texts = [*command.labels, *command.labels.values(), command.version or ""]

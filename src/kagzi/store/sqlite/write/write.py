@@ -25,11 +25,11 @@ from ....core.run.commands import (
     StartRun,
 )
 from ....core.run.decide import decide
+from ....core.run.faults import fault_of
 from ....core.run.outcomes import Begun, Deferred, Failed, Outcome, Recorded, RunClosed, RunNotFound, TimerSet
-from ....core.run.refusals import is_reserved, refused, unstorable
+from ....core.run.refusals import is_reserved, refused
 from ....core.run.state import RETURNS_STEP
 from ....core.states import RunStatus, StepCode
-from ....core.text_validation import is_storable, unstorable_field
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ...rows import write_strings
@@ -268,10 +268,8 @@ def _refuse_culprit(error: Exception) -> Outcome:
 
 def apply_one(wave: Wave, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
-    if not isinstance(command, StartRun) and not is_storable(command.run.run_id):
-        return RUN_NOT_FOUND
-    if (field := unstorable_field(command)) is not None:
-        return unstorable(field)
+    if (fault := fault_of(command)) is not None:
+        return fault
     if isinstance(command, StartRun):
         return start_one(wave, command)
     if isinstance(command, StartChild):
