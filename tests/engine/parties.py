@@ -37,7 +37,7 @@ class RecordingOutlet:
 
     def __init__(self) -> None:
         self.given: list[ClaimedRun] = []
-        self.parcels: list[int] = []
+        self.deliveries: list[int] = []
         self.answered: dict[int, Outcome] = {}
         self.answer_calls = 0
         self.told: list[Notice] = []
@@ -47,7 +47,7 @@ class RecordingOutlet:
 
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
         self.given.extend(claimed)
-        self.parcels.append(len(claimed))
+        self.deliveries.append(len(claimed))
         self._changed.set()
 
     def answers(self, answers: Sequence[tuple[int, Outcome]]) -> None:

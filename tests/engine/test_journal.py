@@ -18,7 +18,7 @@ from kagzi.core.states import RunStatus
 from kagzi.engine.commit.journal import Journal
 from kagzi.engine.commit.outages import Outages
 from kagzi.engine.commit.stuck_runs import StuckRuns
-from kagzi.engine.commit.write_queues import Lane
+from kagzi.engine.commit.write_queues import WriteQueues
 from kagzi.engine.timing.store_clock import StoreClock
 from kagzi.store.protocol import LeaseTerms, PendingWork
 from kagzi.system import SystemIds
@@ -435,7 +435,7 @@ async def test_what_is_held_back_is_written_when_the_journal_stops(journal: Jour
 
 async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_its_share(notebook: Notebook) -> None:
     """However many there are: one more that fills the total leaves the others what they need."""
-    journal = make_journal(notebook, lane=Lane(total_bytes=8 * limits.MIB))
+    journal = make_journal(notebook, queues=WriteQueues(total_bytes=8 * limits.MIB))
     sizes = dict.fromkeys((f"ns-{n}" for n in range(40)), 0)
 
     def fill(namespace: str) -> None:

@@ -207,7 +207,7 @@ async def test_two_workers_of_one_type_share_the_work(engine: Engine, store: Tro
     await engine.runs.start_many([start() for _ in range(8)])
     for outlet in outlets:
         await outlet.tasks_given(4)
-        assert outlet.parcels == [4]  # many to a message
+        assert outlet.deliveries == [4]  # many to a message
 
 
 async def test_a_poll_claims_what_is_pending_even_without_waiting(engine: Engine) -> None:

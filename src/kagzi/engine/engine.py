@@ -20,7 +20,7 @@ from .commit.journal import Journal
 from .commit.outages import Outages
 from .commit.stuck_runs import StuckRuns
 from .commit.wakeups import Wakeups
-from .commit.write_queues import Lane
+from .commit.write_queues import WriteQueues
 from .matching.heartbeats import Heartbeats
 from .matching.lease_registry import LeaseRegistry
 from .matching.lease_times import LeaseTimes, ReleaseQueue
@@ -149,7 +149,7 @@ class Engine:
             outages=self._outages,
             stuck=StuckRuns(ids, rounds=settings.claim_cap),
             on_commit=self._dispatcher.committed,
-            lane=Lane(total_bytes=settings.journal_total_bytes),
+            queues=WriteQueues(total_bytes=settings.journal_total_bytes),
         )
         self._cascade = Cascade(
             store,

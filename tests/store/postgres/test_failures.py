@@ -122,7 +122,7 @@ VERBS: dict[str, Verb] = {
     "release": lambda store, held: store.release([held], NOW),
     "lose": lambda store, held: store.lose([held], NOW, [NOW + 1]),
     "fire": lambda store, _: store.fire(NOW + 1, end_leases=True, limit=10),
-    "look": lambda store, _: store.poll([], NOW),
+    "poll": lambda store, _: store.poll([], NOW),
     "get": lambda store, held: store.get_run("default", run_id=held.run.run_id),
     "list": lambda store, _: store.list_runs("default", RunFilter(), None, 10),
     "count": lambda store, _: store.count_runs("default", RunFilter(), 10),

@@ -82,4 +82,4 @@ async def held_child(store: PostgresStore, parent: Held, step_id: str) -> Held:
 
 
 async def write(store: PostgresStore, *commands: Command) -> list[Outcome]:
-    return list(await store.write(commands, NOW, TERMS))
+    return list((await store.write(commands, NOW, TERMS))[0])

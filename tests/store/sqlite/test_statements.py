@@ -46,10 +46,10 @@ def test_no_statement_reads_a_whole_table(database: sqlite3.Connection, name: st
 def reads_one_end(name: str, line: str) -> bool:
     """The first entries of an index, or one that holds only what is asked for: SQLite calls that a scan."""
     if line == "SCAN runs USING INDEX runs_cascade":
-        return name in ("look", "cascades")
+        return name in ("poll", "cascades")
     if line == "SCAN workers USING INDEX workers_present":
         return name == "lose_workers"
-    return name == "look" and line == "SCAN runs USING INDEX runs_pending"
+    return name == "poll" and line == "SCAN runs USING INDEX runs_pending"
 
 
 @pytest.mark.parametrize("name", ["insert_steps_64", "complete_steps_64", "advance_runs", "complete_runs"])

@@ -31,7 +31,7 @@ from ..timing.store_clock import StoreClock
 from .outages import Outages, backoff_s
 from .stuck_runs import StuckRuns
 from .turns import Turns
-from .write_queues import Entry, Lane, Sink, weight_bytes
+from .write_queues import Entry, WriteQueues, Sink, weight_bytes
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -62,7 +62,7 @@ class Journal:
         on_commit: OnCommit,
         outage_limit_s: float = OUTAGE_LIMIT_S,
         tries: int = TRIES,
-        lane: Lane | None = None,
+        queues: WriteQueues | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -72,7 +72,7 @@ class Journal:
         self._outage_limit_s = outage_limit_s
         self._stuck = stuck
         self._most_tries = tries
-        self._lane = Lane() if lane is None else lane
+        self._queues = WriteQueues() if queues is None else queues
         self._turns = Turns()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -110,21 +110,21 @@ class Journal:
         if not operations:
             return
         namespace = operations[0][1].run.namespace
-        lane = self._lane
-        if lane.full(namespace):
+        queues = self._queues
+        if queues.full(namespace):
             raise _queue_full(namespace)
         for token, command in operations:
-            lane.add((command, weight_bytes(command), sink, token))
+            queues.add((command, weight_bytes(command), sink, token))
         self._idle.clear()
         self._work.set()
 
     async def room(self, namespace: str) -> None:
         """Returns when the namespace's queue takes more: the back-pressure of a session."""
-        if not self._lane.full(namespace):
+        if not self._queues.full(namespace):
             return
         try:
             async with asyncio.timeout(ROOM_TIMEOUT_S):
-                while self._lane.full(namespace) and not self._closed:
+                while self._queues.full(namespace) and not self._closed:
                     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                     self._room.setdefault(namespace, []).append(future)
                     await future
@@ -134,10 +134,10 @@ class Journal:
     def hold_back(self, sink: Sink) -> None:
         """Its answers are not read: write nothing more of what is to be answered there until `let_go`."""
         if not self._closed:
-            self._lane.hold_back(sink)
+            self._queues.hold_back(sink)
 
     def let_go(self, sink: Sink) -> None:
-        self._lane.let_go(sink)
+        self._queues.let_go(sink)
         self._work.set()
 
     # --- the loop --------------------------------------------------------------------------------------------------------
@@ -146,13 +146,13 @@ class Journal:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
         while True:
             if not self._committing:
-                self._committing = self._lane.gather(large=self._turns.large_may_go())
+                self._committing = self._queues.gather(large=self._turns.large_may_go())
                 if self._room:
                     self._tell_room()
             if not self._committing:
-                if self._lane.has_large:
+                if self._queues.has_large:
                     self._turns.when_large_may_go(self._work.set)
-                elif not self._lane.aside:
+                elif not self._queues.aside:
                     self._idle.set()
                 await self._work.wait()
                 self._work.clear()
@@ -173,7 +173,7 @@ class Journal:
         """Take nothing more, write what is there, then fail what could not be written."""
         self._closed = True
         self._turns.stop()
-        self._lane.let_all_go()
+        self._queues.let_all_go()
         self._work.set()
         self._tell_room()
         try:
@@ -184,7 +184,7 @@ class Journal:
 
     def abandon(self) -> None:
         """After the loop has ended: whoever still waits is told that the outcome is unknown."""
-        rest = self._committing + self._lane.remove_all()
+        rest = self._committing + self._queues.remove_all()
         self._committing = []
         self._fail(rest, ServerUnavailable("the server stopped before this was written. Try again."))
 
@@ -245,7 +245,7 @@ class Journal:
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
         """The store has been away for too long, or for good: fail the batch, and what queued up behind it."""
         problem = database_down(database_words(error))
-        queued = self._lane.remove_all()
+        queued = self._queues.remove_all()
         self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
         self._fail(queued, problem)
@@ -279,7 +279,7 @@ class Journal:
         marked = [
             (entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)
         ]
-        self._lane.put_back([entry for entry, _, deferred in marked if deferred])
+        self._queues.put_back([entry for entry, _, deferred in marked if deferred])
         done = [(entry, outcome) for entry, outcome, deferred in marked if not deferred]
         return [entry for entry, _ in done], [outcome for _, outcome in done]
 
@@ -288,7 +288,7 @@ class Journal:
         if tries > self._most_tries:
             del self._tries[run_id]
             # The rest goes with them: a hole in a run's order is worse.
-            entries = entries + self._lane.remove_run(entries[0][0].run.namespace, run_id)
+            entries = entries + self._queues.remove_run(entries[0][0].run.namespace, run_id)
             if isinstance(why, Failed):
                 self._give_up_run(entries, why.reason)
             else:
@@ -297,7 +297,7 @@ class Journal:
         if isinstance(why, Failed) and tries == 1:
             what = type(entries[0][0]).__name__
             logger.warning("the store failed on %s of run %s, which is tried again: %s", what, run_id, why.reason)
-        self._lane.set_aside(run_id, entries)
+        self._queues.set_aside(run_id, entries)
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
 
     def _give_up_run(self, entries: list[Entry], reason: str) -> None:
@@ -311,11 +311,11 @@ class Journal:
             outcome = LeaseLost() if isinstance(answers[0][1], RunClosed) else refused(problem)
             self._settle(entries, [outcome] * len(entries))
 
-        self._lane.add((pause, weight_bytes(pause), paused, 0))
+        self._queues.add((pause, weight_bytes(pause), paused, 0))
         self._work.set()
 
     def _bring_back(self, run_id: str) -> None:
-        self._lane.bring_back(run_id)
+        self._queues.bring_back(run_id)
         self._work.set()
 
     # --- out -------------------------------------------------------------------------------------------------------------
@@ -325,15 +325,15 @@ class Journal:
             self._on_commit([entry[0] for entry in batch], outcomes, effects)
         except Exception:
             logger.exception("a commit succeeded, but some of its effects failed")
-        parcels: dict[Sink, list[tuple[int, Outcome]]] = {}
+        deliveries: dict[Sink, list[tuple[int, Outcome]]] = {}
         for entry, outcome in zip(batch, outcomes, strict=True):
             sink = entry[2]
-            parcel = parcels.get(sink)
-            if parcel is None:
-                parcels[sink] = [(entry[3], outcome)]
+            delivery = deliveries.get(sink)
+            if delivery is None:
+                deliveries[sink] = [(entry[3], outcome)]
             else:
-                parcel.append((entry[3], outcome))
-        for sink, answers in parcels.items():
+                delivery.append((entry[3], outcome))
+        for sink, answers in deliveries.items():
             try:
                 sink(answers)
             except Exception:
@@ -345,7 +345,7 @@ class Journal:
 
     def _tell_room(self) -> None:
         for namespace in list(self._room):
-            if self._closed or not self._lane.full(namespace):
+            if self._closed or not self._queues.full(namespace):
                 for future in self._room.pop(namespace):
                     if not future.done():
                         future.set_result(None)

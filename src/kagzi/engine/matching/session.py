@@ -30,7 +30,7 @@ from .lease_times import ReleaseQueue
 from .leases import Leases
 from .matcher import Matcher
 from .ports import Notice, NoticeKind, Outlet
-from .slots import Taker
+from .slots import Claimant
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -63,7 +63,7 @@ class Keeper(Protocol):
     def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]": ...
 
 
-class Session(Taker):
+class Session(Claimant):
     """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
 
     def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:

@@ -112,11 +112,11 @@ class Runs:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commands: dict[int, StartRun] = {}
 
-        def take(parcel: list[tuple[int, Outcome]]) -> None:
+        def take(delivery: list[tuple[int, Outcome]]) -> None:
             nonlocal left
-            for index, outcome in parcel:
+            for index, outcome in delivery:
                 answers[index] = _start_answer(outcome, commands[index], now)
-            left -= len(parcel)
+            left -= len(delivery)
             if left == 0 and not done.done():
                 done.set_result(None)
 

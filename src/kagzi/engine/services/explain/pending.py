@@ -29,7 +29,7 @@ class PendingExplanations:
         self._sessions = sessions
 
     async def explain(self, run: RunRecord) -> Explanation:
-        held = await self._held_back(run)
+        held = await self._limit_waits(run)
         if held is not None and held.reason == "type_paused":
             return held
         workers = await self._workers(run)
@@ -96,7 +96,7 @@ class PendingExplanations:
         session = self._sessions.get(worker.namespace, worker.worker_id)
         return worker.active_count if session is None else len(session.held)
 
-    async def _held_back(self, run: RunRecord) -> Explanation | None:
+    async def _limit_waits(self, run: RunRecord) -> Explanation | None:
         """Limits of its type, or of its key."""
         key = run.concurrency_key
         pressure = await self._store.type_pressure(run.run.namespace, run.workflow_type, key)

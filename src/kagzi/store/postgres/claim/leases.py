@@ -1,13 +1,13 @@
 """Leases: prolonged by heartbeats, cut short when a session closes, handed back. None of it waits for a locked row."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ....core.effects import Effects, pending_effects
 from ....core.records import Held
 from ....core.times import Timestamp
 from ...protocol import Overdue, Renewal, TypeKey
-from ..connection.connection import Session
+from ..connection.connection import Rows, Session
 
 _TRIES = 5
 _PAUSE_S = 0.02
@@ -38,30 +38,33 @@ async def cut(session: Session, held: Sequence[Held], until: Timestamp) -> None:
         held = _at(held, [row["n"] for row in rows])
 
 
-async def lose(session: Session, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
-    return await _hand_back(session, "lose_leases", held, now, untils)
-
-
-async def release(session: Session, held: Sequence[Held], now: Timestamp) -> Effects:
-    return await _hand_back(session, "release_leases", held, now)
-
-
-async def _hand_back(
-    session: Session, statement: str, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp] | None = None
+async def lost_before_ack(
+    session: Session, leases: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]
 ) -> Effects:
+    until_of = dict(zip(leases, untils, strict=True))
+    return await _hand_back(
+        leases,
+        lambda some: session.write(
+            "lose_leases", now=now, untils=[until_of[each] for each in some], **_arrays(some)
+        ),
+    )
+
+
+async def release(session: Session, leases: Sequence[Held], now: Timestamp) -> Effects:
+    return await _hand_back(leases, lambda some: session.write("release_leases", now=now, **_arrays(some)))
+
+
+async def _hand_back(leases: Sequence[Held], write: Callable[[Sequence[Held]], Awaitable[Rows]]) -> Effects:
     """A row that stays locked is left: its lease ends in its own time."""
     pending: set[TypeKey] = set()
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        ends = {} if untils is None else {"untils": untils}
-        rows = await session.write(statement, now=now, **ends, **_arrays(held))
+        rows = await write(leases)
         pending |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
-        locked: list[int] = [row["n"] for row in rows if row["n"] is not None]
-        if not locked:
+        leases = _at(leases, [row["n"] for row in rows if row["n"] is not None])
+        if not leases:
             break
-        held = _at(held, locked)
-        untils = None if untils is None else [untils[number - 1] for number in locked]
     return pending_effects(pending, released=True)
 
 
