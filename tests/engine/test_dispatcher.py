@@ -10,7 +10,7 @@ from kagzi.engine import Engine
 from kagzi.engine.commit.dispatcher import Dispatcher
 from kagzi.store.protocol import EndedRun, RemoteNotice, TypeKey
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import Exchange, RecordingOutlet, held, start, worker
+from tests.engine.fakes import Exchange, RecordingOutlet, leased, start, worker
 
 ELSEWHERE = Held(RunKey("default", "01890000-0000-7000-8000-000000000001"), Lease(3, 4))
 GONE = RunEnd(run=RunKey("default", "01890000-0000-7000-8000-000000000002"), status=RunStatus.CANCELLED)
@@ -48,7 +48,7 @@ async def test_a_worker_that_is_connected_here_is_notified_here(make_engine: Mak
     await engine.sessions.open(worker("hello", slots=3), (), outlet)
     for _ in range(2):
         await engine.runs.start(start())
-    one, other = map(held, await outlet.tasks_given(2))
+    one, other = map(leased, await outlet.until_received(2))
     await engine._wakeups.flush()
     exchange.published.clear()
     engine._dispatcher.dispatch(
@@ -60,7 +60,7 @@ async def test_a_worker_that_is_connected_here_is_notified_here(make_engine: Mak
             )
         )
     )
-    told = [(notice.held, notice.kind, notice.reason) for notice in outlet.told]
+    told = [(notice.leased, notice.kind, notice.reason) for notice in outlet.notices_received]
     assert told == [
         (one, "pause_requested", "lunch"),
         (one, "lease_lost", "it ended"),

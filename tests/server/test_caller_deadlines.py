@@ -37,13 +37,13 @@ class Stuck:
     """A service that waits for a database."""
 
     def __init__(self) -> None:
-        self.given_up = 0
+        self.cancelled = 0
 
     async def _wait(self) -> None:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            self.given_up += 1
+            self.cancelled += 1
             raise
 
     async def StartWorkflow(self, request: Any, context: Any) -> Any:
@@ -80,10 +80,10 @@ async def test_a_call_that_takes_too_long_is_answered_before_its_deadline(serve:
             assert (words or "could not be done within 1.") in problem.message
 
     await serve({"kagzi.v1.WorkflowService": stuck}, Gate(ids=SystemIds(), store_problem=lambda: words), use)
-    assert stuck.given_up == len(CALLS)
+    assert stuck.cancelled == len(CALLS)
 
 
-async def test_a_store_that_does_not_answer_is_told_by_the_server_itself(
+async def test_a_store_that_does_not_answer_is_reported_by_the_server_itself(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It hangs instead of failing, as a database whose machine is frozen does: no error tells the server anything."""

@@ -16,7 +16,7 @@ from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.server.stubs import TIMEOUT_S, Stubs, leased
 
 SECRET_TEXT = "password=hunter2"
 
@@ -125,8 +125,8 @@ async def test_the_largest_payloads_are_served(memory_stubs: Stubs) -> None:
         memory_stubs.address, options=[("grpc.max_receive_message_length", 16 * limits.MIB)]
     )
     async with large as channel:
-        found = await Stubs(channel).get(started.run_id)
-    assert len(found.input.data) == limits.PAYLOAD_BYTES
+        run = await Stubs(channel).get(started.run_id)
+    assert len(run.input.data) == limits.PAYLOAD_BYTES
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) ->
     await serve(services, gate, use)
 
 
-async def test_a_closed_gate_answers_with_what_clients_retry(serve: Serve) -> None:
+async def test_a_closed_interceptor_answers_with_what_clients_retry(serve: Serve) -> None:
     gate = Gate(ids=SystemIds())
     gate.close()
 
@@ -223,5 +223,5 @@ async def test_a_foreign_namespace_sees_nothing(memory_stubs: Stubs) -> None:
     missing = workflow_pb2.GetWorkflowRequest(run_id="00000000-0000-7000-8000-000000000000")
     assert failure.code() is grpc.StatusCode.NOT_FOUND
     assert (await refused(memory_stubs.workflows.GetWorkflow(missing))).code() is grpc.StatusCode.NOT_FOUND
-    complete = worker_pb2.CompleteWorkflowRequest(namespace_id="other", **held(task))
+    complete = worker_pb2.CompleteWorkflowRequest(namespace_id="other", **leased(task))
     assert (await refused(memory_stubs.workers.CompleteWorkflow(complete))).code() is grpc.StatusCode.NOT_FOUND

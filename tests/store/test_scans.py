@@ -7,7 +7,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.errors import ResourceExhausted
 from kagzi.store.scans import ScanTurns
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 
 async def settle() -> None:

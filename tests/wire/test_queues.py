@@ -56,7 +56,7 @@ def test_queues(standing: QueueStanding) -> None:
     assert read_standing(posted(write_standing(standing))) == standing
 
 
-def test_nothing_said_is_no_limit() -> None:
+def test_an_empty_field_is_not_a_limit() -> None:
     assert read_limits(admin_pb2.WorkflowType()) == TypeLimits()
 
 

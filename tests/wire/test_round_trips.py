@@ -102,7 +102,7 @@ def test_runs(record: RunRecord) -> None:
 
 
 @few
-@given(some.run_ends)
+@given(some.run_endings)
 def test_outcomes(end: RunEnd) -> None:
     assert read_outcome(posted(write_outcome(end)), namespace=end.run.namespace) == end
 

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec
-from kagzi.store.schedule_book import read_spec, write_spec
+from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec, read_spec, write_spec
 from kagzi.v1 import workflow_schedule_pb2 as pb
 from kagzi.wire.schedules import (
     Asked,
@@ -51,7 +50,7 @@ records = st.builds(
     created_at=times,
     updated_at=times,
 )
-asked_schedules = st.builds(
+schedule_requests = st.builds(
     Asked, namespace=names, schedule_id=names, spec=specs, enabled=st.none() | st.booleans(), request_id=texts
 )
 fires = st.builds(
@@ -72,10 +71,10 @@ def test_a_schedule(record: ScheduleRecord) -> None:
     assert read_schedule(message) == record
 
 
-@given(asked_schedules)
-def test_what_is_asked_for(asked: Asked) -> None:
-    message = pb.CreateWorkflowScheduleRequest.FromString(write_asked(asked).SerializeToString())
-    assert read_asked(message) == asked
+@given(schedule_requests)
+def test_a_schedule_request(request: Asked) -> None:
+    message = pb.CreateWorkflowScheduleRequest.FromString(write_asked(request).SerializeToString())
+    assert read_asked(message) == request
 
 
 @given(fires)

@@ -18,10 +18,10 @@ def test_an_event(kind: WorkerEventKind) -> None:
 
 
 def test_diagnostics_in_both_messages() -> None:
-    troubles = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
+    diagnostics = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
     for kind in (worker_pb2.SessionUpdate, worker_pb2.HeartbeatRequest):
-        sent = kind.FromString(kind(troubles=write_troubles(troubles)).SerializeToString())
-        assert read_troubles(sent) == troubles
+        sent = kind.FromString(kind(troubles=write_troubles(diagnostics)).SerializeToString())
+        assert read_troubles(sent) == diagnostics
 
 
 def test_a_version() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import kagzi
 from kagzi import Context, InvalidArgument, Kagzi, NotFound, PreconditionFailed, Worker, workflow
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 
 @workflow(timeout="90s")

@@ -17,7 +17,7 @@ from kagzi.sdk.workflow.workflow import Workflow
 from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_server import WAIT_S, FakeServer, FakeSession, lease
 from tests.sdk.net.test_connect import free_port
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 
 async def _hello(ctx: Any, name: str) -> str:

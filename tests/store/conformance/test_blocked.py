@@ -18,8 +18,8 @@ from .verbs import (
     StoreHarness,
     acknowledge_cancel,
     complete_run,
+    continue_as,
     fail_run,
-    go_on_as,
     hand_back,
     the,
     woken_by_result,
@@ -71,7 +71,7 @@ async def by_being_replaced(harness: StoreHarness, first: Held) -> Effects:
     return harness.effects
 
 
-ENDS = (
+ENDINGS = (
     by_completing,
     by_failing,
     by_stopping,
@@ -101,7 +101,7 @@ async def test_it_waits_without_a_time(harness: StoreHarness) -> None:
     check_run(await harness.run(second))
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", ENDINGS)
 async def test_it_begins_when_the_other_has_ended(harness: StoreHarness, end: End) -> None:
     first = await first_run(harness)
     second, third = await behind(harness, first.run), await behind(harness, first.run)
@@ -160,7 +160,7 @@ async def test_it_waits_for_the_successor(harness: StoreHarness) -> None:
     first = await first_run(harness)
     second = await behind(harness, first.run)
     new = harness.ids.run_id(harness.now)
-    the(RunClosed, await harness.do(go_on_as(first, new)))
+    the(RunClosed, await harness.do(continue_as(first, new)))
     assert harness.effects is NO_EFFECTS
     record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.SLEEPING, new)
@@ -202,7 +202,7 @@ async def test_a_repeated_start_answers_the_run_in_any_state(harness: StoreHarne
     assert the(Existing, await harness.do(command)).status == S.PENDING
 
 
-async def test_many_of_them_in_one_batch_of_ends(harness: StoreHarness) -> None:
+async def test_many_blocked_runs_in_one_batch_of_endings(harness: StoreHarness) -> None:
     holding = [await harness.running(workflow_type="first") for _ in range(5)]
     waiting = [await behind(harness, first.run) for first in holding]
     await harness.write(*[complete_run(first) for first in holding])

@@ -174,7 +174,7 @@ async def test_the_cleanup_has_a_limit_of_its_own(harness: StoreHarness) -> None
     assert (await harness.steps(holding.run))["nap"].status == StepStatus.ABANDONED
 
 
-async def test_no_step_of_a_run_that_has_ended_looks_as_if_it_went_on(harness: StoreHarness) -> None:
+async def test_no_step_of_a_run_that_has_ended_is_shown_as_running(harness: StoreHarness) -> None:
     for end in ("cancelled", "terminated", "completed", "failed"):
         holding = await harness.running()
         await harness.do(begin(holding, "charge"))

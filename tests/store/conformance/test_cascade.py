@@ -18,7 +18,7 @@ from .verbs import (
     complete_run,
     fail_run,
     hand_back,
-    held,
+    leased,
     park,
     race,
     sleep,
@@ -59,7 +59,7 @@ async def test_the_end_of_a_parent_cancels_its_children(harness: StoreHarness, e
     assert the(RunClosed, await harness.do(acknowledge_cancel(holding))).status == S.CANCELLED
 
 
-async def test_children_that_were_let_go_live_on(harness: StoreHarness) -> None:
+async def test_abandoned_children_keep_running(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2, on_close="abandon")
     await harness.do(complete_run(parent))
     assert await harness.cascade() is NO_EFFECTS
@@ -87,7 +87,7 @@ async def test_children_that_ended_before_stay_as_they_ended(harness: StoreHarne
     assert await states(harness, children) == [S.COMPLETED, S.CANCELLED]
 
 
-async def test_a_request_to_cancel_reaches_the_children_before_the_parent_ends(harness: StoreHarness) -> None:
+async def test_a_request_to_cancel_reaches_the_children_before_the_end_of_the_parent(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2)
     await harness.cancel(parent.run)
     assert harness.effects.children_due
@@ -176,7 +176,7 @@ async def test_the_cascade_outlives_the_process(durable_place: Place, clock: Fak
     assert not (await harness.poll()).cascade
 
 
-async def test_children_started_while_the_cascade_goes_on_are_found_too(harness: StoreHarness) -> None:
+async def test_children_started_during_the_cascade_are_cancelled_too(harness: StoreHarness) -> None:
     # A cleanup scope may start a child after its run was cancelled: the child is the cleanup, and lives until the end.
     parent, (child,) = await parent_of(harness, 1)
     await harness.cancel(parent.run)
@@ -192,7 +192,7 @@ async def test_a_parent_handed_back_keeps_its_children(harness: StoreHarness) ->
     parent, children = await parent_of(harness, 2)
     await harness.do(hand_back(parent))
     assert await harness.cascade() is NO_EFFECTS
-    new = held(await harness.claim_one())
+    new = leased(await harness.claim_one())
     await harness.do(park(new, "c0", "c1"))
     assert await harness.cascade() is NO_EFFECTS
     assert await states(harness, children) == [S.PENDING, S.PENDING]

@@ -115,7 +115,7 @@ async def test_a_parked_run_takes_no_new_writes_from_its_last_holder(harness: St
     assert await harness.picture(holding.run) == before
 
 
-async def test_stale_holders_neither_renew_nor_cut_nor_release(harness: StoreHarness) -> None:
+async def test_stale_holders_neither_renew_nor_shorten_nor_release(harness: StoreHarness) -> None:
     old = await busy_run(harness)
     new = await harness.take_over(old)
     before = await harness.picture(old.run)
@@ -126,7 +126,7 @@ async def test_stale_holders_neither_renew_nor_cut_nor_release(harness: StoreHar
 
     renewal = await harness.renew(*losers)
     assert set(renewal.lost) == set(losers)
-    await harness.store.cut(losers, harness.now)
+    await harness.store.shorten_leases(losers, harness.now)
     assert await harness.store.release(losers, harness.now) is NO_EFFECTS
 
     assert await harness.picture(old.run) == before

@@ -31,7 +31,7 @@ async def test_an_hour_of_heartbeats_does_not_lengthen_the_lease(harness: StoreH
     assert (await harness.fire()).lost == (holding,)
 
 
-async def test_a_lease_ends_only_where_that_is_asked_for(harness: StoreHarness) -> None:
+async def test_a_lease_expires_only_when_requested(harness: StoreHarness) -> None:
     # After a store outage nobody ends leases for a while, so that live holders can renew theirs.
     holding = await harness.running()
     harness.clock.advance(us=LEASE_US + 1)
@@ -87,12 +87,12 @@ async def test_a_refused_write_renews_nothing(harness: StoreHarness) -> None:
 
 async def test_many_are_renewed_at_once_and_the_lost_are_named(harness: StoreHarness) -> None:
     runs = await harness.start_many(20)
-    held_runs = [Held(one.run, one.lease) for one in await harness.claim()]
-    assert len(held_runs) == len(runs)
-    await harness.store.release(held_runs[:3], harness.now)
+    leases = [Held(one.run, one.lease) for one in await harness.claim()]
+    assert len(leases) == len(runs)
+    await harness.store.release(leases[:3], harness.now)
     harness.clock.advance(s=10)
-    renewal = await harness.renew(*held_runs)
-    assert set(renewal.lost) == set(held_runs[:3])
+    renewal = await harness.renew(*leases)
+    assert set(renewal.lost) == set(leases[:3])
     harness.clock.advance(s=10)
     assert (await harness.fire()).lost == ()
     assert (await harness.renew()).lost == ()
@@ -101,22 +101,22 @@ async def test_many_are_renewed_at_once_and_the_lost_are_named(harness: StoreHar
 async def test_a_closed_session_cuts_its_leases_to_the_grace(harness: StoreHarness) -> None:
     holding = await harness.running()
     grace = harness.now + 3_000_000
-    await harness.store.cut([holding], grace)
+    await harness.store.shorten_leases([holding], grace)
     assert await lease_end(harness) == grace
     harness.clock.set(grace)
     assert (await harness.fire()).lost == (holding,)
 
 
-async def test_a_cut_never_lengthens_a_lease(harness: StoreHarness) -> None:
+async def test_shortening_never_lengthens_a_lease(harness: StoreHarness) -> None:
     holding = await harness.running()
     until = harness.now + LEASE_US
-    await harness.store.cut([holding], until + 1)
+    await harness.store.shorten_leases([holding], until + 1)
     assert await lease_end(harness) == until
 
 
 async def test_a_holder_that_reconnects_within_the_grace_keeps_its_run(harness: StoreHarness) -> None:
     holding = await harness.running()
-    await harness.store.cut([holding], harness.now + 3_000_000)
+    await harness.store.shorten_leases([holding], harness.now + 3_000_000)
     harness.clock.advance(s=2)
     assert (await harness.renew(holding)).lost == ()
     harness.clock.advance(s=5)
@@ -141,7 +141,7 @@ async def test_a_run_handed_back_is_pending_at_once_and_uncounted(harness: Store
     assert [step.step_id for step in claimed.history.steps] == ["a"]
 
 
-async def test_every_type_that_was_handed_back_is_told_once(harness: StoreHarness) -> None:
+async def test_every_type_of_released_runs_is_returned_once(harness: StoreHarness) -> None:
     holdings = [await harness.running(workflow_type=name) for name in ("a", "b", "a")]
     woken = (await harness.store.release(holdings, harness.now)).pending
     assert sorted(woken) == [("default", "a"), ("default", "b")]

@@ -23,10 +23,10 @@ from .verbs import (
     begin,
     complete,
     complete_run,
+    continue_as,
     fail,
     fail_run,
     finish,
-    go_on_as,
     hand_back,
     park,
     patch,
@@ -150,7 +150,7 @@ async def test_a_step_is_of_one_kind(harness: StoreHarness) -> None:
     for command in made.values():
         assert not isinstance(await harness.do(command), Refused)
     for kind in made:
-        for asked, command in (
+        for requested, command in (
             (KindCode.FUNCTION, begin(holding, kind.value)),
             (KindCode.FUNCTION, complete(holding, kind.value)),
             (KindCode.FUNCTION, fail(holding, kind.value)),
@@ -162,9 +162,9 @@ async def test_a_step_is_of_one_kind(harness: StoreHarness) -> None:
             (KindCode.PATCH, patch(holding, kind.value)),
             (KindCode.CHILD, harness.child_command(holding, kind.value)),
         ):
-            if asked.name.lower() != kind.value:
+            if requested.name.lower() != kind.value:
                 outcome = await harness.do(command)
-                assert outcome == refusals.other_kind(kind.value, KindCode[kind.name], asked), command
+                assert outcome == refusals.other_kind(kind.value, KindCode[kind.name], requested), command
 
 
 async def test_a_child_start_with_a_strangers_request_id_is_refused(harness: StoreHarness) -> None:
@@ -177,7 +177,7 @@ async def test_a_child_start_with_a_strangers_request_id_is_refused(harness: Sto
     assert isinstance(await harness.do(stranger), Existing)
 
 
-async def test_a_child_start_that_is_repeated_says_what_it_said(harness: StoreHarness) -> None:
+async def test_a_repeated_child_start_returns_the_same_outcome(harness: StoreHarness) -> None:
     holding = await harness.running()
     command = harness.child_command(holding)
     first = the(ChildStarted, await harness.do(command))
@@ -210,7 +210,7 @@ async def test_limits_are_named_and_numbered(harness: StoreHarness, monkeypatch:
         monkeypatch.setattr(f"kagzi.{module}.SIGNALS_BUFFERED", 2)
     for _ in range(2):
         await harness.signal(holding.run)
-    given = harness.signal_given()
+    given = harness.signal_request()
     outcome, _ = await harness.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=harness.now)
     assert outcome == refusals.too_many_signals(holding.run.run_id)
     error = refused(outcome, ErrorCode.RESOURCE_EXHAUSTED)
@@ -235,7 +235,7 @@ async def test_a_run_id_that_is_not_a_uuid_is_refused(harness: StoreHarness) -> 
         msgspec.structs.replace(start, run=nameless),
         msgspec.structs.replace(start, run=nameless, on_conflict="replace"),
         msgspec.structs.replace(child, start=msgspec.structs.replace(child.start, run=nameless)),
-        go_on_as(holding, "not-a-uuid"),
+        continue_as(holding, "not-a-uuid"),
     ]
     for command in commands:
         error = refused(await harness.do(command), ErrorCode.INVALID_ARGUMENT)

@@ -81,9 +81,9 @@ async def test_a_file_that_stays_open_to_others_is_complained_of(
     await store.open()
     await store.close()
     assert modes(tmp_path) == {"kagzi.db": 0o644}
-    (told,) = {record.getMessage() for record in caplog.records if record.levelname == "ERROR"}
-    assert f"{path} is OPEN TO OTHER USERS" in told
-    assert f"chmod go= {path}" in told
+    (logged,) = {record.getMessage() for record in caplog.records if record.levelname == "ERROR"}
+    assert f"{path} is OPEN TO OTHER USERS" in logged
+    assert f"chmod go= {path}" in logged
 
 
 async def test_status_makes_no_file(tmp_path: Path) -> None:

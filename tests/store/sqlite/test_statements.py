@@ -25,7 +25,7 @@ def database() -> Iterator[sqlite3.Connection]:
 
 
 def parameters(text: str) -> list[None] | dict[str, None]:
-    named = set(re.findall(r":([a-z_]+)", text))
+    named = set(re.findall(r":([a-z_][a-z0-9_]*)", text))
     return dict.fromkeys(named) if named else [None] * text.count("?")
 
 

@@ -78,14 +78,14 @@ def _log_expired(leases: Sequence[ExpiredLease]) -> None:
 
 
 def _name(lease: ExpiredLease) -> str:
-    run = lease.held.run
+    run = lease.leased.run
     own_id = f" {lease.workflow_id!r}" if lease.workflow_id != run.run_id else ""
     return f"{lease.workflow_type}{own_id}, run {run.run_id} of namespace {run.namespace},"
 
 
 def _fields(lease: ExpiredLease) -> dict[str, str]:
     return {
-        "run_id": lease.held.run.run_id,
+        "run_id": lease.leased.run.run_id,
         "workflow_id": lease.workflow_id,
         "workflow_type": lease.workflow_type,
     }

@@ -31,7 +31,7 @@ from ..timing.store_clock import StoreClock
 from .outages import Outages, backoff_s
 from .stuck_runs import StuckRuns
 from .turns import Turns
-from .write_queues import Entry, WriteQueues, Sink, weight_bytes
+from .write_queues import Entry, Sink, WriteQueues, weight_bytes
 
 logger = logging.getLogger("kagzi.engine")
 

@@ -51,9 +51,9 @@ class Leases:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # as long as somebody waits
         self._renewing = asyncio.Lock()
 
-    async def renew(self, held: Sequence[Held]) -> Renewal:
+    async def renew(self, leased: Sequence[Held]) -> Renewal:
         """If the store is away nothing is lost: no lease is ended for one ttl after that."""
-        parts = [await self._renew(part) for part in _parts(held)]
+        parts = [await self._renew(part) for part in _parts(leased)]
         if len(parts) == 1:
             return parts[0]
         return Renewal(
@@ -63,10 +63,10 @@ class Leases:
             tuple(run for part in parts for run in part.pause_requested),
         )
 
-    async def _renew(self, held: Sequence[Held]) -> Renewal:
+    async def _renew(self, leased: Sequence[Held]) -> Renewal:
         """A few leases of one namespace. One statement at a time, in turn over the calls of a namespace and over namespaces:
         whoever sends many heartbeats waits for itself."""
-        namespace = held[0].run.namespace
+        namespace = leased[0].run.namespace
         turn = self._turns.get(namespace)
         if turn is None:
             turn = self._turns[namespace] = asyncio.Lock()
@@ -74,7 +74,7 @@ class Leases:
             async with asyncio.timeout(_CALL_TIMEOUT_S), turn, self._renewing:
                 await self._store_clock.confirm()
                 now = self._clock.now()
-                renewal = await self._store.renew(held, now, self._times.until(now), grace_us=self._grace_us)
+                renewal = await self._store.renew(leased, now, self._times.until(now), grace_us=self._grace_us)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
             return Renewal((), ())
@@ -83,53 +83,53 @@ class Leases:
             self._overdue.take(renewal.overdue)
         return renewal
 
-    async def cut(self, held: Sequence[Held]) -> Timestamp:
+    async def shorten_leases(self, leased: Sequence[Held]) -> Timestamp:
         """Their session closed without goodbye: its worker has the grace to come back. Answers when that ends."""
         until = self._clock.now() + self._grace_us
         try:
-            for part in _parts(held):
+            for part in _parts(leased):
                 async with asyncio.timeout(_CALL_TIMEOUT_S):
-                    await self._store.cut(part, until)
+                    await self._store.shorten_leases(part, until)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)  # they end by themselves, later
         return until
 
-    async def release(self, held: Sequence[Held]) -> None:
+    async def release(self, leased: Sequence[Held]) -> None:
         """Hand runs back: PENDING at once. If the store is away, as soon as it is back."""
         try:
-            await self._hand_back(held)
+            await self._hand_back(leased)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
-            self._releases.add(held)
+            self._releases.add(leased)
 
-    async def lose(self, held: Sequence[Held]) -> Sequence[Timestamp]:
+    async def lost_before_ack(self, leased: Sequence[Held]) -> Sequence[Timestamp]:
         """Their session broke before they were known to have arrived, and one of them may be why. The first time a run goes back
         at once; after that, like one that had arrived, when the grace is over, and those of one session one by one, so that
         the innocent get away from the guilty. If the store is away they go back as soon as it is there again, uncounted:
         an outage proves nothing. Answers when there is something to do."""
         now = self._clock.now()
-        untils = [now + self._grace_us + place * self._grace_us // len(held) for place in range(len(held))]
+        untils = [now + self._grace_us + place * self._grace_us // len(leased) for place in range(len(leased))]
         done = 0
         try:
-            for part in _parts(held):
+            for part in _parts(leased):
                 async with asyncio.timeout(_CALL_TIMEOUT_S):
-                    effects = await self._store.lose(part, now, untils[done : done + len(part)])
+                    effects = await self._store.lost_before_ack(part, now, untils[done : done + len(part)])
                 self._dispatcher.dispatch(effects)
                 done += len(part)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
-            self._releases.add(held[done:])
+            self._releases.add(leased[done:])
         return untils[:done]
 
     async def flush(self, timeout_s: float) -> None:
         """Hand back what is still waiting for it, as far as the store lets us."""
         if self._releases.leases:
-            held, self._releases.leases = self._releases.leases, []
+            leased, self._releases.leases = self._releases.leases, []
             try:
                 async with asyncio.timeout(timeout_s):
-                    await self._hand_back(held)
+                    await self._hand_back(leased)
             except (Unavailable, TimeoutError) as error:
-                logger.warning("%d runs could not be handed back; their leases will end: %s", len(held), error)
+                logger.warning("%d runs could not be handed back; their leases will end: %s", len(leased), error)
 
     async def run(self) -> None:
         self._releases.work.set()  # if it died before, there may be something to do
@@ -149,15 +149,14 @@ class Leases:
                     failures = 0
                     del self._releases.leases[: len(some)]
 
-    async def _hand_back(self, held: Sequence[Held]) -> None:
-        for part in _parts(held):
+    async def _hand_back(self, leased: Sequence[Held]) -> None:
+        for part in _parts(leased):
             async with asyncio.timeout(_CALL_TIMEOUT_S):
                 effects = await self._store.release(part, self._clock.now())
             self._dispatcher.dispatch(effects)
 
 
-def _parts(held: Sequence[Held]) -> Iterator[Sequence[Held]]:
+def _parts(leased: Sequence[Held]) -> Iterator[Sequence[Held]]:
     """As they came, a few at a time."""
-    for start in range(0, len(held), LEASES_AT_ONCE):
-        yield held[start : start + LEASES_AT_ONCE]
-
+    for start in range(0, len(leased), LEASES_AT_ONCE):
+        yield leased[start : start + LEASES_AT_ONCE]

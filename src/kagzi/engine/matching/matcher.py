@@ -119,7 +119,9 @@ class Matcher:
             async with asyncio.timeout(timeout_s):
                 await self._at_rest.wait()
         except TimeoutError:
-            logger.warning("a claim was in progress when the server stopped: its runs are released when their leases end")
+            logger.warning(
+                "a claim was in progress when the server stopped: its runs are released when their leases end"
+            )
 
     def permit_free(self, namespace: str, workflow_type: str = "") -> None:
         """A run, of this type if it is known, runs no more: others of it may begin, here or elsewhere."""
@@ -323,7 +325,9 @@ class Matcher:
             if reservation.left == 0 or mark is None or mark.generation != generations[reservation.key]:
                 continue
             mark.emptied.update(reservation.claimant.versions[reservation.key.workflow_type])
-            versions = (claimant.versions[reservation.key.workflow_type] for claimant in self._claimants[reservation.key])
+            versions = (
+                claimant.versions[reservation.key.workflow_type] for claimant in self._claimants[reservation.key]
+            )
             if all(mark.emptied.issuperset(served) for served in versions):
                 del self._pending[reservation.key]
                 self._unannounced.discard(reservation.key)

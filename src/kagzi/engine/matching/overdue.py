@@ -29,7 +29,7 @@ class OverdueSteps:
         """Fail these attempts; their retry policies decide what follows."""
         by_namespace: dict[str, list[Overdue]] = {}
         for each in overdue:
-            by_namespace.setdefault(each.held.run.namespace, []).append(each)
+            by_namespace.setdefault(each.leased.run.namespace, []).append(each)
         for attempts in by_namespace.values():
             self._fail(attempts)
 
@@ -40,7 +40,7 @@ class OverdueSteps:
             for place, outcome in answers:
                 if isinstance(outcome, (RetryScheduled, StepFailed)):
                     log_overdue(commands[place], outcome)
-                    notice = LeaseNotice(attempts[place].held, "result")
+                    notice = LeaseNotice(attempts[place].leased, "result")
                     self._dispatcher.dispatch(Effects(notices=(notice,)))
 
         # If the queue is full, or the server stops, they are found again with the next heartbeat.
@@ -51,8 +51,8 @@ class OverdueSteps:
 def _failure(overdue: Overdue) -> FailStep:
     seconds = overdue.timeout_ms * US_PER_MS / US_PER_S
     return FailStep(
-        run=overdue.held.run,
-        lease=overdue.held.lease,
+        run=overdue.leased.run,
+        lease=overdue.leased.lease,
         step_id=overdue.step_id,
         attempt=overdue.attempt,
         error=ErrorDetail(

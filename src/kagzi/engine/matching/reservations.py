@@ -13,7 +13,7 @@ from .slots import Claimant
 class Reservation:
     """Reserved slots of one taker for one type, during a claim. `left`: those that nothing came for."""
 
-    __slots__ = ("count", "key", "left", "taker")
+    __slots__ = ("claimant", "count", "key", "left")
 
     def __init__(self, claimant: Claimant, key: TypeKey) -> None:
         self.claimant = claimant

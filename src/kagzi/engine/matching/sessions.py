@@ -68,23 +68,23 @@ class Sessions:
         self._poll_again_at = 0.0
         self._stopping = False
 
-    async def open(self, worker: WorkerRecord, held: Sequence[Held], outlet: Outlet) -> Session:
+    async def open(self, worker: WorkerRecord, leased: Sequence[Held], outlet: Outlet) -> Session:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
-        checks.leases(held)
-        for item in held:
+        checks.leases(leased)
+        for item in leased:
             if item.run.namespace != worker.namespace:
                 raise InvalidArgument("held names a run of another namespace.", field="held")
         worker = await self.workers.register(worker)
-        mine = [item for item in held if is_uuid(item.run.run_id)]
+        mine = [item for item in leased if is_uuid(item.run.run_id)]
         renewal = await self.leases.renew(mine) if mine else Renewal((), ())
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
         session = Session(self, worker, outlet)
-        lost = set(renewal.lost) | (set(held) - set(mine))
-        session.lost = tuple(item for item in held if item in lost)
-        left = self._take_place(session, [item for item in held if item not in lost])
+        lost = set(renewal.lost) | (set(leased) - set(mine))
+        session.lost = tuple(item for item in leased if item in lost)
+        left = self._take_place(session, [item for item in leased if item not in lost])
         try:
             await self.hand_back(left)
         except BaseException:
@@ -97,28 +97,28 @@ class Sessions:
                 asyncio.get_running_loop().call_soon(session.drain)
         return session
 
-    def _take_place(self, session: Session, held: Sequence[Held]) -> list[Holding]:
+    def _take_place(self, session: Session, leased: Sequence[Held]) -> list[Holding]:
         """Put `session` where the worker's earlier one was, with what the worker says it has. Answers what is left over."""
         key = (session.namespace, session.worker_id)
         before = self._sessions.get(key)
         left = self.end(before) if before is not None else []
-        types = {holding.held: holding.workflow_type for holding in left}
+        types = {holding.leased: holding.workflow_type for holding in left}
         self._sessions[key] = session
-        for item in held:
+        for item in leased:
             session.hold(Holding(item, types.get(item, ""), session, received=True))
         if before is not None:
             logger.info("worker %s opened a new session in place of its earlier one", session.worker_id)
-        elif held:
+        elif leased:
             # Another server may notice only now that the worker's stream to it has ended, and cut these leases.
             delay_s = min(self.settings.reconnect_grace_ms, self.settings.lease_ms) / 2_000
             session.second_renewal = asyncio.get_running_loop().call_later(delay_s, self._renew_again, session)
-        kept = set(held)
-        return [holding for holding in left if holding.held not in kept]
+        kept = set(leased)
+        return [holding for holding in left if holding.leased not in kept]
 
     def _renew_again(self, session: Session) -> None:
-        held = [holding.held for holding in session.held.values()]
-        if held and not session.closed:
-            _ = self.in_background(self.leases.renew(held))
+        leased = [holding.leased for holding in session.leased.values()]
+        if leased and not session.closed:
+            _ = self.in_background(self.leases.renew(leased))
 
     def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
         """Off the path of any stream. It ends with the server."""
@@ -139,8 +139,8 @@ class Sessions:
         if session.second_renewal is not None:
             session.second_renewal.cancel()
         self.matcher.remove(session)
-        holdings = list(session.held.values())
-        session.held.clear()
+        holdings = list(session.leased.values())
+        session.leased.clear()
         self.registry.forget(holdings)
         if self._sessions.get((session.namespace, session.worker_id)) is session:
             del self._sessions[session.namespace, session.worker_id]
@@ -150,15 +150,15 @@ class Sessions:
     async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
         """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that kills
         its workers at once would go round for ever. A server that stops, or a worker that comes again, is no reason to."""
-        unreceived = [holding.held for holding in holdings if not holding.received]
-        received = [holding.held for holding in holdings if holding.received]
+        unreceived = [holding.leased for holding in holdings if not holding.received]
+        received = [holding.leased for holding in holdings if holding.received]
         if unreceived and broken and not self._stopping:
-            for until in await self.leases.lose(unreceived):
+            for until in await self.leases.lost_before_ack(unreceived):
                 self._due_times.add(until)
         elif unreceived:
             await self.leases.release(unreceived)
         if received and not self._stopping:  # a server that stops sends its workers away: they need time to arrive
-            self._due_times.add(await self.leases.cut(received))
+            self._due_times.add(await self.leases.shorten_leases(received))
 
     def broke(self, session: Session) -> None:
         """Its stream ended without a word. If it is not back within a lease, and no other server has it, it is lost."""
@@ -192,7 +192,7 @@ class Sessions:
                 self.workers.forget(notice.namespace, notice.worker_id)
                 self.drain(notice.namespace, notice.worker_id)
                 continue
-            holding = session.held.get(notice.run_id) if session is not None else None
+            holding = session.leased.get(notice.run_id) if session is not None else None
             if session is None or holding is None:
                 continue
             if notice.kind == "result":
@@ -200,9 +200,9 @@ class Sessions:
             elif notice.kind == "pause_requested":
                 session.notify(holding, "pause_requested", "")
             else:  # cancelled, and why; or taken away altogether: the store knows
-                ask.setdefault(session, []).append(holding.held)
-        for session, held in ask.items():
-            _ = self.in_background(session.look_after(held))
+                ask.setdefault(session, []).append(holding.leased)
+        for session, leased in ask.items():
+            _ = self.in_background(session.look_after(leased))
 
     def drain(self, namespace: str, worker_id: str) -> None:
         """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
@@ -217,7 +217,7 @@ class Sessions:
             return
         self._poll_again_at = now + self.settings.look_interval_ms / 1_000
         for session in self._sessions.values():
-            for holding in session.held.values():
+            for holding in session.leased.values():
                 session.notify(holding, "result", "")
 
     async def set_draining(self, session: Session) -> None:

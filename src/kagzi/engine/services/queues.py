@@ -18,7 +18,7 @@ from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
 from ..matching.liveness import Liveness
 from ..matching.matcher import Matcher
-from .explain.limit_reasons import held_back_by
+from .explain.limit_reasons import limited_by
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
@@ -108,8 +108,8 @@ class Queues:
         words: dict[str, str] = {}
         for name in sorted({depth.workflow_type for depth in depths})[:_TYPES_IN_WORDS]:
             pressure = await self._store.type_pressure(namespace, name, "")
-            held = None if pressure is None else held_back_by(pressure, name, "", now)
-            words[name] = "" if held is None else held.sentence
+            leased = None if pressure is None else limited_by(pressure, name, "", now)
+            words[name] = "" if leased is None else leased.sentence
         return [_standing(depth, workers, words.get(depth.workflow_type, "")) for depth in depths]
 
     # --- saying ---------------------------------------------------------------------------------------------------------------

@@ -88,20 +88,20 @@ class Transfers:
             if image is None:
                 raise checks.no_run(run_id)
             lines = self._lines(run, image)
-            held: list[bytes] = []
+            leased: list[bytes] = []
             size = 0
             async for line in lines:
-                held.append(line)
+                leased.append(line)
                 size += len(line)
                 if size > limits.TRANSFER_BYTES:
                     break
             else:
                 if await self._moved(run, image):
                     continue  # nothing was said yet: begin again
-                for line in held:
+                for line in leased:
                     yield line
                 return
-            for line in held:
+            for line in leased:
                 yield line
             async for line in lines:
                 if line.startswith(b'{"end"') and await self._moved(run, image):

@@ -120,12 +120,12 @@ class Workers:
         active_count: int,
         completed_delta: int,
         failed_delta: int,
-        held: Sequence[Held],
+        leased: Sequence[Held],
         troubles: Sequence[Trouble] = (),
     ) -> HeartbeatAnswer:
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
-        checks.leases(held)
+        checks.leases(leased)
         for field, value in (
             ("active_count", active_count),
             ("completed_delta", completed_delta),
@@ -138,9 +138,9 @@ class Workers:
         self._heartbeats.note((namespace, worker_id), active_count, completed_delta, failed_delta)
         if troubles:
             await self.note_troubles(namespace, worker_id, troubles)
-        mine = [item for item in held if item.run.namespace == namespace and is_uuid(item.run.run_id)]
+        mine = [item for item in leased if item.run.namespace == namespace and is_uuid(item.run.run_id)]
         known = set(mine)
-        strange = tuple(item for item in held if item not in known)
+        strange = tuple(item for item in leased if item not in known)
         renewal = await self._leases.renew(mine) if mine else None
         return HeartbeatAnswer(
             accepted=True,
@@ -191,9 +191,11 @@ class Workers:
         the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
         for namespace, worker_id in workers:
             self.forget(namespace, worker_id)
-            held = await self._store.worker_died(namespace, worker_id, self._clock.now())
-            if held:
-                logger.warning("worker %s died with its process; other workers take over its runs: %d", worker_id, held)
+            leased = await self._store.worker_died(namespace, worker_id, self._clock.now())
+            if leased:
+                logger.warning(
+                    "worker %s died with its process; other workers take over its runs: %d", worker_id, leased
+                )
 
     async def sweep(self, now: Timestamp) -> bool:
         """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage everybody
@@ -279,7 +281,9 @@ class Workers:
         bound_to = msgspec.json.encode(("worker events", namespace, worker_id)).decode()
         cursor = page_cursor(page, bound_to)
         if cursor is not None and not (cursor.id.isdecimal() and len(cursor.id) <= _NUMBER_DIGITS):
-            raise InvalidArgument("page_token does not belong to this list. Begin with the first page.", field="page_token")
+            raise InvalidArgument(
+                "page_token does not belong to this list. Begin with the first page.", field="page_token"
+            )
         rows = await self._store.list_worker_events(
             namespace, worker_id=worker_id or None, cursor=cursor, limit=page_size(page)
         )

@@ -22,6 +22,8 @@ from ...core.run.commands import Command, SignalGiven, SignalReplacement
 from ...core.run.outcomes import Existing, Outcome, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
+from ..operate.bulk import BulkOperations
+from ..operate.versions import Versions
 from ..protocol import (
     Claimed,
     Fired,
@@ -38,15 +40,13 @@ from ..protocol import (
 from .claim import claims, leases, timers
 from .connection.connections import Links
 from .migrate import PostgresMigrator
-from .operate.bulk import BulkDesk
-from .operate.namespaces import NamespaceDesk
-from .operate.queues import QueueDesk
-from .operate.retention import RetentionDesk
-from .operate.schedules import ScheduleDesk
-from .operate.stats import StatsDesk
+from .operate.namespaces import PostgresNamespaces
+from .operate.queues import PostgresQueues
+from .operate.retention import PostgresRetention
+from .operate.schedules import PostgresSchedules
+from .operate.stats import PostgresStats
 from .operate.transfers import TransferDesk
-from .operate.versions import VersionDesk
-from .operate.workers import WorkerDesk
+from .operate.workers import PostgresWorkers
 from .run import control as controls
 from .run import retry_and_fork as revivals
 from .run import runs as run_questions
@@ -62,16 +62,16 @@ OLDEST_VERSION = 15
 
 class PostgresStore(
     TransferDesk,
-    BulkDesk,
+    BulkOperations,
     ListCounts,
-    NamespaceDesk,
-    StatsDesk,
-    ScheduleDesk,
-    RetentionDesk,
-    WorkerDesk,
-    VersionDesk,
+    PostgresNamespaces,
+    PostgresStats,
+    PostgresSchedules,
+    PostgresRetention,
+    PostgresWorkers,
+    Versions,
     WatchDesk,
-    QueueDesk,
+    PostgresQueues,
     Links,
 ):
     """Keeps `store.protocol.Store`. `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved."""
@@ -138,21 +138,21 @@ class PostgresStore(
         async with self._readers.use(confirm=False) as session:
             return await claims.history(session, run, lease, after, known_seq)
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
         async with self._duty.use(confirm=False) as session:
-            return await leases.renew(session, held, until, now - grace_us)
+            return await leases.renew(session, leased, until, now - grace_us)
 
-    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
+    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
         async with self._duty.use(confirm=False) as session:
-            await leases.cut(session, held, until)
+            await leases.shorten_leases(session, leased, until)
 
-    async def release(self, held: Sequence[Held], now: Timestamp) -> Effects:
+    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
         async with self._duty.use(confirm=False) as session:
-            return await leases.release(session, held, now)
+            return await leases.release(session, leased, now)
 
-    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
         async with self._duty.use(confirm=False) as session:
-            return await leases.lose(session, held, now, untils)
+            return await leases.lost_before_ack(session, leased, now, untils)
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
         async with self._duty.use(confirm=False) as session:

@@ -20,6 +20,8 @@ from ...core.run.commands import Command, SignalGiven, SignalReplacement
 from ...core.run.outcomes import Existing, Outcome, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
+from ..operate.bulk import BulkOperations
+from ..operate.versions import Versions
 from ..protocol import (
     Claimed,
     Fired,
@@ -35,15 +37,13 @@ from ..protocol import (
 )
 from .claim import claims, leases, timers
 from .connection.connections import Lanes
-from .operate.bulk import BulkDesk
-from .operate.namespaces import NamespaceDesk
-from .operate.queues import QueueDesk
-from .operate.retention import RetentionDesk
-from .operate.schedules import ScheduleDesk
-from .operate.stats import StatsDesk
+from .operate.namespaces import SqliteNamespaces
+from .operate.queues import SqliteQueues
+from .operate.retention import SqliteRetention
+from .operate.schedules import SqliteSchedules
+from .operate.stats import SqliteStats
 from .operate.transfers import TransferDesk
-from .operate.versions import VersionDesk
-from .operate.workers import WorkerDesk
+from .operate.workers import SqliteWorkers
 from .run import control, steps
 from .run import retry_and_fork as rewind
 from .run import runs as run_rows
@@ -56,15 +56,15 @@ from .write.write import write
 
 class SqliteStore(
     TransferDesk,
-    BulkDesk,
-    NamespaceDesk,
-    StatsDesk,
-    ScheduleDesk,
-    RetentionDesk,
-    WorkerDesk,
-    VersionDesk,
+    BulkOperations,
+    SqliteNamespaces,
+    SqliteStats,
+    SqliteSchedules,
+    SqliteRetention,
+    SqliteWorkers,
+    Versions,
     WatchDesk,
-    QueueDesk,
+    SqliteQueues,
     ListCounts,
     Lanes,
 ):
@@ -85,18 +85,18 @@ class SqliteStore(
     async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
         return await self._read(claims.history, run, lease, after, known_seq)
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
-        return await self._change(leases.renew, held, until, now - grace_us) if held else Renewal((), ())
+    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+        return await self._change(leases.renew, leased, until, now - grace_us) if leased else Renewal((), ())
 
-    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
-        if held:
-            await self._change(leases.cut, held, until)
+    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
+        if leased:
+            await self._change(leases.shorten_leases, leased, until)
 
-    async def release(self, held: Sequence[Held], now: Timestamp) -> Effects:
-        return await self._change(leases.release, held, now) if held else NO_EFFECTS
+    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
+        return await self._change(leases.release, leased, now) if leased else NO_EFFECTS
 
-    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
-        return await self._change(leases.lose, held, now, untils) if held else NO_EFFECTS
+    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+        return await self._change(leases.lost_before_ack, leased, now, untils) if leased else NO_EFFECTS
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
         return await self._change(timers.fire, now, end_leases, limit, claim_cap)

@@ -80,7 +80,7 @@ class WorkerService:
             active_count=request.active_count,
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
-            held=[read_held(held, namespace) for held in request.held],
+            leased=[read_held(held, namespace) for held in request.held],
             troubles=read_troubles(request),
         )
         return pb.HeartbeatResponse(

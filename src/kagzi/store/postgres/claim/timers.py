@@ -75,7 +75,7 @@ async def fire(
 def _expired(due: _Due) -> ExpiredLease:
     row = due.row
     return ExpiredLease(
-        held=Held(_run(due), Lease(row["lease"], row["nonce"])),
+        leased=Held(_run(due), Lease(row["lease"], row["nonce"])),
         workflow_id=row["workflow_id"],
         workflow_type=row["workflow_type"],
         times=row["lost_leases"] + 1,

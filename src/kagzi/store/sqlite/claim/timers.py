@@ -69,7 +69,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         then, problem = after_lost_lease(run_id, times, claim_cap, pause_requested=bool(row[10]))
         expired.append(
             ExpiredLease(
-                held=Held(head.run, head.lease),
+                leased=Held(head.run, head.lease),
                 workflow_id=workflow_id,
                 workflow_type=head.workflow_type,
                 times=times,
@@ -83,7 +83,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         else:
             back.append(run_id)
     if expired:
-        _keep_lost_attempts(writer, [one.held.run.run_id for one in expired], now)
+        _keep_lost_attempts(writer, [one.leased.run.run_id for one in expired], now)
     for run_id, written in paused:
         writer.database.run("end_lease_paused", {"run_id": run_id, "problem": written})
     if back:
@@ -113,4 +113,6 @@ def poll(database: Database, after: TypeKey | None) -> PendingWork:
     assert row is not None  # it has no condition
     due = [at for at in row[1:5] if at is not None]
     pending = tuple(TypeKey(*pair) for pair in _decode_pairs(row[5]))
-    return PendingWork(row[0], min(due, default=None), pending, bool(row[6]), bulk=bool(row[7]), next_schedule_at=row[8])
+    return PendingWork(
+        row[0], min(due, default=None), pending, bool(row[6]), bulk=bool(row[7]), next_schedule_at=row[8]
+    )

@@ -19,10 +19,10 @@ from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
 from ...protocol import TypeKey
 from ...rows import write_json
+from ...text_validation import require_storable
 from ..connection.connection import Row
 from ..write.endings import end, run_head
 from ..write.fast_path import Writer
-from ..write.text_validation import require_plain
 
 _NO_RUN = (None, NO_EFFECTS)
 
@@ -36,7 +36,7 @@ def cancel_run(
     writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
 ) -> tuple[RunStatus | None, Effects]:
     """See Store.cancel_run."""
-    require_plain(reason=reason)
+    require_storable(reason=reason)
     if (row := _find(writer, run)) is None:
         return _NO_RUN
     head = run_head(row)
@@ -52,7 +52,7 @@ def cancel_run(
 
 def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
     """See Store.pause_run. A run that is being cancelled goes on to its end."""
-    require_plain(reason=reason)
+    require_storable(reason=reason)
     if (row := _find(writer, run)) is None:
         return _NO_RUN
     head, pause_requested, cancel_requested = run_head(row), bool(row[8]), row[9] is not None
@@ -84,7 +84,7 @@ def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> tuple[RunStatus |
 
 def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
     """See Store.terminate_run."""
-    require_plain(reason=reason)
+    require_storable(reason=reason)
     if (row := _find(writer, run)) is None:
         return _NO_RUN
     head = run_head(row)

@@ -24,12 +24,8 @@ def get_run(database: Database, namespace: str, run_id: str, workflow_id: str) -
         row = database.record("get_run_of_workflow", (namespace, workflow_id))
     if row is None:
         return None
-    record = read_run(
-        row,
-        input=read_payload(row["input"], row["input_meta"]),
-        context=read_payload(row["context"], row["context_meta"]),
-        output=read_payload(row["result"], row["result_meta"]),
-    )
+    payloads = {name: read_payload(row[name], row[f"{name}_meta"]) for name in ("input", "context", "output")}
+    record = msgspec.structs.replace(read_run(row), **payloads)
     if record.status is not RunStatus.SLEEPING:
         return record
     waits = database.rows("waits_of", {"run_id": record.run.run_id})
