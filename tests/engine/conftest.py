@@ -59,7 +59,7 @@ async def engine(make_engine: MakeEngine) -> Engine:
     await engine.start()
 
     async def has_polled() -> bool:
-        return engine._timers._look_at > 0
+        return engine._timers._poll_at > 0
 
     await until(has_polled)
     return engine

@@ -79,7 +79,7 @@ async def test_the_holder_of_a_running_parent_is_notified_of_the_end(engine: Eng
     _, its_child = await outlet.until_received(2)
     await session.submit([(2, complete(its_child))])
     await outlet.until(
-        lambda: [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "result")]
+        lambda: [(notice.leased, notice.kind) for notice in outlet.notices_received] == [(leased(run), "result")]
     )
     await session.submit([(3, park(run, "bill", known_seq=1, stay=True))])
     answer = await outlet.answer_to(3)
@@ -110,7 +110,7 @@ async def test_children_of_a_cancelled_parent_are_cancelled(engine: Engine) -> N
     child_id = await started(outlet, 1)
     kept_id = await started(outlet, 2)
     await outlet.until(lambda: len(outlet.notices_received) >= 2)
-    assert {notice.held.run.run_id for notice in outlet.notices_received} == {run.run.run_id, child_id}
+    assert {notice.leased.run.run_id for notice in outlet.notices_received} == {run.run.run_id, child_id}
     assert {notice.kind for notice in outlet.notices_received} == {"cancel_requested"}
     stopping = one if one.run.run_id == child_id else other
     await session.submit([(3, CancelRun(run=stopping.run, lease=stopping.lease, error=CANCELLED))])
@@ -129,7 +129,7 @@ async def test_grandchildren_are_cancelled_after_the_end_of_the_parent(engine: E
     await outlet.until_received(3)
     await session.submit([(3, complete(run))])
     await outlet.until(lambda: len(outlet.notices_received) >= 2)
-    assert {notice.held.run.run_id for notice in outlet.notices_received} == {its_child.run.run_id, grandchild_id}
+    assert {notice.leased.run.run_id for notice in outlet.notices_received} == {its_child.run.run_id, grandchild_id}
 
 
 async def test_a_child_nobody_has_begun_is_cancelled_at_once_and_waits_for_it_return(engine: Engine) -> None:
@@ -151,7 +151,7 @@ async def test_the_children_of_a_race_s_losers_are_cancelled(engine: Engine) -> 
     race = DecideRace(run=run.run, lease=run.lease, step_id="race", name="race", winner="0", losers=("bill",))
     await session.submit([(2, race)])
     assert isinstance(await outlet.answer_to(2), Recorded)
-    await outlet.until(lambda: [notice.held for notice in outlet.notices_received] == [leased(its_child)])
+    await outlet.until(lambda: [notice.leased for notice in outlet.notices_received] == [leased(its_child)])
     assert outlet.notices_received[0].kind == "cancel_requested"
 
 

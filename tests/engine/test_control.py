@@ -103,7 +103,7 @@ async def test_terminate_closes_the_run_while_its_holder_works(engine: Engine) -
     assert end.error is not None
     assert end.error.kind is ErrorKind.TERMINATED
     assert [notice.kind for notice in outlet.notices_received] == ["lease_lost"]
-    assert session.held == {}
+    assert session.leased == {}
     assert await engine.control.terminate("default", run_id=run.run.run_id) is RunStatus.CANCELLED
 
 
@@ -113,7 +113,7 @@ async def test_a_terminated_run_is_lost_to_its_holder_on_another_server(make_eng
     session, run = await taken(there, outlet)
     await here.control.terminate("default", run_id=run.run.run_id)
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["lease_lost"])
-    assert session.held == {}
+    assert session.leased == {}
 
 
 async def test_a_cancelled_run_has_its_cleanup_time_and_no_more(make_engine: MakeEngine, clock: MovableClock) -> None:

@@ -87,7 +87,7 @@ async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
         cuts += await Cuttable(starting(engine)).cancel_after(steps)
         await engine._journal._idle.wait()
         for session, outlet in workers:
-            assert session.offerable() + len(session.held) == SLOTS, f"cut after {steps} steps"
+            assert session.offerable() + len(session.leased) == SLOTS, f"cut after {steps} steps"
             assert not session._reserved, f"cut after {steps} steps"
             await finish(session, outlet)
     assert cuts >= 20 if starting is batch else cuts >= 3, "hardly anything was cut: this shows nothing"

@@ -36,7 +36,7 @@ async def test_a_lease_that_ran_out_passes_to_another_worker_and_its_holder_is_n
     (again,) = await other.until_received(1)
     assert again.run.run_id == started.run_id
     assert again.lease.counter == 2
-    assert [(notice.held, notice.kind) for notice in silent.notices_received] == [(leased(run), "lease_lost")]
+    assert [(notice.leased, notice.kind) for notice in silent.notices_received] == [(leased(run), "lease_lost")]
     assert (await engine.runs.get("default", run_id=started.run_id)).lost_leases == 1
 
 
@@ -66,7 +66,7 @@ async def test_after_its_start_a_server_expires_no_lease_for_one_ttl(
     assert holder.lost == ()  # it renewed in time
 
     clock.ahead_us += 120_000 * US_PER_MS
-    after._timers.look_soon()
+    after._timers.poll_soon()
 
     async def taken() -> bool:
         return bool(again.notices_received) or await status_of(after, started.run_id) != RunStatus.RUNNING
@@ -131,7 +131,7 @@ async def test_a_deadline_fails_the_run_and_notifies_holder_and_waiter(engine: E
     assert end.status is RunStatus.FAILED
     assert end.error is not None
     assert end.error.kind is ErrorKind.TIMEOUT
-    assert [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
+    assert [(notice.leased, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
     assert session.offerable() == 10
 
 
@@ -149,7 +149,7 @@ async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: Trouble
     sessions = [await engine.sessions.open(worker("hello", "other"), (), RecordingOutlet()) for _ in range(2)]
 
     async def idle() -> bool:
-        return not engine._matcher._pending and store.calls["look"] > 0
+        return not engine._matcher._pending and store.calls["poll"] > 0
 
     await until(idle)
     before, statements = store.calls.copy(), store.statements
@@ -160,7 +160,7 @@ async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: Trouble
             await session.update(drain=False, completed_delta=0, failed_delta=0)
         await asyncio.sleep(0.01)
     intervals = (asyncio.get_running_loop().time() - began) / 0.050
-    assert set(store.calls - before) == {"look"}
+    assert set(store.calls - before) == {"poll"}
     assert 1 <= store.statements - statements <= intervals + 1
 
 

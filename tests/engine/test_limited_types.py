@@ -104,7 +104,7 @@ async def test_whoever_stops_running_gives_a_permit(engine: Engine, how: str) ->
     if how == "terminate":
         await engine.control.terminate("default", run_id=first.run_id)
     elif how == "release":
-        await engine._leases.release([session.held[run.run.run_id].held])
+        await engine._leases.release([session.leased[run.run.run_id].leased])
     else:
         leased: dict[str, Any] = {"run": run.run, "lease": run.lease}
         commands: list[Any] = {

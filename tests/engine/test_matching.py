@@ -207,7 +207,7 @@ async def test_two_workers_of_one_type_share_the_work(engine: Engine, store: Tro
     await engine.runs.start_many([start() for _ in range(8)])
     for outlet in outlets:
         await outlet.until_received(4)
-        assert outlet.batch_sizes == [4]  # many to a message
+        assert outlet.deliveries == [4]  # many to a message
 
 
 async def test_a_poll_claims_what_is_pending_even_without_waiting(engine: Engine) -> None:
@@ -303,11 +303,11 @@ async def test_every_type_is_claimed_within_a_round_of_polls_by_a_server_without
     await idle(deaf, store)
     await asyncio.gather(*(here.runs.start(start(workflow_type)) for workflow_type in types))
     for _ in range(2):
-        seen = store.calls["look"]
-        deaf._timers.look_soon()
+        seen = store.calls["poll"]
+        deaf._timers.poll_soon()
 
         async def has_polled(seen: int = seen) -> bool:
-            return store.calls["look"] > seen and deaf._timers._look_at > 0
+            return store.calls["poll"] > seen and deaf._timers._poll_at > 0
 
         await until(has_polled)
         await idle(deaf, store)

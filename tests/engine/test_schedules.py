@@ -13,8 +13,8 @@ from kagzi.core.times import US_PER_S, Timestamp
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
-from kagzi.store.protocol import Horizon
-from tests.support.timeouts import LOADED_MACHINE_S
+from kagzi.store.protocol import PendingWork
+from tests.support.patience import LOADED_MACHINE_S
 
 from .conftest import MakeEngine
 from .fakes import Barrier, MovableClock, TroubledStore, until
@@ -48,10 +48,10 @@ async def test_no_statement_runs_while_nothing_is_due(engine: Engine, store: Tro
     await engine.schedules.pause("here", "s")
     await engine.schedules.resume("here", "s")
     store.calls.clear()
-    engine._timers.look_soon()
+    engine._timers.poll_soon()
 
     async def has_polled() -> bool:
-        return store.calls["look"] >= 1
+        return store.calls["poll"] >= 1
 
     await until(has_polled)
     assert store.calls["due_schedules"] == store.calls["fire_schedules"] == 0
@@ -109,7 +109,7 @@ async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: Tr
 
 
 async def test_a_poll_without_schedules_changes_nothing(engine: Engine) -> None:
-    engine._looked(Horizon(0, None, ()))
+    engine._polled(PendingWork(0, None, ()))
     assert engine._schedule_clock._next is None
 
 

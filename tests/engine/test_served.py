@@ -63,7 +63,7 @@ async def test_the_parent_of_a_child_that_nobody_serves_is_warned(engine: Engine
     await session.submit([(1, StartChild(run=run.run, lease=run.lease, step_id="chidl", name="chidl", start=child))])
     await outlet.until(lambda: outlet.notices_received)
     (notice,) = outlet.notices_received
-    assert (notice.kind, notice.held) == ("warning", leased(run))
+    assert (notice.kind, notice.leased) == ("warning", leased(run))
     assert (
         notice.reason == "No worker serves 'chidl'. Those connected serve parent. The child run waits until one does."
     )
@@ -86,10 +86,10 @@ async def test_runs_that_keep_waiting_for_a_worker_are_logged_once(
     await engine.runs.start(start("ordre"))
     await engine.runs.start(start("none", workflow_id="second"))
     await until(logged)
-    polled_at = engine._timers._look_at
+    polled_at = engine._timers._poll_at
 
     async def has_polled_again() -> bool:
-        return engine._timers._look_at > polled_at
+        return engine._timers._poll_at > polled_at
 
     await until(has_polled_again)
     of_none, of_ordre = sorted(lines())

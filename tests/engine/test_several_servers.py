@@ -121,8 +121,8 @@ async def test_after_a_lost_connection_the_bus_makes_the_server_poll(make_engine
     deaf = exchange.buses.pop()
     await here.runs.start(start())
     await asyncio.sleep(0)
-    assert outlet.claimed_runs == []
-    deaf.wake()  # LOOK_AGAIN
+    assert outlet.given == []
+    deaf.wake()  # POLL_AGAIN
     await outlet.until_received(1)
 
 
@@ -157,7 +157,7 @@ async def test_a_bus_that_cannot_publish_is_not_fatal(
     engine._wakeups.pending(TypeKey("default", "hello"))
 
     async def logged() -> bool:
-        return "cannot be told" in caplog.text
+        return "cannot be notified" in caplog.text
 
     await until(logged)
     assert engine.health() is None

@@ -53,7 +53,7 @@ async def test_the_holder_of_a_running_run_is_notified_and_fetches(engine: Engin
     await outlet.answer_to(1)
     await engine.control.signal("default", run_id=run.run.run_id, signal=sent())
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
-    assert outlet.notices_received[0].held == leased(run)
+    assert outlet.notices_received[0].leased == leased(run)
     await session.submit([(2, Park(run=run.run, lease=run.lease, waits=("approved",), known_seq=1, stay=True))])
     answer = await outlet.answer_to(2)
     assert isinstance(answer, NotParked)
@@ -166,7 +166,7 @@ async def test_after_a_lost_bus_those_who_hold_runs_ask(make_engine: MakeEngine)
     await here.control.signal("default", run_id=run.run.run_id, signal=sent())
     await here._wakeups.flush()
     assert outlet.notices_received == []
-    deaf.wake()  # LOOK_AGAIN
+    deaf.wake()  # POLL_AGAIN
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
 
 

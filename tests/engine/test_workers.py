@@ -48,7 +48,7 @@ async def test_a_worker_on_another_server_is_notified_to_drain(make_engine: Make
     await there.sessions.open(worker("hello", worker_id="w"), (), outlet)
     await here.workers.drain("default", "w", "wanted")
     await outlet.until(lambda: outlet.was_drained)
-    answer = await there.workers.heartbeat("default", "w", active_count=0, completed_delta=0, failed_delta=0, held=())
+    answer = await there.workers.heartbeat("default", "w", active_count=0, completed_delta=0, failed_delta=0, leased=())
     assert answer.should_drain
 
 
@@ -119,7 +119,7 @@ async def test_after_a_start_everybody_gets_a_lease_to_come_back(make_engine: Ma
     await first.workers.register(worker("hello", worker_id="w"))
     clock.ahead_us += 600_000_000
     second = make_engine(Exchange().bus())
-    second._leases.start()
+    second._lease_times.start()
     await second.workers.sweep(clock.now())
     assert await kinds(second) == ["registered"]
     clock.ahead_us += 16_000_000

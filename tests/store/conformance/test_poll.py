@@ -5,7 +5,7 @@ import time
 import pytest
 
 from kagzi.core.limits import LOOK_TYPES
-from kagzi.store.protocol import TypeKey, WorkerBeat
+from kagzi.store.protocol import Heartbeat, TypeKey
 
 from .verbs import CLEANUP_US, DAY_US, LEASE_US, StoreHarness, complete_run, hand_back
 
@@ -29,7 +29,7 @@ async def test_a_poll_costs_one_statement_and_heartbeats_at_most_one_more(harnes
     await harness.poll()
     assert harness.store.statements - before == 1
     before = harness.store.statements
-    await harness.store.look([WorkerBeat("worker-1", 1, 0, 0, harness.now)] * 5, harness.now)
+    await harness.store.poll([Heartbeat("worker-1", 1, 0, 0, harness.now)] * 5, harness.now)
     assert harness.store.statements - before <= 2
 
 

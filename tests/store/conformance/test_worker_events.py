@@ -7,7 +7,7 @@ from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import Served, WorkerRecord
 from kagzi.core.states import WorkerStatus
 from kagzi.core.workers import Registration, Trouble, WorkerEvent
-from kagzi.store.protocol import WorkerBeat
+from kagzi.store.protocol import Heartbeat
 
 from .verbs import StoreHarness
 
@@ -103,7 +103,7 @@ async def test_a_silent_worker_is_lost_once(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.register("worker-2")
     harness.clock.advance(s=20)
-    await harness.store.look([WorkerBeat("worker-2", 0, 0, 0, harness.now)], harness.now)
+    await harness.store.poll([Heartbeat("worker-2", 0, 0, 0, harness.now)], harness.now)
     since = harness.now - 15_000_000
     assert await harness.store.lose_workers(since, harness.now, 10) == 1
     assert await harness.store.lose_workers(since, harness.now, 10) == 0
@@ -200,7 +200,7 @@ async def test_pages_lead_both_ways(harness: StoreHarness) -> None:
 async def test_a_beat_after_leaving_holds_nothing(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
-    await harness.store.look([WorkerBeat("worker-1", 3, 2, 0, harness.now)], harness.now)
+    await harness.store.poll([Heartbeat("worker-1", 3, 2, 0, harness.now)], harness.now)
     worker = await harness.store.get_worker("default", "worker-1")
     assert worker is not None
     assert (worker.active_count, worker.total_completed) == (0, 2)
@@ -209,7 +209,7 @@ async def test_a_beat_after_leaving_holds_nothing(harness: StoreHarness) -> None
 async def test_namespaces_see_nothing_of_each_other(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     harness.clock.advance(s=1)
-    await harness.store.look([WorkerBeat("worker-1", 3, 2, 1, harness.now, "elsewhere")], harness.now)
+    await harness.store.poll([Heartbeat("worker-1", 3, 2, 1, harness.now, "elsewhere")], harness.now)
     worker = await harness.store.get_worker("default", "worker-1")
     assert worker is not None
     assert (worker.active_count, worker.total_completed) == (0, 0)

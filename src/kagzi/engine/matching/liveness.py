@@ -8,7 +8,7 @@ _ALONE_REFRESH_LOOKS = 2.4  # where noting beats costs a statement of its own, m
 _SLACK_MS = 1_000
 
 
-class Presence:
+class Liveness:
     """A worker is heard of with every heartbeat; the next look of its server notes it. Who was not noted for a lease, or for
     as long as all that can take, is not there. `alone`: no other server is on this store."""
 

@@ -86,7 +86,7 @@ class Schedules:
         created = await self._store.create_schedule(ahead_of(record, now), now)
         if isinstance(created, Refused):
             raise error_of(created.error)
-        self._firing.hear(created.due_at)
+        self._firing.add_due(created.due_at)
         return created
 
     async def upsert(
@@ -139,7 +139,7 @@ class Schedules:
                 record, skips = _from(record, next_fire_at, now)
             put = await self._store.put_schedule(record, was=was, skips=skips)
             if put is not None:
-                self._firing.hear(put.due_at)
+                self._firing.add_due(put.due_at)
                 return put
         raise _contended(schedule_id)
 

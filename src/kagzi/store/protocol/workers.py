@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from ...core.effects import Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import Registration, Trouble, WorkerEvent
-from .hot import TypeKey
 
 
 class WorkerVerbs(Protocol):
@@ -30,8 +30,8 @@ class WorkerVerbs(Protocol):
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-    ) -> Sequence[TypeKey] | None:
-        """The worker is OFFLINE (`hand_back`: every run it holds is PENDING at once) or, if not, DRAINING. None: unknown."""
+    ) -> tuple[bool, Effects]:
+        """The worker is OFFLINE (`hand_back`: every run it holds is PENDING at once) or, if not, DRAINING. False: unknown."""
         ...
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:

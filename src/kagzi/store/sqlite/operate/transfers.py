@@ -5,10 +5,12 @@ from typing import Any
 
 import msgspec
 
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.records import RunKey
-from ....core.run.outcomes import Refused, Stirred
-from ....core.states import RunStatus
+from ....core.run.outcomes import Refused
+from ....core.states import RunCode, RunStatus
 from ....core.times import Timestamp
+from ....core.transfers.effects import import_effects
 from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
 from ...images import (
     attempt_row,
@@ -22,7 +24,7 @@ from ...images import (
     signal_row,
     step_row,
 )
-from ...protocol.transfers import Entrance, Imported
+from ...protocol.transfers import Entrance
 from ...rows import write_json
 from ..connection.connection import Database, Record, Row
 from ..connection.connections import Connections
@@ -75,7 +77,7 @@ class TransferDesk(Connections):
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
-    ) -> Imported | Refused | None:
+    ) -> tuple[RunStatus | Refused | None, Effects]:
         return await self._change(_finish_import, run, token, image, now)
 
     async def abandon_imports(self, *, token: str = "", stale_before: Timestamp = 0) -> None:
@@ -132,45 +134,44 @@ def _insert(writer: Writer, statement: str, run_id: str, rows: Sequence[dict[str
 
 def _finish_import(
     writer: Writer, run: RunKey, token: str, image: RunImage, now: Timestamp
-) -> Imported | Refused | None:
+) -> tuple[RunStatus | Refused | None, Effects]:
     database = writer.database
     if not database.run("end_import", {"run_id": run.run_id, "token": token}):
-        return None
+        return None, NO_EFFECTS
     if (refusal := _taken(writer, run, image)) is not None:
         database.run(
             "put_import", {"run_id": run.run_id, "token": token, "now": now}
         )  # what is staged is still its own
-        return refusal
+        return refusal, NO_EFFECTS
     writer.namespaces.ensure(run.namespace, now)
-    row = _run_row(writer, run, image, now)
-    database.run("import_run", row)
+    database.run("import_run", _run_row(writer, run, image, now))
     for key, value in image.labels.items():
         database.run("import_label", (run.namespace, key, value, image.created_at, run.run_id))
     _insert(writer, "stage_steps", run.run_id, payload_rows(image))
-    return _join(writer, run, image, row, now)
+    return _join(writer, run, image, now)
 
 
-def _join(writer: Writer, run: RunKey, image: RunImage, written: dict[str, Any], now: Timestamp) -> Imported:
+def _join(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[RunStatus, Effects]:
     """It meets its relatives: those it waits for, and those who wait for it."""
     database = writer.database
     if image.status.ended:
-        return Imported(image.status, stirred=_tell(writer, run, image, now))
+        return image.status, merge([*_notify(writer, run, image, now), import_effects(run, image, image.status)])
     for (child,) in database.rows("watch_children", msgspec.structs.asdict(run)):
         writer.fences.forget(child)
     for child, step_id in database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child, now)
     row = database.row("import_state", (run.run_id,))
     assert row is not None  # it has just been made
-    return Imported(RunStatus.PENDING if row[0] == 1 else image.status, wake_at=written["due_at"])
+    status = RunStatus.PENDING if row[0] == RunCode.PENDING else image.status
+    return status, import_effects(run, image, status)
 
 
-def _tell(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[Stirred, ...]:
+def _notify(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> list[Effects]:
     """Who came before it and waits for its end, which was elsewhere."""
     waiting: list[Row] = writer.database.rows("links_of", (run.namespace, run.run_id)) if image.watched else []
     if image.watched and image.parent_run_id is not None:
         waiting.append((image.parent_run_id, image.parent_step_id))
-    told = [give_result(writer, RunKey(run.namespace, parent), step, run.run_id, now) for parent, step in waiting]
-    return tuple(stirred for stirred in told if stirred is not None)
+    return [give_result(writer, RunKey(run.namespace, parent), step, run.run_id, now) for parent, step in waiting]
 
 
 def _taken(writer: Writer, run: RunKey, image: RunImage) -> Refused | None:
