@@ -89,7 +89,7 @@ async def test_the_holder_of_a_running_parent_is_notified_of_the_end(engine: Eng
 
 async def test_a_parent_leased_through_another_server_is_notified_over_the_bus(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     mine, others = RecordingOutlet(), RecordingOutlet()
@@ -158,7 +158,7 @@ async def test_the_children_of_a_race_s_losers_are_cancelled(engine: Engine) -> 
 async def test_a_cascade_interrupted_by_a_crash_is_finished_by_the_next_poll(
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
-    dying = make_engine(look_interval_ms=600_000)
+    dying = make_engine(poll_interval_ms=600_000)
     await dying.start()
     outlet = RecordingOutlet()
     session, run = await parent_of(dying, outlet, "hello")
@@ -179,7 +179,7 @@ async def test_a_cascade_interrupted_by_a_crash_is_finished_by_the_next_poll(
     await dying.stop()
     assert [await status_of(dying, child_id) for child_id in children] == [RunStatus.PENDING] * 5
     del store.before["cascade"]
-    heir = make_engine(look_interval_ms=600_000)
+    heir = make_engine(poll_interval_ms=600_000)
     await heir.start()
 
     async def followed() -> bool:

@@ -71,7 +71,7 @@ class Cuttable:
 async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
     make_engine: MakeEngine, store: TroubledStore, starting: Starting
 ) -> None:
-    engine = make_engine(look_interval_ms=600_000)
+    engine = make_engine(poll_interval_ms=600_000)
     await engine.start()
 
     async def slowly() -> None:

@@ -127,7 +127,7 @@ async def test_an_end_elsewhere_costs_one_read_of_that_run_whoever_else_is_waite
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     outlet = RecordingOutlet()

@@ -61,7 +61,7 @@ async def test_a_poll_returns_what_another_server_knew(make_engine: MakeEngine, 
     dead = make_engine()  # never started: it made the schedule, and is gone
     await dead.schedules.create("here", "s", EVERY_DAY)
     clock.ahead_us += 2 * 86_400 * US_PER_S
-    alive = make_engine(look_interval_ms=50)
+    alive = make_engine(poll_interval_ms=50)
     await alive.start()
     firings = await until_fires(alive, 1)
     assert firings

@@ -13,7 +13,7 @@ from kagzi.system import SystemClock
 from tests.support.clock import BEGINNING
 
 HOUR_US = 3_600 * US_PER_S
-SETTINGS = Settings(look_interval_ms=5_000)
+SETTINGS = Settings(poll_interval_ms=5_000)
 
 
 class World:

@@ -26,7 +26,7 @@ from kagzi.server.listen import ListenAddress
 from tests.server.stubs import Stubs
 
 ANY_PORT = ListenAddress("127.0.0.1", 0)
-QUICK = Settings(lease_ms=2_000, heartbeat_ms=500, reconnect_grace_ms=300, look_interval_ms=500)
+QUICK = Settings(lease_ms=2_000, heartbeat_ms=500, reconnect_grace_ms=300, poll_interval_ms=500)
 
 StartServer = Callable[..., Awaitable[Server]]
 
@@ -109,7 +109,9 @@ async def _serve_grpc(services: dict[str, object], gate: Interceptor, use: Calla
         await server.stop(0)
 
 
-async def _serve_in_process(services: dict[str, object], gate: Interceptor, use: Callable[[Stubs], Awaitable[None]]) -> None:
+async def _serve_in_process(
+    services: dict[str, object], gate: Interceptor, use: Callable[[Stubs], Awaitable[None]]
+) -> None:
     listener = InProcessListener(handlers(gate, services))
     listener.start()
     channel = InProcessChannel(listener.open_call)

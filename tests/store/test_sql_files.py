@@ -72,4 +72,4 @@ def test_sqlite_reads_shared_statements_in_its_own_words() -> None:
     assert "next_at IS :read_next_at" in SQL["replace_schedule"]
     assert "json_extract(value, '$.worker_id') AS worker_id" in SQL["note_worker_events"]
     assert "key AS place FROM json_each(:events)" in SQL["note_worker_events"]
-    assert "status <> 'offline'" in SQL["lose_workers"], "the name of a worker's status, not a code"
+    assert "status <> 'offline'" in SQL["expire_workers"], "the name of a worker's status, not a code"

@@ -296,7 +296,7 @@ class SessionStream:
             drain=update.drain,
             completed_delta=update.completed_delta,
             failed_delta=update.failed_delta,
-            troubles=read_diagnostics(update),
+            diagnostics=read_diagnostics(update),
         )
         self._is_leaving = update.goodbye
 

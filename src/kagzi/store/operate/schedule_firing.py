@@ -73,7 +73,7 @@ def _is_unchanged(firing: Firing, locked: dict[_Key, tuple[int, Timestamp | None
 
 
 async def _plans(session: Session, firings: Sequence[Firing], now: Timestamp) -> dict[_Key, FiringPlan]:
-    scheduled = [(firing, each) for firing in firings for each in firing.occasions]
+    scheduled = [(firing, each) for firing in firings for each in firing.scheduled_starts]
     fired: dict[_Key, dict[Timestamp, Fire]] = {}
     runs: dict[str, dict[str, str]] = {}
     if scheduled:

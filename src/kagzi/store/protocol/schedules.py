@@ -14,7 +14,7 @@ from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord
 from ...core.times import Timestamp
 
 
-class Occasion(msgspec.Struct, frozen=True):
+class ScheduledStart(msgspec.Struct, frozen=True):
     """A nominal time that is to become a run."""
 
     nominal_at: Timestamp
@@ -31,7 +31,7 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: ScheduleRecord
     overlap: Overlap
-    occasions: tuple[Occasion, ...]
+    scheduled_starts: tuple[ScheduledStart, ...]
     skips: tuple[Fire, ...] = ()
     moves: bool = True
     next_at: Timestamp | None = None
@@ -39,7 +39,7 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each occasion, in order. Those fired before are as they were recorded then.
+    """What became of each scheduled start, in order. Those fired before are as they were recorded then.
 
     `started`: ids of the new runs. `refused`: why a start was refused, by nominal time.
     """

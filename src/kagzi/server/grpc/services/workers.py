@@ -90,7 +90,7 @@ class WorkerService:
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
             leased=[read_leased(run, namespace) for run in request.held],
-            troubles=read_diagnostics(request),
+            diagnostics=read_diagnostics(request),
         )
         return pb.HeartbeatResponse(
             accepted=answer.accepted,
