@@ -153,7 +153,7 @@ def last_part(step_id: str) -> str:
 def check_done_is_done(entries: list[Entry]) -> int:
     """P2 for sequential runs: once the body of s3 has begun, s0..s2 are acknowledged and never begin again.
 
-    Answers how many bodies were cut short and begun again, which is what a kill must have caused.
+    Returns how many bodies were cut short and begun again, which is what a kill must have caused.
     """
     furthest: dict[str, int] = {}
     begun: dict[tuple[str, int], int] = {}

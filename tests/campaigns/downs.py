@@ -110,7 +110,7 @@ class Seen:
 
 
 async def command(seen: Seen, who: str, *arguments: str) -> int:
-    """`kagzi ...`, with what it prints. Answers its exit code."""
+    """`kagzi ...`, with what it prints. Returns its exit code."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAGZI_")}
     child = await asyncio.create_subprocess_exec(
         sys.executable,

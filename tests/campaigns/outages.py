@@ -131,7 +131,7 @@ class Storm:
             await client.schedule(f"tick-{number}").workflow(flows.pickup).input(None).cron("* * * * * *")
 
     async def run(self, client: Kagzi, *faults: Fault, per_second: float, seconds: float) -> dict[str, Any]:
-        """Raises AssertionError if a fault was not met, or if anything but a delay came of it. Answers the figures."""
+        """Raises AssertionError if a fault was not met, or if anything but a delay came of it. Returns the figures."""
         took: list[float] = []
         hits: list[int] = []
         load = asyncio.create_task(self._load(client, per_second, took))

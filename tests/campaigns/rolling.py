@@ -50,7 +50,7 @@ class Rolling:
         self._workers = [await self._worker() for _ in range(self._count)]
 
     async def run(self, *, per_second: float, seconds: float) -> dict[str, Any]:
-        """Raises AssertionError if anything was lost, failed or done twice. Answers the figures."""
+        """Raises AssertionError if anything was lost, failed or done twice. Returns the figures."""
         async with self._cluster.client() as client:
             load = Load(client, flows.load, STEP_S, expected=sum(range(flows.STEPS)))
             async with asyncio.TaskGroup() as tasks:

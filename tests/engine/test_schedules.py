@@ -72,13 +72,13 @@ async def test_an_outage_and_a_lost_answer_double_nothing(engine: Engine, store:
     await until_fires(engine, 1)
     lost = 0
 
-    async def lose_answer() -> None:
+    async def answer_is_lost() -> None:
         nonlocal lost
         lost += 1
         if lost <= 2:
             raise Unavailable("what was written is not known to have been")
 
-    store.after["fire_schedules"] = lose_answer
+    store.after["fire_schedules"] = answer_is_lost
     firings = await until_fires(engine, 4)
     assert lost > 2
     store.away = True

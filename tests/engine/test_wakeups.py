@@ -1,4 +1,4 @@
-"""How often other servers are told: at once, and in parcels when there is much to tell."""
+"""How often other servers are notified: at once, and in batches when there is much to send."""
 
 import asyncio
 import time

@@ -22,7 +22,7 @@ from kagzi.v1 import workflow_pb2 as pb
 from kagzi.wire.in_process import WINDOW_BYTES, WINDOW_MESSAGES
 from tests.server.conftest import Serve, StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_gate import refused
+from tests.server.test_interceptor import refused
 
 WORKFLOWS = "kagzi.v1.WorkflowService"
 CHUNK = b"x" * (16 * limits.KIB)

@@ -63,12 +63,12 @@ async def test_a_broken_listener_comes_back_and_polls_again(
 def test_a_long_list_of_names_is_sent_in_several_messages() -> None:
     names = frozenset(TypeKey(f"namespace-{n}", "t" * 200) for n in range(200))
     ended = frozenset(f"namespace-{n}" for n in range(500))
-    pokes = frozenset(Poke(f"worker-{n}", "default", f"run-{n}", "cancel") for n in range(500))
-    messages = list(_payloads("server", Wake(names, ended, pokes=pokes)))
+    notices = frozenset(Poke(f"worker-{n}", "default", f"run-{n}", "cancel") for n in range(500))
+    messages = list(_payloads("server", Wake(names, ended, pokes=notices)))
     assert len(messages) > 1
     assert max(len(message.encode()) for message in messages) <= PAYLOAD_BYTES
     assert sum(message.count('"tttt') for message in messages) == len(names)
-    assert sum(message.count('"cancel"') for message in messages) == len(pokes)
+    assert sum(message.count('"cancel"') for message in messages) == len(notices)
 
 
 async def test_runs_that_ended_are_named_and_older_servers_get_their_namespaces(
