@@ -5,6 +5,7 @@ import re
 import sys
 
 from kagzi import Kagzi, Run
+from tests.support.polling import until
 from tests.support.processes import Process
 from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
@@ -48,12 +49,11 @@ async def diagnostics(client: Kagzi) -> list[str]:
 
 async def trouble(client: Kagzi, kind: str) -> str:
     """The first report of this kind."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            for detail in await diagnostics(client):
-                if detail.startswith(f"{kind}: "):
-                    return detail
-            await asyncio.sleep(0.1)
+
+    async def reported() -> str:
+        return next((detail for detail in await diagnostics(client) if detail.startswith(f"{kind}: ")), "")
+
+    return await until(reported, every_s=0.1)
 
 
 def check_ran_once(cluster: Cluster, *runs: Run[str]) -> None:

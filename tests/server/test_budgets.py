@@ -26,6 +26,7 @@ from kagzi.system import SystemIds
 from kagzi.v1 import worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.stubs import TIMEOUT_S
+from tests.support.polling import until
 
 LIMIT = 3
 SHARE = 1
@@ -186,7 +187,7 @@ async def test_streams_that_say_nothing_keep_nobody_out() -> None:
         for number in range(LIMIT):
             stream = cast("Any", channel.stream_stream(path_of(method))(timeout=TIMEOUT_S))
             silent.append(asyncio.ensure_future(_awaited(stream.read())))
-            await _until(lambda number=number: len(interceptor._first_messages._silent) == number + 1)
+            await until(lambda number=number: len(interceptor._first_messages._silent) == number + 1)
         speaking = call(channel, method, "tenant")
         await busy.serves("tenant", 1)
         error = await refusal(silent[0])
@@ -206,16 +207,16 @@ async def test_whoever_watches_much_leaves_others_their_watches() -> None:
     watching.budget.limit, watching.budget.share = LIMIT, SHARE
     watches = [watching.watch("greedy", RUN, 1) for _ in range(LIMIT)]
     begun = [asyncio.ensure_future(anext(watch)) for watch in watches]
-    await _until(lambda: watching.budget.used("greedy") == LIMIT)
+    await until(lambda: watching.budget.used("greedy") == LIMIT)
     with pytest.raises(ResourceExhausted) as refused:
         await anext(watching.watch("greedy", RUN, 1))
     assert refused.value.metadata == {"limit": "watches", "maximum": str(LIMIT), "namespace": "greedy"}
     other = asyncio.ensure_future(anext(watching.watch("other", RUN, 1)))
-    await _until(lambda: watching.budget.used("other") == 1)
+    await until(lambda: watching.budget.used("other") == 1)
     for task in (*begun, other):
         task.cancel()
     await asyncio.gather(*begun, other, return_exceptions=True)
-    await _until(lambda: watching.budget.used("greedy") == watching.budget.used("other") == 0)
+    await until(lambda: watching.budget.used("greedy") == watching.budget.used("other") == 0)
 
 
 RUN = "00000000-0000-7000-8000-000000000000"
@@ -226,12 +227,6 @@ class _SilentStore:
 
     async def events_of(self, run: RunKey, after: int, limit: int) -> None:
         await asyncio.Event().wait()
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110  a counter has no event
-            await asyncio.sleep(0.005)
 
 
 def test_shares_are_guaranteed_for_a_limited_number_of_namespaces() -> None:

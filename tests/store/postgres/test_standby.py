@@ -14,8 +14,9 @@ from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection import barrier
 from kagzi.store.postgres.connection import connection as connections
 from kagzi.system import SystemRng
+from tests.support.polling import until
 from tests.support.postgres import Databases
-from tests.support.standby import WAITING, Pair, connected, until
+from tests.support.standby import WAITING, Pair, connected
 
 from .verbs import NOW, OUTPUT, begin, complete, running, signal, start, write
 
