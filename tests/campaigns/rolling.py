@@ -105,8 +105,8 @@ class Rolling:
             "cores": os.cpu_count(),
             "client_errors": len(self.errors),
             "steps_begun_again": check_done_is_done(entries),
-            "start_call": spread([(done.started_at - done.asked_at) * 1_000 for done in self.done]),
-            "start_to_result": spread([(done.ended_at - done.asked_at) * 1_000 for done in self.done]),
+            "start_call": spread([(done.started_at - done.requested_at) * 1_000 for done in self.done]),
+            "start_to_result": spread([(done.ended_at - done.requested_at) * 1_000 for done in self.done]),
         }
         for restart in self.restarts:
             gaps = takeover_times(entries, restart)
