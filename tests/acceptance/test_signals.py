@@ -138,7 +138,7 @@ async def test_a_signal_of_another_type_pauses_the_run_until_it_is_replaced_or_d
         explained = await client.explain("w")
         assert f"kagzi signal {run.id} item VALUE --replace" in explained.remedy
         assert "item#2" in explained.sentence
-        assert "goes on" in await signal_by_command(cluster, "w", "item", "5", "--replace")
+        assert "continues" in await signal_by_command(cluster, "w", "item", "5", "--replace")
         await cluster.author()
         await until_status(run, RunStatus.SLEEPING)
         await client.signal("w", "item", "six")

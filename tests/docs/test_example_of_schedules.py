@@ -1,4 +1,4 @@
-"""e08 as it is: embedded, on an SQLite server and on a PostgreSQL server, its schedule is set up, and does what schedules do."""
+"""e08 as it is: embedded, on SQLite and on PostgreSQL, its schedule is set up, and does what schedules do."""
 
 import asyncio
 from contextlib import ExitStack

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec
-from kagzi.store.schedule_book import read_spec, write_spec
+from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec, read_spec, write_spec
 from kagzi.v1 import workflow_schedule_pb2 as pb
 from kagzi.wire.schedules import (
     Asked,

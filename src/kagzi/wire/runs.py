@@ -6,7 +6,7 @@ import msgspec
 
 from ..core.errors import InvalidArgument
 from ..core.records import NO_LABELS, RunEnd, RunFilter, RunKey, RunRecord
-from ..core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, deadline, start_time
+from ..core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, start_run
 from ..core.run.outcomes import Existing, Started
 from ..core.schedules.scheduled_time import split_scheduled_time, with_scheduled_time
 from ..core.states import RunStatus
@@ -88,22 +88,8 @@ def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Time
     check_time(request.start_at, "start_at")
     check_duration(request.delay_us, "delay")
     check_duration(request.timeout_us, "timeout", least_us=1)
-    return StartRun(
-        run=RunKey(namespace, ""),
-        workflow_id=request.workflow_id,
-        workflow_type=request.workflow_type,
-        request_id="",
-        input=request.input,
-        context=request.context,
-        version=request.version or None,
-        labels=request.labels,
-        priority=request.priority,
-        start_at=start_time(request, now),
-        deadline_at=deadline(request, now),
-        retry=request.retry,
-        on_conflict="fail",
-        concurrency_key=request.concurrency_key,
-    )
+    start = start_run(request, RunKey(namespace, ""), now)
+    return msgspec.structs.replace(start, request_id="", on_conflict="fail")
 
 
 def write_start(request: StartRequest) -> pb.StartWorkflowRequest:

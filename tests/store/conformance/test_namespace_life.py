@@ -13,6 +13,7 @@ from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S
 from kagzi.store.protocol.namespaces import Deletion
+from kagzi.store.sql_files import NAMESPACE_TABLES
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
 
@@ -315,12 +316,9 @@ async def test_nothing_is_left_of_it_in_any_table(durable_place: Place, clock: F
 
 
 async def test_every_table_of_a_namespace_is_known_to_its_removal(durable_place: Place) -> None:
-    from kagzi.store.postgres.statements import NAMESPACE_TABLES as POSTGRES
-    from kagzi.store.sqlite.statements import NAMESPACE_TABLES as SQLITE
-
     await durable_place.open()
-    known = set(POSTGRES if durable_place.name == "postgres" else SQLITE)
-    assert set(await tables_with(durable_place, OURS)) == known | {"runs", "run_labels", "namespaces"}
+    known = {*NAMESPACE_TABLES, "runs", "run_labels", "namespaces"}
+    assert set(await tables_with(durable_place, OURS)) == known
 
 
 async def test_a_start_and_the_deletion_race_and_one_of_them_wins(

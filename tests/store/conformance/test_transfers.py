@@ -291,7 +291,7 @@ async def test_a_running_one_is_pending_and_its_old_holder_is_refused(
     holding = await harness.running()
     await harness.write(begin(holding, "a"))
     data = await exported(harness, holding.run)
-    assert b'"note":"it was running' in data
+    assert b'"note":"the run was running' in data
     await brought(other, data)
     claimed = await other.claim_one()
     assert claimed.lease.counter > holding.lease.counter + 1 or claimed.lease.nonce != holding.lease.nonce
@@ -447,7 +447,7 @@ async def test_a_damaged_file_leaves_no_trace(harness: StoreHarness) -> None:
         (lines[:-2] + lines[-1:], "lines are missing"),
         (lines[1:], "line 1 is no run"),
         ([lines[0], *lines[2:]], "lines are missing"),
-        ([*lines[:2], lines[1], *lines[2:]], "line 3.*was there before"),
+        ([*lines[:2], lines[1], *lines[2:]], "line 3.*occurs twice"),
         ([lines[0], lines[0], *lines[1:]], "line 2 is another run"),
         ([*lines, lines[1]], "after the end"),
         ([lines[0], lines[1][:-20] + b"\n", *lines[2:]], "line 2"),

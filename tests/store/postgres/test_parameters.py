@@ -12,21 +12,24 @@ from kagzi.store.postgres.parameters import number_parameters
 from kagzi.store.postgres.statements import PARAMETERS, STATEMENTS
 
 FOLDER = Path(postgres.__file__).parent
+SHARED = FOLDER.parent / "operate"
 
 # Helpers that add what they know themselves.
 ADDED = {"read_page": {"page_bytes"}, "_read": {"namespace", "workflow_type", "versions", "now"}}
-ADDED["_export"] = ADDED["read_page"] | {"run_id", "limit"}
+ADDED["list_page"] = ADDED["read_page"] | {"limit"}
+ADDED["_export"] = ADDED["list_page"] | {"run_id"}
 
 
 def calls() -> Iterator[tuple[str, str, str, ast.Call]]:
     """Every call that names a statement: where, by what function, which statement."""
-    for module in sorted(FOLDER.rglob("*.py")):
+    for module in sorted((*FOLDER.rglob("*.py"), *SHARED.glob("*.py"))):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
                 function = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-                for argument in node.args[:2]:
-                    if isinstance(argument, ast.Constant) and argument.value in PARAMETERS:
-                        yield f"{module.name}:{node.lineno}", function, str(argument.value), node
+                names = [str(argument.value) for argument in node.args[:2] if isinstance(argument, ast.Constant)]
+                for statement in [each for name in names for each in (name, f"{name}_next", f"{name}_prev")]:
+                    if statement in PARAMETERS:
+                        yield f"{module.name}:{node.lineno}", function, statement, node
 
 
 def test_every_call_gives_the_parameters_of_its_statement() -> None:

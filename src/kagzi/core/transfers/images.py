@@ -1,4 +1,4 @@
-"""Runs as lines of JSON, to be kept in a file or taken to another store.
+"""Export format: runs as lines of JSON, to be kept in a file or taken to another store.
 
 A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then one `end` line
 that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that are JSON stand there as they
@@ -7,21 +7,22 @@ are, byte for byte, so that people can read them; other data are in base64.
 
 import base64
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..error_details import ErrorDetail, ErrorKind
 from ..errors import InvalidArgument
-from ..records import NO_LABELS, Payload
+from ..records import Payload, RunAttributes
 from ..retry.policy import RetryPolicy
 from ..run.misfits import misfit_of
 from ..states import RunStatus, StepKind, StepStatus, WaitReason
 from ..times import Timestamp
 
 FORMAT = 1
-RUNNING_NOTE = "it was running when it was exported, and goes on as pending: stop its workers before, or steps may run in both places"
+RUNNING_NOTE = (
+    "the run was running when it was exported and is imported as pending: stop its workers first, or steps may run in both places"
+)
 
 
 class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -36,29 +37,24 @@ class Data(_Image, frozen=True):
     metadata: dict[str, str] | None = None
 
 
-class RunImage(_Image, frozen=True):
+class RunImage(_Image, RunAttributes, frozen=True):
     run_id: str
     workflow_id: str
-    workflow_type: str
     status: RunStatus
     created_at: Timestamp
     last_seq: int
     request_id: str
     version: str | None = None
     wait_reason: WaitReason | None = None
-    priority: int = 0
     lease: int = 0
     attempt: int = 1
     lost_leases: int = 0
-    retry: RetryPolicy | None = None
-    labels: Mapping[str, str] = NO_LABELS
     parent_run_id: str | None = None
     parent_step_id: str | None = None
     on_close: Literal["cancel", "abandon"] | None = None
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False
-    concurrency_key: str = ""
     schedule_id: str | None = None
     blocked_by: str | None = None
     started_at: Timestamp | None = None
@@ -66,7 +62,6 @@ class RunImage(_Image, frozen=True):
     ready_at: Timestamp | None = None
     wake_at: Timestamp | None = None
     paused_wake_at: Timestamp | None = None
-    deadline_at: Timestamp | None = None
     cancel_requested_at: Timestamp | None = None
     cancel_by: Timestamp | None = None
     cancel_reason: str | None = None
@@ -211,7 +206,7 @@ def require_data(data: Data, field: str) -> Payload:
     try:
         return Payload(base64.b64decode(data.base64, validate=True), data.metadata)
     except ValueError:
-        raise InvalidArgument(f"{field}.base64 is no base64.", field=f"{field}.base64") from None
+        raise InvalidArgument(f"{field}.base64 is not valid base64.", field=f"{field}.base64") from None
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------------
@@ -246,15 +241,15 @@ def read_line(data: bytes, number: int) -> RunImage | Part | End:
     except _UNREADABLE as error:
         _refuse_format(_head(data).kagzi, number)
         raise InvalidArgument(f"line {number}: {_reason(error)}", field=f"line {number}") from None
-    found = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
-    if len(found) != 1:
+    items = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
+    if len(items) != 1:
         raise InvalidArgument(
-            f"line {number} holds {len(found)} of run, step, attempt, signal, link and end. Each line holds one.",
+            f"line {number} holds {len(items)} of run, step, attempt, signal, link and end. Each line holds one.",
             field=f"line {number}",
         )
     if line.run is not None:
         _refuse_format(line.kagzi, number)
-    return found[0]
+    return items[0]
 
 
 def _refuse_format(version: int, number: int) -> None:
@@ -301,42 +296,6 @@ def as_imported(image: RunImage) -> RunImage:
         return image
     status = RunStatus.PAUSED if image.pause_requested else RunStatus.PENDING
     return msgspec.structs.replace(image, status=status, lease=image.lease + 1, pause_requested=False, ready_at=None)
-
-
-_UNCHANGED = (
-    "workflow_id",
-    "workflow_type",
-    "version",
-    "priority",
-    "lease",
-    "attempt",
-    "lost_leases",
-    "request_id",
-    "parent_run_id",
-    "parent_step_id",
-    "watched",
-    "has_children",
-    "cascade_due",
-    "schedule_id",
-    "created_at",
-    "started_at",
-    "finished_at",
-    "deadline_at",
-    "cancel_requested_at",
-    "cancel_by",
-    "cancel_reason",
-    "pause_reason",
-    "status_text",
-    "progress",
-    "forked_from",
-    "continued_as",
-    "retry_request_id",
-)
-
-
-def unchanged(image: RunImage) -> dict[str, Any]:
-    """What every store keeps under the same name, as it is."""
-    return {name: getattr(image, name) for name in _UNCHANGED}
 
 
 def has_diverged(image: RunImage) -> bool:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
+from ....core import limits
 from ....core.errors import Contended, KagziError, StoreBroken, Unavailable
 from ....core.text.database_urls import check_database_url
 from ..statements import PARAMETERS, STATEMENTS
@@ -188,6 +189,12 @@ class Session:
         if not self._in_transaction:
             self._counters.transactions += 1
         return rows
+
+    async def page(self, name: str, limit: int, /, **values: object) -> tuple[Rows, bool]:
+        """See `store.sessions.Session` and part_bounded_page."""
+        rows = await self.read(name, **values, limit=limit + 1, page_bytes=limits.PAGE_BYTES)
+        page = rows[:limit]
+        return page, bool(page) and page[0]["page_rows"] > len(page)
 
     def committed(self) -> None:
         """The last `write` did change something: its commit waited for the standby, and so confirmed all that was read."""

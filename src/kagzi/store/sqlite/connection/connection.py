@@ -173,7 +173,8 @@ class Database:
 
 
 def columns_of(cursor: sqlite3.Cursor) -> list[str]:
-    return [column[0] for column in cursor.description]
+    """None of a statement that returns no rows."""
+    return [column[0] for column in cursor.description or ()]
 
 
 def rows_within(rows: Sequence[Record], limit: int) -> int:

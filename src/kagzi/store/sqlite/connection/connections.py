@@ -1,26 +1,28 @@
 """The threads of a store on SQLite, and its life. Each noun's verbs are a class on top of this."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ....core import limits
 from ....core.errors import Unavailable
 from ....core.providers import Rng
 from ...private_files import database_files, make_private
 from ...scans import ScanTurns
+from ...sessions import Purpose, Sessions
 from ..migrate import apply_migrations, behind, check_schema, file_exists, schema_status
 from ..write.fast_path import Writer
 from .checkpoints import Folding
 from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, Lane, check_library, connect
 from .file_watch import FileWatch
+from .session import Session, WriterSession, run_to_end
 
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
 
 
-class Lanes:
+class Lanes(Sessions):
     """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer.
 
     `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved by itself.
@@ -92,6 +94,17 @@ class Lanes:
         if database is not None and self._files is not None and not self._files.may_close(database):
             database = None
         await self._writing.close(None if database is None else database.checkpoint_and_close)
+
+    async def run(self, purpose: Purpose, act: Callable[[Session], Coroutine[Any, Any, Answer]]) -> Answer:
+        if purpose is Purpose.READ:
+            return await self._read(lambda database: run_to_end(act(Session(database))))
+        return await self._write_with(act)
+
+    async def run_scan(self, namespace: str, act: Callable[[Session], Coroutine[Any, Any, Answer]]) -> Answer:
+        return await self._scan(namespace, lambda database: run_to_end(act(Session(database))))
+
+    async def _write_with(self, act: Callable[[WriterSession], Coroutine[Any, Any, Answer]]) -> Answer:
+        return await self._change(lambda writer: run_to_end(act(WriterSession(writer))))
 
     async def _change(
         self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
