@@ -39,7 +39,7 @@ def test_what_is_written_out_is_read_that_way() -> None:
     assert read({"first": "ada", "age": 1}) == Person("Ada", 1)
 
 
-def test_what_cannot_be_read_is_found_at_once() -> None:
+def test_what_cannot_be_read_is_reported_at_once() -> None:
     def nothing(field: Field) -> Callable[[object], Any]:
         raise TypeError(f"no way to read {field.name}")
 

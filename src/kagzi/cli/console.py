@@ -3,12 +3,10 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
-
-Found = TypeVar("Found")
 
 STATUS_COLOURS = {
     "pending": "yellow",
@@ -74,28 +72,7 @@ def put_table(rows: Sequence[Mapping[str, str]]) -> None:
         put(_line(row, widths))
 
 
-def put_list(
-    found: Sequence[Found],
-    view: Callable[[Found], Mapping[str, Any]],
-    row: Callable[[Found], Mapping[str, str]],
-    *,
-    jsonl: bool,
-    as_json: bool,
-    empty: str,
-) -> None:
-    """A list as it was asked for: each `view` as JSON, or each `row` in a table; `empty` is said when there is nothing."""
-    if jsonl:
-        for each in found:
-            put_json(view(each), lines=True)
-    elif as_json:
-        put_json([view(each) for each in found])
-    elif not found:
-        say(empty)
-    else:
-        put_table([row(each) for each in found])
-
-
-def put_fields(fields: Mapping[str, str]) -> None:
+def put_fields(fields: Mapping[str, str | None]) -> None:
     """`name  value` lines; empty values are left out."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""`kagzi dev`: a server in this process, a worker in a child process that is started anew when a file changes."""
+"""`kagzi dev`: a server in this process, a worker in a child process that is restarted when a file changes."""
 
 import asyncio
 import shutil
@@ -37,7 +37,8 @@ DATABASE = "kagzi.db"
     "--namespace",
     "-n",
     envvar="KAGZI_NAMESPACE",
-    help="Namespace to use.  [default: that of the Worker object, or default]",
+    metavar="NAMESPACE",
+    help="Namespace to use.  [env: KAGZI_NAMESPACE; default: that of the Worker object, or default]",
 )
 @click.option("--retention", metavar="DURATION", help="Keep runs this long after they have ended.  [default: 30d]")
 @click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
@@ -54,10 +55,10 @@ def dev(
     log_level: str | None,
     log_format: str | None,
 ) -> int:
-    """Run a server and a worker for FILE, and reload it on changes: all you need for development.
+    """Run a server and a worker for development, and reload FILE when it changes.
 
-    State is kept in the directory --data; the next start continues from there. A Worker object in FILE is used as it is, except for its
-    address. Without FILE a sample workflow is served. Ctrl-C lets the worker finish its runs.
+    State is kept in the directory --data; the next start continues from there. A Worker object in FILE is used as it
+    is, except for its address. Without FILE, a sample workflow is served. Ctrl-C lets the worker finish its runs.
     """
     began = perf_counter()
     hand_on(log_level, log_format)  # to the worker's process
@@ -103,5 +104,5 @@ def command_name() -> str:
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         return "python -m kagzi"
-    found = shutil.which("kagzi")
-    return "kagzi" if found and Path(found).resolve() == program.resolve() else str(program)
+    on_path = shutil.which("kagzi")
+    return "kagzi" if on_path and Path(on_path).resolve() == program.resolve() else str(program)

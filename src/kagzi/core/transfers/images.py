@@ -19,9 +19,7 @@ from ..states import RunStatus
 from ..times import Timestamp
 
 FORMAT = 1
-RUNNING_NOTE = (
-    "the run was running when it was exported and is imported as pending: stop its workers first, or steps may run in both places"
-)
+RUNNING_NOTE = "the run was running when it was exported and is imported as pending: stop its workers first, or steps may run in both places"
 
 
 class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -10,11 +10,11 @@ from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ....core.times import Timestamp
 from ...protocol import Changed, Fork, LeaseTerms
 from ...rows import fork_start, read_error, write_json, write_strings
+from ...text_validation import require_storable
 from ..connection.connection import Row
 from ..write.endings import give_result
 from ..write.fast_path import Wave, Writer
 from ..write.starts import start_one
-from ..write.text_validation import require_plain
 
 _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
 
@@ -24,7 +24,7 @@ _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
 
 def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
     """See Store.retry_run."""
-    require_plain(from_step=from_step, request_id=request_id)
+    require_storable(from_step=from_step, request_id=request_id)
     row = writer.database.row("run_to_rewind", (run.run_id,))
     if row is None or row[0] != run.namespace:
         return None
@@ -125,7 +125,7 @@ def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
 def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
     """See Store.fork_run."""
     metadata = [text for payload in fork.outputs.values() for pair in (payload.metadata or {}).items() for text in pair]
-    require_plain(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
+    require_storable(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
     source = fork.source
     row = writer.database.row("run_to_rewind", (source.run_id,))
     if row is None or row[0] != source.namespace:
