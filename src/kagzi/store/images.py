@@ -24,7 +24,16 @@ from ..core.states import (
     StepStatus,
 )
 from ..core.times import Timestamp
-from ..core.transfers.images import AttemptImage, Data, RunImage, SignalImage, StepImage, read_data, write_data
+from ..core.transfers.images import (
+    AttemptImage,
+    Data,
+    LinkImage,
+    RunImage,
+    SignalImage,
+    StepImage,
+    read_data,
+    write_data,
+)
 from .rows import Row, by_column, read_error, read_payload, type_of, value_writer, write_strings
 
 Image = TypeVar("Image", bound=msgspec.Struct)
@@ -74,6 +83,7 @@ read_attempt_image = converter(
     retry_at=lambda row: row["finished_at"] if row["retry_at"] is None else row["retry_at"],
 )
 read_signal_image = converter(SignalImage, _by_column)
+read_link_image = converter(LinkImage, _by_column)
 
 
 # --- in ----------------------------------------------------------------------------------------------------------------
