@@ -198,7 +198,7 @@ class Runs:
         checks.name(namespace, "namespace")
         return self._waits.open(namespace, deliver)
 
-    async def ends(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
+    async def endings(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
         """How these runs stand, for as many of them, from the first, as make a page; None for what names no run."""
         return await self._store.ends_of([RunKey(namespace, run_id) for run_id in run_ids])
 

@@ -31,11 +31,11 @@ _encode = msgspec.json.Encoder().encode
 class PostgresTransfers(Transfers, Links):
     """Implements `store.protocol.TransferVerbs`."""
 
-    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+    async def import_parts(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
         async with self._questions.use() as session, session.transaction():
             if not await session.read("keep_import", run_id=run.run_id, token=token, now=now):
                 return None
-            return await _stage(session, run, parts)
+            return await _insert_parts(session, run, parts)
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
@@ -60,7 +60,7 @@ class _TakenError(Exception):
         self.refusal = refusal
 
 
-async def _stage(session: Session, run: RunKey, parts: Sequence[Part]) -> int:
+async def _insert_parts(session: Session, run: RunKey, parts: Sequence[Part]) -> int:
     steps = [step_row(part) | {"due_at": _due_at(part)} for part in parts if isinstance(part, StepImage)]
     attempts = [attempt_row(part) for part in parts if isinstance(part, AttemptImage)]
     signals = [signal_row(part) for part in parts if isinstance(part, SignalImage)]

@@ -25,8 +25,8 @@ _rows = {name: row_of(name) for name in ("stage_steps", "stage_attempts", "stage
 class SqliteTransfers(Transfers, Lanes):
     """Implements `store.protocol.TransferVerbs`."""
 
-    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
-        return await self._change(_stage_import, run, token, parts, now)
+    async def import_parts(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+        return await self._change(_import_parts, run, token, parts, now)
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
@@ -34,7 +34,7 @@ class SqliteTransfers(Transfers, Lanes):
         return await self._change(_finish_import, run, token, image, now)
 
 
-def _stage_import(writer: Writer, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+def _import_parts(writer: Writer, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
     run_id = run.run_id
     if writer.database.row("keep_import", {"run_id": run_id, "token": token, "now": now}) is None:
         return None
@@ -53,10 +53,10 @@ def _stage_import(writer: Writer, run: RunKey, token: str, parts: Sequence[Part]
                 link = {"namespace": run.namespace, "child_run_id": part.child_run_id, "parent_step_id": part.step_id}
                 rows.setdefault("stage_links", []).append(link | {"parent_run_id": run_id})
     staged = sum(_insert(writer, statement, run_id, written) for statement, written in rows.items())
-    return staged + _stage_attempts(writer, run_id, attempts)
+    return staged + _insert_attempts(writer, run_id, attempts)
 
 
-def _stage_attempts(writer: Writer, run_id: str, attempts: Sequence[AttemptImage]) -> int:
+def _insert_attempts(writer: Writer, run_id: str, attempts: Sequence[AttemptImage]) -> int:
     """Here attempts of a step are told apart by their begin. Elsewhere two may share it, if the step was reopened between them."""
     staged = 0
     for attempt in attempts:
