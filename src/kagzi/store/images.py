@@ -41,7 +41,8 @@ Image = TypeVar("Image", bound=msgspec.Struct)
 _decode_strings = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-# --- out ---------------------------------------------------------------------------------------------------------------
+# --- out
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def _by_column(field: Field) -> Callable[[Row], Any]:
@@ -86,7 +87,8 @@ read_signal_image = converter(SignalImage, _by_column)
 read_link_image = converter(LinkImage, _by_column)
 
 
-# --- in ----------------------------------------------------------------------------------------------------------------
+# --- in
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str, Any]]:
@@ -179,7 +181,8 @@ def _completed(name: str, output: Data, at: Timestamp, seq: int) -> StepImage:
 
 
 def refuse_import(image: RunImage, active: str | None, requested: str | None) -> Refused | None:
-    """Why a run cannot come in: another one has its workflow id and is `active`, or was `requested` by the same start."""
+    """Why a run cannot come in: another one has its workflow id and is `active`, or was `requested` by the same
+    start."""
     if active is not None and not image.status.ended:
         return refused(
             ErrorCode.CONFLICT,

@@ -57,7 +57,8 @@ def _import_parts(writer: Writer, run: RunKey, token: str, parts: Sequence[Part]
 
 
 def _insert_attempts(writer: Writer, run_id: str, attempts: Sequence[AttemptImage]) -> int:
-    """Here attempts of a step are told apart by their begin. Elsewhere two may share it, if the step was reopened between them."""
+    """Here attempts of a step are told apart by their begin. Elsewhere two may share it, if the step was reopened
+    between them."""
     staged = 0
     for attempt in attempts:
         row = attempt_row(attempt) | {"lease": 0, "nonce": 0}
