@@ -41,8 +41,7 @@ Image = TypeVar("Image", bound=msgspec.Struct)
 _decode_strings = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-# --- out
-# ---------------------------------------------------------------------------------------------------------------
+# --- out -------------------------------------------------------------------------------------------------------------
 
 
 def _by_column(field: Field) -> Callable[[Row], Any]:
@@ -87,8 +86,7 @@ read_signal_image = converter(SignalImage, _by_column)
 read_link_image = converter(LinkImage, _by_column)
 
 
-# --- in
-# ----------------------------------------------------------------------------------------------------------------
+# --- in --------------------------------------------------------------------------------------------------------------
 
 
 def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str, Any]]:

@@ -160,8 +160,7 @@ def history_reader(place: Callable[[str], Any] = str) -> Callable[[Any], History
     return lambda row: _history_step(*values(row))
 
 
-# --- by the names of the columns
-# ---------------------------------------------------------------------------------------
+# --- by the names of the columns -------------------------------------------------------------------------------------
 
 CODES: Mapping[Any, Mapping[int, Any]] = {
     RunStatus: RUN_STATUS_OF_CODE,
@@ -284,8 +283,7 @@ def read_worker(row: Row, served: tuple[Served, ...], status: WorkerStatus) -> W
     return _read_worker({**row, "served": served, "status": status})
 
 
-# --- new runs
-# ----------------------------------------------------------------------------------------------------------
+# --- new runs --------------------------------------------------------------------------------------------------------
 
 _fields = {field.name: field for field in fields_of(RunAttributes)}
 _attribute_writers = [(column.name, value_writer(_fields[column.name])) for column in columns(Use.ATTRIBUTES)]

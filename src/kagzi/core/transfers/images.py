@@ -126,8 +126,7 @@ _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-# --- data
-# ------------------------------------------------------------------------------------------------------------------
+# --- data ------------------------------------------------------------------------------------------------------------
 
 
 def write_data(payload: Payload | None) -> Data | None:
@@ -168,8 +167,7 @@ def require_data(data: Data, field: str) -> Payload:
         raise InvalidArgument(f"{field}.base64 is not valid base64.", field=f"{field}.base64") from None
 
 
-# --- lines
-# -----------------------------------------------------------------------------------------------------------------
+# --- lines -----------------------------------------------------------------------------------------------------------
 
 
 def write_run_line(image: RunImage) -> bytes:
@@ -238,8 +236,7 @@ def _reason(error: Exception) -> str:
     return f"{error}."
 
 
-# --- what an import makes of it
-# ----------------------------------------------------------------------------------------------
+# --- what an import makes of it --------------------------------------------------------------------------------------
 
 
 def as_imported(image: RunImage) -> RunImage:

@@ -50,8 +50,7 @@ class Runs:
         self._waits = waits
         self._versions = versions
 
-    # --- starting
-    # -------------------------------------------------------------------------------------------------------------
+    # --- starting ----------------------------------------------------------------------------------------------------
 
     async def start(self, request: StartRequest) -> Started | Existing:
         """Raises InvalidArgument, AlreadyExists, PreconditionFailed, ResourceExhausted, NotFound, Unavailable."""
@@ -155,8 +154,7 @@ class Runs:
             assignment = self._matcher.assign(key, request.version, run_id)
         return start_run(request, RunKey(request.namespace, run_id), now, assignment=assignment, signal=signal)
 
-    # --- looking
-    # --------------------------------------------------------------------------------------------------------------
+    # --- looking -----------------------------------------------------------------------------------------------------
 
     async def get(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord:
         """By run id, or the latest run with that workflow_id. Raises NotFound, InvalidArgument."""
@@ -187,8 +185,7 @@ class Runs:
         total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
         return total, total >= limits.COUNT_CAP
 
-    # --- waiting
-    # --------------------------------------------------------------------------------------------------------------
+    # --- waiting -----------------------------------------------------------------------------------------------------
 
     async def wait(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", timeout_ms: int
