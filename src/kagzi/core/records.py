@@ -43,8 +43,8 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a start says about a run for good. Starts, records and exports have these fields in common; `store/columns.py` says
-    what becomes of each in a fork and in a run that is continued as new."""
+    """What a start says about a run for good. Starts, records and exports have these fields in common;
+    `store/columns.py` says what becomes of each in a fork and in a run that is continued as new."""
 
     workflow_type: str
     priority: int = 0
@@ -168,7 +168,8 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same number."""
+    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same
+    number."""
 
     attempt: int
     started_at: Timestamp | None
@@ -216,8 +217,8 @@ class StepRecord(StoredStep, frozen=True, kw_only=True):
 
 
 def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
-    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is written, so
-    that a run that is tried again finds its steps as they were."""
+    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is
+    written, so that a run that is tried again finds its steps as they were."""
     if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
         return step
     return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)

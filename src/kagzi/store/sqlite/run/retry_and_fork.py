@@ -138,7 +138,7 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing |
         step = writer.database.row("step_to_rewind", (source.run_id, step_id))
         if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
             return no_result_before(step_id, fork.from_step)
-    [started_with] = writer.database.records("fork_source", (source.run_id,))
+    [started_with] = writer.database.records("fork_source", {"run_id": source.run_id})
     started = start_one(Wave(writer, now, _NO_TERMS), fork_start(fork, started_with))
     if isinstance(started, Started):
         _copy(writer, fork, begun[0], now)
