@@ -46,13 +46,13 @@ class Stuck:
             self.cancelled += 1
             raise
 
-    async def StartWorkflow(self, request: Any, context: Any) -> Any:
+    async def StartWorkflow(self, request: Any) -> Any:
         await self._wait()
 
-    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+    async def GetWorkflow(self, request: Any) -> Any:
         await self._wait()
 
-    async def Wait(self, request: Any, context: Any) -> Any:
+    async def Wait(self, request: Any, remaining_s: float | None) -> Any:
         await self._wait()
 
 

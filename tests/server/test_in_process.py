@@ -41,12 +41,12 @@ class Service:
         self.read = self.written = 0
         self.proceed = asyncio.Event()
 
-    async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Any) -> pb.StartWorkflowResponse:
+    async def StartWorkflow(self, request: pb.StartWorkflowRequest) -> pb.StartWorkflowResponse:
         self.requests.append(request)
         self.response.warning = whose.get()
         return self.response
 
-    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest, context: Any) -> None:
+    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest) -> None:
         await self._hang()
 
     async def WaitStream(self, context: Any) -> None:

@@ -27,7 +27,7 @@ class Raising:
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+    async def GetWorkflow(self, request: Any) -> Any:
         raise self._error
 
     async def WaitStream(self, context: Any) -> None:
