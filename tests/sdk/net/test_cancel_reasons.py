@@ -21,7 +21,7 @@ REASON = "the customer changed her mind"
 WAIT_S = LOADED_MACHINE_S
 
 
-class Gate:
+class Interceptor:
     """Where the first step of a run waits."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Gate:
         self.go_on = asyncio.Event()
 
 
-gate = Gate()
+gate = Interceptor()
 
 
 async def body(number: int) -> int:
@@ -86,7 +86,7 @@ async def serving(database: str) -> AsyncIterator[tuple[Server, Kagzi]]:
 
 
 def suppress_notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Workers hear of no cancellation by a notice. Answers the runs whose notice was suppressed."""
+    """Workers hear of no cancellation by a notice. Returns the runs whose notice was suppressed."""
     suppressed: list[str] = []
     notice = LeasedRuns.notice
 

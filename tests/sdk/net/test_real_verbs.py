@@ -67,7 +67,7 @@ async def too_slow(ctx: Context) -> None:
     await ctx.sleep("for-ever", "1h")
 
 
-class Gate:
+class Interceptor:
     """A step that says that it runs, and runs until it is let go."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Gate:
             raise
 
 
-gates: dict[str, Gate] = {}
+gates: dict[str, Interceptor] = {}
 
 
 @workflow
@@ -187,7 +187,7 @@ async def test_a_paused_run_keeps_its_signals_until_it_is_resumed(client: Kagzi)
 
 
 async def test_a_pause_lets_a_running_step_finish_and_no_other_begin(client: Kagzi) -> None:
-    gate = gates["pause"] = Gate()
+    gate = gates["pause"] = Interceptor()
     run = await client.start(gated, "pause")
     async with asyncio.timeout(WAIT_S):
         await gate.entered.wait()
@@ -202,7 +202,7 @@ async def test_a_pause_lets_a_running_step_finish_and_no_other_begin(client: Kag
 
 
 async def test_a_cancellation_reaches_a_running_step_at_once(client: Kagzi) -> None:
-    gate = gates["cancel"] = Gate()
+    gate = gates["cancel"] = Interceptor()
     run = await client.start(gated, "cancel")
     async with asyncio.timeout(WAIT_S):
         await gate.entered.wait()
