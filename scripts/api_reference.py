@@ -81,7 +81,8 @@ PAGES = (
         "Schedules",
         "How-to: [run workflows on a schedule](../../how-to/schedules.md).",
         (
-            "schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule",
+            "schedule", "sdk.client.operations.schedule_options.ScheduleKeywords", "DeclaredSchedule", "ScheduleBuilder",
+            "sdk.client.operations.schedules.Schedules", "Schedule",
             "ScheduleFire",
         ),
     ),
@@ -98,8 +99,9 @@ PAGES = (
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
         "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
         (
-            "sdk.client.operations.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo",
-            "sdk.client.operations.namespaces.Namespaces", "NamespaceInfo",
+            "sdk.client.operations.workflow_types.WorkflowTypes", "sdk.client.operations.workflow_types.TypeLimitKeywords",
+            "WorkflowTypeInfo", "QueueInfo",
+            "sdk.client.operations.namespaces.Namespaces", "sdk.client.operations.namespaces.NamespaceKeywords", "NamespaceInfo",
             "sdk.client.operations.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
         ),
     ),

@@ -21,7 +21,7 @@ from kagzi.sdk.worker.registry import Registry
 from kagzi.server.grpc.session import _write_notice
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
-from kagzi.wire.common import read_held, read_lease
+from kagzi.wire.common import read_lease, read_leased
 from kagzi.wire.operations import read_operation, write_answers
 from kagzi.wire.tasks import write_task
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -148,7 +148,7 @@ class InProcessWorker:
         if not self.is_dead.is_set():
             assert self._session is not None
             proof = pb.HeldRun.FromString(self.leased.accept(task))
-            self._session.received([read_held(proof, self._namespace)])
+            self._session.received([read_leased(proof, self._namespace)])
 
     def _read(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:
         operations: list[tuple[int, Command]] = []

@@ -59,7 +59,7 @@ async def database_frozen(_cluster: Cluster, database: PostgresServer) -> AsyncI
 
 
 SAYS: dict[str, tuple[str, ...]] = {
-    "server_gone": ("cannot reach the server at", "no answer from the server at"),
+    "server_gone": ("cannot reach the server at", "no response from the server at"),
     "database_gone": ("is running, but its database",),
     "database_frozen": ("is running, but its database",),
 }
@@ -193,13 +193,13 @@ def _check(fault: str, seen: Seen, error: Unavailable | None, list_code: int, se
     def right(line: str) -> bool:
         return any(words in line.lower() for words in says)
 
-    logged = [(at, line) for at, line in seen.of("log") if "answers again" not in line]
+    logged = [(at, line) for at, line in seen.of("log") if "responds again" not in line]
     assert logged, "nobody was told"
     assert logged[0][0] < FIRST_LINE_S, logged
     assert all(right(line) for _, line in logged), logged
     assert len(logged) < 3 + 2 * seconds / 10, "once for all, not once for each"
     waited = [
-        line for _, line in seen.of("start --wait") if line.startswith("waiting:") and "answers again" not in line
+        line for _, line in seen.of("start --wait") if line.startswith("waiting:") and "responds again" not in line
     ]
     assert waited, seen.of("start --wait")
     assert all(map(right, waited)), waited

@@ -11,7 +11,8 @@ from kagzi.core.records import RunKey, StepRecord
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.states import StepKind, StepStatus
 from kagzi.sdk.client.run_records import RunInfo
-from kagzi.sdk.client.step_records import step_record
+from kagzi.sdk.client.step_records import read_step_record
+from kagzi.wire.steps import write_step
 
 WRONG = ErrorDetail(type="ValueError", message="no amount", kind=ErrorKind.PERMANENT)
 
@@ -35,15 +36,15 @@ def failed(error: ErrorDetail, policy: RetryPolicy | None = None) -> StepRecord:
 
 
 def test_a_failed_step_says_why_it_was_not_retried() -> None:
-    view = step_view(step_record(failed(WRONG)))
+    view = step_view(read_step_record(write_step(failed(WRONG))))
     assert view["not_retried"] == "not retried: ValueError is a programming error; retry_on=[ValueError] retries it"
     assert (view["error"]["kind"], view["error"]["exhausted"]) == ("permanent", False)
-    listed = step_view(step_record(failed(WRONG, RetryPolicy(non_retryable_errors=("ValueError",)))))
+    listed = step_view(read_step_record(write_step(failed(WRONG, RetryPolicy(non_retryable_errors=("ValueError",))))))
     assert listed["not_retried"] == "not retried: non_retryable of its retry policy lists ValueError"
 
 
 def test_a_step_whose_attempts_are_used_up_says_that_instead() -> None:
-    view = step_view(step_record(failed(ErrorDetail(type="ConnectionError", exhausted=True))))
+    view = step_view(read_step_record(write_step(failed(ErrorDetail(type="ConnectionError", exhausted=True)))))
     assert view["not_retried"] is None
     assert (view["error"]["kind"], view["error"]["exhausted"]) == ("transient", True)
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
+from kagzi.core.explanation import Explanation
 from kagzi.core.records import ClaimedRun, RunKey
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import (
@@ -19,7 +20,7 @@ from kagzi.core.run.commands import (
     StartRun,
     WaitSignal,
 )
-from kagzi.engine import Engine, Explanation, Session
+from kagzi.engine import Engine, Session
 from kagzi.store.protocol import LeaseTerms
 from kagzi.system import SystemIds
 from tests.engine.fakes import MovableClock, RecordingOutlet, TroubledStore, complete, leased, start, worker

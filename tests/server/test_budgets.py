@@ -19,7 +19,7 @@ from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.records import RunKey
 from kagzi.engine import Watching
 from kagzi.server.grpc.budgets import namespace_of
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import LONG_POLLS, SERVICES, handlers, path_of
 from kagzi.store.protocol import Store
 from kagzi.system import SystemIds
@@ -100,7 +100,7 @@ async def refusal(task: asyncio.Task[Any]) -> ResourceExhausted:
 
 
 @asynccontextmanager
-async def served(interceptor: Gate, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
+async def served(interceptor: Interceptor, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(tuple(handlers(interceptor, services)))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -123,14 +123,14 @@ def name_of_budget(method: MethodDescriptor) -> str:
     return "long_polls" if path_of(method) in LONG_POLLS else "calls"
 
 
-def small(interceptor: Gate) -> None:
+def small(interceptor: Interceptor) -> None:
     for budget in (interceptor.budgets.calls, interceptor.budgets.polls, interceptor.budgets.streams):
         budget.limit, budget.share = LIMIT, SHARE
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if of_a_namespace(method)], ids=path_of)
 async def test_whatever_one_namespace_has_open_another_is_served_at_once(method: MethodDescriptor) -> None:
-    interceptor, busy = Gate(ids=SystemIds()), Busy()
+    interceptor, busy = Interceptor(ids=SystemIds()), Busy()
     small(interceptor)
     service = method.containing_service
     # A read that may be large waits for room among the answers, which is another bound.
@@ -156,7 +156,7 @@ async def test_whatever_one_namespace_has_open_another_is_served_at_once(method:
 
 
 async def test_who_names_no_namespace_is_served_though_a_tenant_has_all() -> None:
-    interceptor, busy = Gate(ids=SystemIds()), Busy()
+    interceptor, busy = Interceptor(ids=SystemIds()), Busy()
     small(interceptor)
     nameless = [method for method in METHODS if not of_a_namespace(method)]
     assert nameless
@@ -178,7 +178,7 @@ async def test_who_names_no_namespace_is_served_though_a_tenant_has_all() -> Non
 
 async def test_streams_that_say_nothing_keep_nobody_out() -> None:
     """They have not said whose they are, so they are counted together; the oldest of too many is closed."""
-    interceptor, busy = Gate(ids=SystemIds()), Busy()
+    interceptor, busy = Interceptor(ids=SystemIds()), Busy()
     interceptor._first_messages._limit = LIMIT
     method = workflow_pb2.DESCRIPTOR.services_by_name["WorkflowService"].methods_by_name["WaitStream"]
     service = method.containing_service

@@ -10,7 +10,7 @@ from kagzi.core.errors import DOWN, Unavailable
 from kagzi.core.outages import DATABASE
 from kagzi.server.grpc import deadlines as patience
 from kagzi.server.grpc import interceptor
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
@@ -78,7 +78,7 @@ async def test_a_call_that_takes_too_long_is_answered_before_its_deadline(serve:
             assert problem.metadata.get(DOWN) == ("database" if words else None)
             assert (words or "could not be done within 1.") in problem.message
 
-    await serve({"kagzi.v1.WorkflowService": stuck}, Gate(ids=SystemIds(), store_problem=lambda: words), use)
+    await serve({"kagzi.v1.WorkflowService": stuck}, Interceptor(ids=SystemIds(), store_problem=lambda: words), use)
     assert stuck.cancelled == len(CALLS)
 
 

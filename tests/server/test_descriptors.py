@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from kagzi.server.descriptors import connection_limits
-from kagzi.server.http.protocol import ANSWER_LOOKS, TimedProtocol
+from kagzi.server.http.protocol import ANSWER_CHECKS, TimedProtocol
 from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.support.polling import until
 
@@ -160,7 +160,7 @@ async def test_half_requests_lock_nobody_out_and_are_closed(tmp_path: Path) -> N
             await Stubs(new_channel).start()
         async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
             assert (await client.get(f"http://{server.http}/readyz")).status_code == 200
-        assert "this process may have 256 file descriptors" in server.log
+        assert "this process may use 256 file descriptors" in server.log
         assert "LimitNOFILE" in server.log
 
 
@@ -188,13 +188,13 @@ class Connection:
 
     def checks_until_closed(self, most: int = 20) -> int:
         for checks in range(1, most + 1):
-            self._protocol.look()
+            self._protocol.check()
             if self.transport.abort.called:
                 return checks
         return 0
 
     def check(self) -> bool:
-        self._protocol.look()
+        self._protocol.check()
         return self.transport.abort.called
 
     def close(self) -> None:
@@ -215,7 +215,7 @@ async def test_half_a_request_gets_one_check_and_an_unread_answer_a_few() -> Non
     assert half.checks_until_closed() == 1
     slow = Connection(answers=False)
     await slow.request()
-    assert slow.checks_until_closed() == ANSWER_LOOKS + 1
+    assert slow.checks_until_closed() == ANSWER_CHECKS + 1
     for connection in (half, slow):
         connection.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from kagzi.core import errors, limits
 from kagzi.core.ids import is_uuid
-from kagzi.server.grpc.interceptor import PROOF_HEADER, Gate
+from kagzi.server.grpc.interceptor import PROOF_HEADER, Interceptor
 from kagzi.server.grpc.services.workers import WorkerService
 from kagzi.server.grpc.services.workflows import WorkflowService
 from kagzi.system import SystemIds
@@ -41,7 +41,7 @@ async def test_where_the_database_is_stays_in_the_log(serve: Serve, caplog: pyte
         assert "db-7" not in str(failure) + str(failure.trailing_metadata())
         assert isinstance(from_rpc_error(failure), errors.Unavailable)
 
-    interceptor = Gate(ids=SystemIds())
+    interceptor = Interceptor(ids=SystemIds())
     away = Raising(errors.Unavailable("db-7.internal/billing refused the connection"))
     with caplog.at_level(logging.WARNING):
         await serve({"kagzi.v1.WorkflowService": away}, interceptor, use)
@@ -68,7 +68,7 @@ async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
             assert raised.metadata["incident"] in caplog.text
 
     with caplog.at_level(logging.ERROR):
-        await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+        await serve({"kagzi.v1.WorkflowService": Raising(error)}, Interceptor(ids=SystemIds()), use)
     assert SECRET_TEXT in caplog.text  # whoever runs the server is told
 
 
@@ -80,7 +80,7 @@ async def test_our_own_errors_arrive_with_their_details(serve: Serve) -> None:
         assert raised.metadata == {"limit": "open_runs"}
 
     error = errors.ResourceExhausted("full", metadata={"limit": "open_runs"})
-    await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+    await serve({"kagzi.v1.WorkflowService": Raising(error)}, Interceptor(ids=SystemIds()), use)
 
 
 async def test_bytes_that_are_no_message_are_the_callers_mistake(memory_stubs: Stubs) -> None:
@@ -156,7 +156,7 @@ async def test_what_is_not_supported_names_its_field(memory_stubs: Stubs, call: 
 
 
 async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) -> None:
-    interceptor = Gate(ids=SystemIds())
+    interceptor = Interceptor(ids=SystemIds())
     interceptor.budgets.polls.limit = 1
     interceptor.budgets.calls.limit = 1
     interceptor.budgets.streams.limit = 1
@@ -183,7 +183,7 @@ async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) ->
 
 
 async def test_a_closed_interceptor_answers_with_what_clients_retry(serve: Serve) -> None:
-    interceptor = Gate(ids=SystemIds())
+    interceptor = Interceptor(ids=SystemIds())
     interceptor.close()
 
     async def use(stubs: Stubs) -> None:

@@ -40,7 +40,7 @@ from kagzi.server.grpc.session import Outlet
 from kagzi.system import SystemClock
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.answers import write_answer
-from kagzi.wire.common import write_held
+from kagzi.wire.common import write_leased
 from kagzi.wire.tasks import write_history_page, write_history_step, write_task
 from tests.support.timeouts import LOADED_MACHINE_S
 from tests.wire import strategies
@@ -124,8 +124,8 @@ async def written(outlet: Outlet) -> list[bytes]:
     async def write(data: bytes) -> None:
         messages.append(data)
 
-    outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), LOADED_MACHINE_S)
+    outlet.outbound.finish()
+    await asyncio.wait_for(outlet.outbound.deliver(write), LOADED_MACHINE_S)
     return messages
 
 
@@ -164,7 +164,7 @@ async def test_what_a_session_receives() -> None:
 
 def test_a_welcome_names_no_more_than_a_hello() -> None:
     """What is lost is some of what hello named, and a hello is read up to the hard limit."""
-    leased = write_held(Held(RunKey("default", RUN_ID), LEASE))
+    leased = write_leased(Held(RunKey("default", RUN_ID), LEASE))
     count = limits.MESSAGE_HARD_BYTES // len(pb.SessionHello(held=[leased]).SerializeToString())
     welcome = pb.SessionWelcome(worker_id=NAME, server_version=NAME, lost=[leased] * count)
     assert pb.SessionResponse(welcome=welcome).ByteSize() < limits.MESSAGE_READ_BYTES

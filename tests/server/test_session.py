@@ -324,8 +324,8 @@ async def test_the_stream_of_a_stopping_server_closes_only_when_everything_is_an
     async def write(data: bytes) -> None:
         written.append(pb.SessionResponse.FromString(data))
 
-    delivering = asyncio.ensure_future(outlet.mailbox.deliver(write))
-    outlet.asked(2)
+    delivering = asyncio.ensure_future(outlet.outbound.deliver(write))
+    outlet.add_operations(2)
     outlet.stopping()
     outlet.answers([(1, Recorded(1, 100))])
     await asyncio.sleep(0)
@@ -355,8 +355,8 @@ async def test_messages_are_split_at_the_soft_limit() -> None:
     outlet.answers([(number, NotParked(100, (step,))) for number in range(2)])
     outlet.answers([(number, NotParked(100, (step,))) for number in range(2, 4)])
     outlet.tasks([claimed(number, step) for number in range(6)])
-    outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), TIMEOUT_S)
+    outlet.outbound.finish()
+    await asyncio.wait_for(outlet.outbound.deliver(write), TIMEOUT_S)
     received = [pb.SessionResponse.FromString(data) for data in written]
     assert [answer.id for part in received for answer in part.answers] == [0, 1, 2, 3]
     assert [task.run_id for part in received for task in part.tasks] == [str(number) for number in range(6)]

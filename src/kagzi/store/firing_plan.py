@@ -16,7 +16,8 @@ FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches
 
 
 class FiringPlan:
-    """The scheduled starts of one firing, and what became of them. `to_record` is new; other fires were recorded before."""
+    """The scheduled starts of one firing, and what became of them. `to_record` is new; other fires were recorded
+    before."""
 
     def __init__(
         self,
@@ -57,7 +58,8 @@ class FiringPlan:
         )
 
     def next_starts(self) -> list[tuple[Occasion, AllowedStart]]:
-        """The starts to make now; none when all is done. Where runs may overlap that is all of them, otherwise one at a time."""
+        """The starts to make now; none when all is done. Where runs may overlap that is all of them, otherwise one at a
+        time."""
         starts: list[tuple[Occasion, AllowedStart]] = []
         while self._remaining and (not starts or self.firing.overlap == "allow"):
             scheduled = self._remaining.pop()

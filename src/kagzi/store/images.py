@@ -42,8 +42,6 @@ def _by_column(field: Field) -> Callable[[Row], Any]:
         return lambda row: write_data(read_payload(column(row), metadata(row)))
     if get_origin(kind) is tuple:
         return lambda row: _strings(column(row))
-    if kind is str and field.default is None:
-        return lambda row: column(row) or None
     return by_column(field)
 
 

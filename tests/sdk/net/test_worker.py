@@ -125,7 +125,7 @@ async def test_the_build_is_what_was_said_else_the_environment_else_a_hash_of_th
         ({"max_concurrent": True}, "whole number"),
         ({"retries": -1}, "0 .no retry. or more"),
         ({"retries": 1, "retry": Retry.none()}, "both given"),
-        ({"labels": {"a": 1}}, "must be texts"),
+        ({"labels": {"a": 1}}, "must both be strings"),
         ({"workflows": [hello, hello]}, "more than once"),
         ({"workflows": [_hello]}, "is no workflow"),
         ({"shutdown_grace": "30"}, "no unit"),

@@ -1,11 +1,10 @@
 """`kagzi server`."""
 
-from typing import Any
-
 import click
 
 from ..logs import log_options
-from .server_setup import server_config
+from ..options import options
+from .server_setup import listen_options, server_config
 
 _TIMINGS = {
     "lease": "Time without heartbeats after which other workers take over a worker's runs.  [default: 15s]",
@@ -21,12 +20,6 @@ _TIMINGS = {
 }
 
 
-def _timing_options(command: Any) -> Any:
-    for name, text in reversed(_TIMINGS.items()):
-        command = click.option(f"--{name}", metavar="DURATION", help=text)(command)
-    return command
-
-
 @click.command()
 @click.option(
     "--db",
@@ -36,15 +29,8 @@ def _timing_options(command: Any) -> Any:
 @click.option(
     "--db-direct", metavar="URL", help="Direct URL of the PostgreSQL database, if --db goes through a pooler."
 )
-@click.option(
-    "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
-)
-@click.option(
-    "--http",
-    metavar="HOST:PORT",
-    help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
-)
-@_timing_options
+@listen_options
+@options(*(click.option(f"--{name}", metavar="DURATION", help=text) for name, text in _TIMINGS.items()))
 @click.option(
     "--claim-cap", metavar="N", help="Pause a run after it has lost this many workers in a row.  [default: 10]"
 )

@@ -94,9 +94,9 @@ class Checker:
             checks.timestamp(getattr(image, field), f"run.{field}")
         for field, least in (("last_seq", 0), ("lease", 0), ("attempt", 1), ("lost_leases", 0)):
             checks.within(getattr(image, field), least, checks.INT32_END - 1, f"run.{field}")
-        checks.reason(image.cancel_reason or "", "run.cancel_reason")
-        checks.reason(image.pause_reason or "", "run.pause_reason")
-        checks.lines(image.status_text or "", "run.status_text", limits.STATUS_TEXT_BYTES)
+        checks.reason(image.cancel_reason, "run.cancel_reason")
+        checks.reason(image.pause_reason, "run.pause_reason")
+        checks.lines(image.status_text, "run.status_text", limits.STATUS_TEXT_BYTES)
         checks.within(image.progress or 0.0, 0.0, 1.0, "run.progress")
         for build in image.tried_builds:
             checks.name(build, "run.tried_builds")

@@ -18,7 +18,7 @@ import grpc
 from ...v1 import worker_pb2 as pb
 from ...v1.worker_pb2_grpc import WorkerServiceStub
 from ...wire.in_process import Metadata
-from ...wire.workers import write_troubles
+from ...wire.workers import write_diagnostics
 from ..execution.calls.threads import Crowd, StepThreads
 from ..transport.unreachable import cause_of
 from .blocked_by import blocked_by
@@ -149,7 +149,7 @@ class Watchdog:
             namespace_id=self._namespace,
             active_count=len(held),
             held=held,
-            troubles=write_troubles(troubles),
+            troubles=write_diagnostics(troubles),
         )
         try:
             if self._channel is None:

@@ -72,8 +72,8 @@ async def _register(session: Session, worker: WorkerRecord, now: Timestamp) -> R
 
 
 async def _refuse_session(session: Session, worker: WorkerRecord, now: Timestamp) -> Refused | None:
-    """Whether one more worker may register: in a namespace that limits them only if there are fewer, and in one that is being
-    deleted never. Its row is locked, so that this stays true."""
+    """Whether one more worker may register: in a namespace that limits them only if there are fewer, and in one that is
+    being deleted never. Its row is locked, so that this stays true."""
     row = await first(session, "lock_session_limit", namespace=worker.namespace)
     if row is None:
         return None

@@ -22,8 +22,8 @@ class PostgresNamespaces(Namespaces, Links):
 
 
 async def _delete_namespace(session: Session, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
-    """Disable it, wait until the transactions have ended that may not know so, then count what is open: starts do not lock the
-    namespace, so that only the end of their transactions tells."""
+    """Disable it, wait until the transactions have ended that may not know so, then count what is open: starts do not
+    lock the namespace, so that only the end of their transactions tells."""
     before = await get_namespace(session, namespace)
     if before is None:
         return None

@@ -1,4 +1,5 @@
-"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared: `store/operate/workers`."""
+"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared:
+`store/operate/workers`."""
 
 from collections.abc import Sequence
 
