@@ -15,8 +15,7 @@ from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_interceptor import refused
+from tests.server.stubs import TIMEOUT_S, Stubs, refused
 
 DEADLINE_S = 2.4
 

@@ -21,8 +21,7 @@ from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as pb
 from kagzi.wire.in_process import WINDOW_BYTES, WINDOW_MESSAGES
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_interceptor import refused
+from tests.server.stubs import TIMEOUT_S, Stubs, refused
 from tests.support.polling import until
 
 WORKFLOWS = "kagzi.v1.WorkflowService"

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
 import pytest
 
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, STATEMENTS
+from tests.store.postgres.verbs import flatten
 
 from .verbs import NOW
 
@@ -200,12 +200,6 @@ async def plan_of(connection: asyncpg.Connection, name: str) -> dict[str, Any]:
     text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE planned_{name}{arguments}")
     await connection.execute(f"DEALLOCATE planned_{name}")
     return json.loads(text)[0]["Plan"]
-
-
-def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from flatten(child)
 
 
 async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Connection) -> None:

@@ -4,7 +4,7 @@ As in test_fences: a store that remembers, one that forgets and one that looks a
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 
 import pytest
@@ -40,24 +40,10 @@ from tests.store.conformance.verbs import (
     the,
     wait_signal,
 )
-from tests.support.clock import FakeClock
-from tests.support.providers import CountingIds, LoadedRng
 
-from .test_fences import forgetting, looking, remembering
+from .test_fences import forgetting, looking, picture, remembering
 
 STEPS = ("a", "b", "nap", "child", "approved", "race")
-
-
-@pytest.fixture
-async def harnesses() -> AsyncIterator[list[StoreHarness]]:
-    harnesses: list[StoreHarness] = []
-    for _ in range(3):
-        store = SqliteStore(":memory:", rng=LoadedRng())
-        await store.open()
-        harnesses.append(StoreHarness(store, FakeClock(), CountingIds()))
-    yield harnesses
-    for harness in harnesses:
-        await harness.store.close()
 
 
 @pytest.fixture
@@ -159,14 +145,10 @@ async def test_memory_makes_no_difference_to_parents_and_children(harnesses: lis
         for harness in harnesses:
             harness.clock.advance(s=1)
         await same(harnesses, lambda harness: harness.fire(claim_cap=3))
-    pictures = [await pictures_of(harness, list(holdings.values())) for harness in harnesses]
+    pictures = [await picture(harness, list(holdings.values())) for harness in harnesses]
     assert pictures[0] == pictures[1] == pictures[2]
     await same(harnesses, lambda harness: harness.cascade())
     await same(harnesses, lambda harness: harness.runs())
-
-
-async def pictures_of(harness: StoreHarness, holdings: Sequence[Held]) -> object:
-    return [await harness.picture(holding.run) for holding in holdings]
 
 
 async def test_a_cancellation_is_known_to_the_writer_at_once(harness: StoreHarness) -> None:
