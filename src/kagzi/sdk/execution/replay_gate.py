@@ -103,6 +103,7 @@ class ReplayGate:
 
     def on_idle(self, *, has_waits: bool) -> bool:
         """To be called when the run is idle and there is nothing to deliver. False if it can only wait: perhaps it can park."""
+        self._held = [held for held in self._held if not held.future.done()]  # a cancelled call waits no longer
         if self._held:
             self._check_held()
             return True
@@ -124,7 +125,6 @@ class ReplayGate:
 
     def _check_held(self) -> None:
         self._run.caught_up()
-        self._held = [held for held in self._held if not held.future.done()]
         first = next((held for held in self._held if held.first), None)
         if self.is_open or first is None:
             self._release(self._held)
