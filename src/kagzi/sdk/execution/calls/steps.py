@@ -66,6 +66,8 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
             if await_begin is not None:
                 await await_begin
             value, error = await perform(run, body, attempt)
+            if step_id in run.ledger.closed:
+                await _given_up(run, body)
             if error is None:
                 recorded, value = await _complete(run, body, attempt, value)
                 if recorded:
@@ -77,6 +79,15 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
             await run.waits.retry(step_id, attempt, remaining_us)
     finally:
         run.ledger.open.pop(step_id, None)
+
+
+async def _given_up(run: RunExecution, body: StepBody) -> None:
+    """Raises CancelledError. A race, or a failed sibling, closed the step while its body ended: the server takes no result of it, and
+    the cancellation is on its way through the tasks between."""
+    task = asyncio.current_task()
+    if task is not None and not task.cancelling():
+        await run.gate.wait_in_vain(pb.HistoryStep(step_id=body.step_id, kind=FUNCTION))
+    raise asyncio.CancelledError  # a body that ends in spite of its cancellation
 
 
 def _begin(run: RunExecution, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
