@@ -48,6 +48,8 @@ class FakePort:
         self.closed = asyncio.Event()
         self.was_cut = asyncio.Event()
         self.sends = 0
+        self.last_seq = run.seq
+        self.foreign_seq = 0
         self.accepted_at = server.monotonic()
         self.asked_at = -math.inf
         self._cut_after = cut_after
@@ -125,11 +127,17 @@ class FakePort:
             if outcome is None:
                 return
             self._commits += 1
+            if isinstance(outcome, Recorded | Begun):
+                answer = Answer(outcome.seq, outcome.at, None)
+            else:
+                message = write_answer(1, outcome, self._server.now)
+                answer = Answer(message.seq, message.at_us, message)
+            self._acknowledged(answer.seq)
             cut = self._cut_after is not None and self._commits >= self._cut_after
             if on_answer is None and isinstance(outcome, Refused):
                 self._announcement_refused(outcome.error)
             if on_answer is not None and not (cut and self._lose_last_answer):
-                answers.append((on_answer, self._answer(outcome)))
+                answers.append((on_answer, answer))
             if cut:
                 self.was_cut.set()
         for on_answer, answer in answers:
@@ -154,11 +162,11 @@ class FakePort:
             self._server.moment(self, f"after {kind}")
         return None if self.was_cut.is_set() else outcome
 
-    def _answer(self, outcome: Outcome) -> Answer:
-        if isinstance(outcome, Recorded | Begun):
-            return Answer(outcome.seq, outcome.at, None)
-        message = write_answer(1, outcome, self._server.now)
-        return Answer(message.seq, message.at_us, message)
+    def _acknowledged(self, seq: int) -> None:
+        if seq > self.last_seq:
+            if seq > self.last_seq + 1:
+                self.foreign_seq = seq - 1
+            self.last_seq = seq
 
 
 class FakeServer(Operations):

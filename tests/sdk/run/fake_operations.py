@@ -298,7 +298,7 @@ class Operations:
                 )
             case _:
                 raise AssertionError(command)
-        return Recorded(run.seq, self.now)
+        return Recorded(run.seq if isinstance(command, RecordPatch) else 0, self.now)
 
     def _current(self, run: FakeRun, step_id: str, attempt: int) -> HistoryStep:
         step = run.steps[step_id]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.states import RunStatus, StepKind
@@ -104,7 +104,43 @@ async def wake(server: FakeServer, run: FakeRun, world: World) -> None:
             server.advance(max(run.due_at - server.now, 0) / 1_000_000)
 
 
+_STEPS: Program = [
+    ("gather", [[("wait", "1ms"), ("map", 4, 1)]]),
+    ("fail", "b"),
+    ("gather", [[("wait", "1ms"), ("map", 4, 3)]]),
+]
+# A child ends before a step is recorded, and its end reaches the worker after the step's acknowledgement.
+OVERTAKEN: Program = [("wait_long",), *[("first", [[("child", True)] * 2, _STEPS])] * 2]
+# A body ends while its branch, inside of another one, is being given up.
+GIVEN_UP: Program = [
+    ("first", [[("wait_long",)], [("map", 0, 3), ("sleep", "0s"), ("step", "b")]]),
+    ("once", "a"),
+    ("tasks", [
+        [("thrice", "a")],
+        [
+            ("race", [
+                [("thrice", "a"), ("handle",), ("handle",)],
+                [("facts",)],
+                [("race_step", [[("sleep", "1ms"), ("wait_long",), ("facts",)]]), ("facts",), ("child", False)],
+            ]),
+            ("child", True),
+            ("child", True),
+        ],
+        [("wait_long",), ("step", "b"), ("map", 0, 2)],
+    ]),
+]  # fmt: skip
+# A call that replay holds back is cancelled, and the run has nothing left to do but wait.
+HELD_BACK: Program = [
+    ("race_step", [[("wait_long",), ("facts",), ("thrice", "b")]]),
+    ("handle",),
+    ("wait", "1ms"),
+]
+
+
 @LOOPS
+@example(program=OVERTAKEN, seed=238, cuts=[])
+@example(program=GIVEN_UP, seed=23577, cuts=[(5, True), (17, False), (6, False)])
+@example(program=HELD_BACK, seed=789152537, cuts=[(5, True), (4, False)])
 @given(program=PROGRAMS, seed=SEEDS, cuts=st.lists(st.tuples(st.integers(1, 25), st.booleans()), max_size=4))
 @SOME
 def test_a_random_program_survives_cuts_and_replays_to_the_same_end(

@@ -45,6 +45,10 @@ class Delivery:
         heappush(self._results, (seq, self._pushed, at_us, future, value))
         self._tasks.idle.start()
 
+    @property
+    def has_results(self) -> bool:
+        return bool(self._results)
+
     def deliver_next(self) -> bool:
         """To be called when the run is idle. False if there is nothing to deliver."""
         while self._results:

@@ -37,6 +37,7 @@ class IncomingResults:
     _ledger: Ledger
     _waits: TimedWaits
     _synced_seq: int  # what others recorded up to here is known
+    _asked_seq: int = field(init=False, default=0)  # the last acknowledged number when the server was asked for results
     _fetching: bool = field(init=False, default=False)
     _fetch_again: bool = field(init=False, default=False)
     _fetching_pages: bool = field(init=False, default=False)
@@ -58,10 +59,27 @@ class IncomingResults:
         first = self._waits.first_external_seq()
         return known if first is None else min(known, max(self._synced_seq, first))
 
+    def fetch_foreign(self) -> bool:
+        """Whether something may have come that is to be delivered before what is here; then it is fetched.
+
+        A signal, or a child's end, has a lower number than a result of the run's own that was recorded after it, but that result is
+        acknowledged at once, while the worker is only notified of the other. A replay delivers them in the order of their numbers.
+        So nothing is delivered past a number that is not this worker's own before the server was asked what it is.
+        """
+        foreign = self._claim.port.foreign_seq
+        if foreign <= self._synced_seq:
+            return False
+        first = self._waits.first_external_seq()
+        if first is None or foreign <= first:
+            return False
+        self.fetch()
+        return True
+
     # --- the operations ------------------------------------------------------------------------------------------------
 
     def park(self, on_answer: OnAnswer) -> None:
         """Ask whether the run may leave the worker. If something has come meanwhile, it is the answer."""
+        self._asked_seq = self._claim.port.last_seq
         self._fill(self._claim.send(on_answer).park)
 
     def fetch(self) -> None:
@@ -70,6 +88,7 @@ class IncomingResults:
             self._fetch_again = True
         elif self._run.state is RunState.RUNNING:  # a park that is in flight brings the same
             self._fetching = True
+            self._asked_seq = self._claim.port.last_seq
             self._send_fetch(self._answered)
 
     def _send_fetch(self, on_answer: OnAnswer) -> pb.ParkOperation:
@@ -110,8 +129,8 @@ class IncomingResults:
 
     def _refused(self, refusal: common.ErrorDetail) -> None:
         if not self._run.taken_away(refusal):
-            logger.error("run %s could not fetch what has come for it: %s", self._claim.task.run_id, refusal.message)
-        self.fetch_if_due()
+            logger.error("run %s could not fetch its new results: %s", self._claim.task.run_id, refusal.message)
+            self._run.release("its new results could not be fetched")
 
     def gather(self, answer: pb.NotParked, then: OnResults, refused: OnRefusal) -> None:
         """Call `then` with all results of which this answer is a page, once the others are here. The run sees them together, as if
@@ -123,8 +142,9 @@ class IncomingResults:
             fetch.known_seq = answer.results[-1].seq
             return
         self._fetching_pages = False
-        results, self._pages = self._pages, []
+        results, self._pages, asked_seq = self._pages, [], self._asked_seq
         then(results)
+        self.synced(asked_seq)
 
     def _next_page(self, then: OnResults, refused: OnRefusal, answer: Answer) -> None:
         live = self._run.live

@@ -39,6 +39,17 @@ class RunPort(Protocol):
     outstanding callbacks are dropped.
     """
 
+    @property
+    def last_seq(self) -> int:
+        """The highest number under which this run recorded something, as far as this worker has heard."""
+        ...
+
+    @property
+    def foreign_seq(self) -> int:
+        """The highest number below `last_seq` that is not one of this worker's own records: somebody else recorded something
+        there. 0: there is none."""
+        ...
+
     def announce(self) -> pb.Operation:
         """A new operation to be filled in at once by the caller, that need not leave at once: it is held at most 5 ms and never
         past the run's next `send`. Its acknowledgement is not reported; a refusal abandons the run."""

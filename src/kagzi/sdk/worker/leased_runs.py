@@ -37,7 +37,7 @@ class Port(OutPort):
     def __init__(self, runs: "LeasedRuns", task: pb.Task) -> None:
         lease = task.lease
         proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
-        super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof)
+        super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof, task.last_seq)
         self._accepted_at = runs.clock.now()
         self._asked_at = -math.inf
         self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
@@ -190,7 +190,10 @@ class LeasedRuns:
 
     def _acknowledge(self, number: int, seq: int, at_us: int) -> None:
         sent = self.outbox.answered(number)
-        if sent is not None and sent.on_answer is not None and sent.port.is_open:
+        if sent is None or not sent.port.is_open:
+            return
+        sent.port.acknowledged(seq)
+        if sent.on_answer is not None:
             self._tell(sent.port, sent.on_answer, Answer(seq, at_us, None))
 
     def _answer(self, answer: pb.OperationAnswer) -> None:
@@ -202,6 +205,7 @@ class LeasedRuns:
             return
         if kind == "refused" and self._let_go_if_refused(sent, answer.refused):
             return
+        sent.port.acknowledged(answer.seq)
         if kind == "closed":
             self.completed += answer.closed.status == WORKFLOW_STATUS_COMPLETED
             self.failed += answer.closed.status == WORKFLOW_STATUS_FAILED

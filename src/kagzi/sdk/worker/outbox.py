@@ -65,10 +65,12 @@ class Sent:
 class OutPort:
     """The outgoing half of a leased run's port."""
 
-    def __init__(self, outbox: "Outbox", run_id: str, lease: tuple[int, int], proof: bytes) -> None:
+    def __init__(self, outbox: "Outbox", run_id: str, lease: tuple[int, int], proof: bytes, last_seq: int) -> None:
         """`proof` is run_id and lease, encoded: fields 1 and 2 of RunOperations and of HeldRun alike."""
         self.run_id = run_id
         self.lease = lease
+        self.last_seq = last_seq
+        self.foreign_seq = 0
         self.proof = proof
         self.is_open = True
         self.execution: Execution | None = None
@@ -76,6 +78,13 @@ class OutPort:
         self.fresh: list[Sent] = []
         self.is_due = False
         self._outbox = outbox
+
+    def acknowledged(self, seq: int) -> None:
+        """An operation of this run was recorded as number `seq`. Acknowledgements come in the order of these numbers."""
+        if seq > self.last_seq:
+            if seq > self.last_seq + 1:
+                self.foreign_seq = seq - 1
+            self.last_seq = seq
 
     def announce(self) -> pb.Operation:
         if not self.is_open:
