@@ -200,7 +200,7 @@ async def _send(channel: grpc.aio.Channel, kind: str) -> tuple[int, bool]:
 
 def _operation(id: int, kind: str) -> pb.Operation:
     if kind == "pages":
-        return pb.Operation(id=id, park=pb.ParkOperation(stay=True))
+        return pb.Operation(id=id, fetch_results=pb.FetchResultsOperation())
     if kind == "refusals":
         return pb.Operation(id=id, complete_step=pb.CompleteStepOperation(step_id="never begun", attempt=1))
     return pb.Operation(id=id, set_status=pb.SetStatusOperation(text="still here"))

@@ -340,19 +340,19 @@ async def test_an_answer_that_is_too_large_costs_its_run_and_not_the_others(
     server: FakeServer, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A server that does not cut its answers. The stream breaks; whose answer it is shows when messages are sent again one by one."""
-    too_large = pb.NotParked(results=[pb.HistoryStep(output=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))])
+    too_large = pb.Fetched(results=[pb.HistoryStep(output=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))])
     stream = await welcomed(worker, server)
     stream.say(tasks=[task("small"), task("large")])
     small, large = await worker.executor.accepted(2)
     answers = Answers()
-    large.port.send(answers).park.stay = True
+    large.port.send(answers).fetch_results.known_seq = 0
     [asked] = await stream.operations(1)
     step("s", answers, worker, 0)
-    stream.say(answers=[pb.OperationAnswer(id=asked.id, not_parked=too_large)])
+    stream.say(answers=[pb.OperationAnswer(id=asked.id, fetched=too_large)])
     stream, _ = await again(server)
     [asked_again] = await stream.operations(1)
     assert asked_again.id == asked.id
-    stream.say(answers=[pb.OperationAnswer(id=asked.id, not_parked=too_large)])
+    stream.say(answers=[pb.OperationAnswer(id=asked.id, fetched=too_large)])
     stream, hello = await again(server)
     assert [held.run_id for held in hello.hello.held] == ["small"]
     [other] = await stream.operations(1)

@@ -127,12 +127,7 @@ class FakePort:
             if outcome is None:
                 return
             self._commits += 1
-            if isinstance(outcome, Recorded | Begun):
-                answer = Answer(outcome.seq, outcome.at, None)
-            else:
-                message = write_answer(1, outcome, self._server.now)
-                answer = Answer(message.seq, message.at_us, message)
-            self._acknowledged(answer.seq)
+            answer = self._answer(outcome)
             cut = self._cut_after is not None and self._commits >= self._cut_after
             if on_answer is None and isinstance(outcome, Refused):
                 self._announcement_refused(outcome.error)
@@ -162,6 +157,12 @@ class FakePort:
             self._server.moment(self, f"after {kind}")
         return None if self.was_cut.is_set() else outcome
 
+    def _answer(self, outcome: Outcome) -> Answer:
+        message = write_answer(1, outcome, self._server.now)
+        self._acknowledged(message.seq)
+        plain = isinstance(outcome, Recorded | Begun)
+        return Answer(message.seq, message.at_us, None if plain else message)
+
     def _acknowledged(self, seq: int) -> None:
         if seq > self.last_seq:
             if seq > self.last_seq + 1:
@@ -174,7 +175,7 @@ class FakeServer(Operations):
 
     def __init__(self, *workflows: AnyWorkflow, latency: Callable[[], int] = lambda: 0, **options: Any) -> None:
         self.loop = asyncio.get_running_loop()
-        self.latency = latency
+        self.latency = self.notice_latency = latency
         self.registry = Registry(workflows)
         self.options = options
         self.executor = self.new_executor()
@@ -283,6 +284,12 @@ class FakeServer(Operations):
                 self._stir(run)
                 return
         run.signals.append((name, payload))
+
+    def end(self, run: FakeRun, output: bytes) -> None:
+        """As another worker would."""
+        run.output = Payload(output)
+        run.become(RunStatus.COMPLETED)
+        self._tell_parent(run)
 
     def cancel(self, run: FakeRun, reason: str = "not needed") -> None:
         run.cancel_requested = True

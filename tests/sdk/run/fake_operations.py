@@ -21,6 +21,7 @@ from kagzi.core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -33,6 +34,7 @@ from kagzi.core.run.commands import (
 from kagzi.core.run.outcomes import (
     Begun,
     ChildStarted,
+    Fetched,
     NotParked,
     Outcome,
     Parked,
@@ -122,6 +124,8 @@ class Operations:
     runs: list[FakeRun]
     refuse: Callable[[Any], ErrorDetail | None]
     latency: Callable[[], int]
+    notice_latency: Callable[[], int]
+    results_page = 1  # every run shows that pages are joined
 
     @property
     def now(self) -> int:
@@ -150,7 +154,9 @@ class Operations:
             run.become(RunStatus.PENDING)
         elif run.status is RunStatus.RUNNING and run.port is not None and run.port.execution is not None:
             port = run.port
-            self.later(self.latency(), lambda: None if port.closed.is_set() else port.execution.results_available())
+            self.later(
+                self.notice_latency(), lambda: None if port.closed.is_set() else port.execution.results_available()
+            )
 
     def children_of(self, run: FakeRun) -> list[FakeRun]:
         """Those that have not ended."""
@@ -173,6 +179,7 @@ class Operations:
             BeginSleep: self._begin_sleep,
             FinishSleep: self._finish_sleep,
             Park: self._park,
+            FetchResults: self._fetch,
             WaitSignal: self._wait_signal,
             StartChild: self._start_child,
             DecideRace: self._decide_race,
@@ -360,16 +367,21 @@ class Operations:
         run.steps[step.step_id] = done = _replace(step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now)
         return Recorded(done.seq, done.at)
 
+    def _fetch(self, run: FakeRun, command: FetchResults) -> Outcome:
+        self._fire_due(run)
+        come = tuple(
+            sorted((step for step in run.steps.values() if step.seq > command.known_seq), key=lambda step: step.seq)
+        )
+        return Fetched(self.now, come[: self.results_page], more=len(come) > self.results_page)
+
     def _park(self, run: FakeRun, command: Park) -> Outcome:
         self._fire_due(run)
         news = (step for step in run.steps.values() if step.seq > command.known_seq)
         come = tuple(sorted(news, key=lambda step: step.seq))
         waiting = [step for step in run.steps.values() if not step.seq]
         times = [at for step in waiting if (at := step.wake_at or step.retry_at) is not None]
-        if command.stay or come or any(at <= self.now for at in times):
-            return NotParked(
-                self.now, come[:1], more=len(come) > 1
-            )  # pages of one: every run shows that they are joined
+        if come or any(at <= self.now for at in times):
+            return NotParked(self.now, come[: self.results_page], more=len(come) > self.results_page)
         external = any(step.kind in (StepKind.SIGNAL, StepKind.CHILD) for step in waiting)
         assert times or external, "nothing to wait for"
         assert set(command.waits) <= set(run.steps), command.waits

@@ -10,6 +10,7 @@ from kagzi.core.records import Held, RunKey, StepRecord
 from kagzi.core.run.outcomes import (
     ChildStarted,
     Existing,
+    Fetched,
     LeaseLost,
     NotParked,
     Outcome,
@@ -29,12 +30,12 @@ from .verbs import (
     DAY_US,
     StoreHarness,
     acknowledge_cancel,
-    ask,
     begin,
     by_id,
     complete,
     complete_run,
     fail_run,
+    fetch,
     hand_back,
     held,
     park,
@@ -191,8 +192,9 @@ async def test_a_parent_in_hand_gets_the_result_and_its_holder_is_to_be_told(har
     child = await harness.child(parent)
     closed = the(RunClosed, await harness.do(complete_run(await harness.hold(child, worker_id="worker-2"))))
     assert closed.stirred == (Stirred(parent.run, "hello", False, parent.lease, "worker-1"),)
-    for question in (ask(parent), park(parent, "child", known_seq=0)):
-        (told,) = the(NotParked, await harness.do(question)).results
+    fetched = the(Fetched, await harness.do(fetch(parent)))
+    not_parked = the(NotParked, await harness.do(park(parent, "child", known_seq=0)))
+    for (told,) in (fetched.results, not_parked.results):
         assert (told.step_id, told.status, told.output) == ("child", StepStatus.COMPLETED, payload("result"))
     refused(await harness.do(park(parent)), ErrorCode.PRECONDITION_FAILED)
 

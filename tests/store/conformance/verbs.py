@@ -31,6 +31,7 @@ from kagzi.core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -146,14 +147,13 @@ def finish(held: Held, step_id: str) -> FinishSleep:
     return FinishSleep(run=held.run, lease=held.lease, step_id=step_id)
 
 
-def park(held: Held, *waits: str, known_seq: int = 1_000_000, stay: bool = False) -> Park:
+def park(held: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
     """By default the worker knows every result there is."""
-    return Park(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq, stay=stay)
+    return Park(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq)
 
 
-def ask(held: Held, *, known_seq: int = 0) -> Park:
-    """What has come? Never parks."""
-    return park(held, known_seq=known_seq, stay=True)
+def fetch(held: Held, *waits: str, known_seq: int = 0) -> FetchResults:
+    return FetchResults(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq)
 
 
 def wait_signal(

@@ -78,7 +78,7 @@ class IncomingResults:
     # --- the operations ------------------------------------------------------------------------------------------------
 
     def park(self, on_answer: OnAnswer) -> None:
-        """Ask whether the run may leave the worker. If something has come meanwhile, it is the answer."""
+        """Ask whether the run may leave the worker. If something has come meanwhile, that is the answer."""
         self._asked_seq = self._claim.port.last_seq
         self._fill(self._claim.send(on_answer).park)
 
@@ -91,18 +91,17 @@ class IncomingResults:
             self._asked_seq = self._claim.port.last_seq
             self._send_fetch(self._answered)
 
-    def _send_fetch(self, on_answer: OnAnswer) -> pb.ParkOperation:
-        fetch = self._claim.send(on_answer).park
+    def _send_fetch(self, on_answer: OnAnswer) -> pb.FetchResultsOperation:
+        fetch = self._claim.send(on_answer).fetch_results
         self._fill(fetch)
-        fetch.stay = True
         return fetch
 
-    def _fill(self, park: pb.ParkOperation) -> None:
+    def _fill(self, operation: pb.ParkOperation | pb.FetchResultsOperation) -> None:
         waits = self._waits.by_id
         if sum(map(len, waits)) <= _NAMED_WAITS_CHARS:
-            park.waits.extend(waits)
+            operation.waits.extend(waits)
         # Naming none means all of them, those given up included: the run may be woken for nothing.
-        park.known_seq = self.known_seq()
+        operation.known_seq = self.known_seq()
 
     def fetch_if_due(self) -> None:
         """The server reported more while the run was fetching: it fetches again."""
@@ -118,10 +117,8 @@ class IncomingResults:
         refusal = answer.refusal
         if refusal is not None:
             self._refused(refusal)
-        elif answer.detail.WhichOneof("kind") == "not_parked":
-            self.gather(answer.detail.not_parked, self._gathered, self._refused)
         else:
-            self.fetch_if_due()
+            self.gather(answer.detail.fetched, self._gathered, self._refused)
 
     def _gathered(self, results: list[pb.HistoryStep]) -> None:
         self.take_in(results)
@@ -132,7 +129,7 @@ class IncomingResults:
             logger.error("run %s could not fetch its new results: %s", self._claim.task.run_id, refusal.message)
             self._run.release("its new results could not be fetched")
 
-    def gather(self, answer: pb.NotParked, then: OnResults, refused: OnRefusal) -> None:
+    def gather(self, answer: pb.NotParked | pb.Fetched, then: OnResults, refused: OnRefusal) -> None:
         """Call `then` with all results of which this answer is a page, once the others are here. The run sees them together, as if
         they had come in one message: in between, results of its own steps could overtake them."""
         self._pages.extend(answer.results)
@@ -147,14 +144,13 @@ class IncomingResults:
         self.synced(asked_seq)
 
     def _next_page(self, then: OnResults, refused: OnRefusal, answer: Answer) -> None:
-        live = self._run.live
-        if live and answer.detail is not None and answer.detail.WhichOneof("kind") == "not_parked":
-            self.gather(answer.detail.not_parked, then, refused)
+        refusal = answer.refusal
+        if self._run.live and answer.detail is not None and refusal is None:
+            self.gather(answer.detail.fetched, then, refused)
             return
         self._fetching_pages = False
         self._pages = []
-        refusal = answer.refusal
-        if live and refusal is not None:
+        if self._run.live and refusal is not None:
             refused(refusal)
 
     def take_in(self, results: Iterable[pb.HistoryStep]) -> bool:
@@ -194,7 +190,7 @@ class IncomingResults:
                 self._run.release("whether its lease is over could not be asked")
             return
         confirmed()
-        self.take_in(answer.detail.not_parked.results)
+        self.take_in(answer.detail.fetched.results)
         for future in unsure:
             if not future.done():
                 self._tasks.idle.disturb()

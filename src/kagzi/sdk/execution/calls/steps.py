@@ -66,8 +66,6 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
             if await_begin is not None:
                 await await_begin
             value, error = await perform(run, body, attempt)
-            if step_id in run.ledger.closed:
-                await _given_up(run, body)
             if error is None:
                 recorded, value = await _complete(run, body, attempt, value)
                 if recorded:
@@ -79,15 +77,6 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
             await run.waits.retry(step_id, attempt, remaining_us)
     finally:
         run.ledger.open.pop(step_id, None)
-
-
-async def _given_up(run: RunExecution, body: StepBody) -> None:
-    """Raises CancelledError. A race, or a failed sibling, closed the step while its body ended: the server takes no result of it, and
-    the cancellation is on its way through the tasks between."""
-    task = asyncio.current_task()
-    if task is not None and not task.cancelling():
-        await run.gate.wait_in_vain(pb.HistoryStep(step_id=body.step_id, kind=FUNCTION))
-    raise asyncio.CancelledError  # a body that ends in spite of its cancellation
 
 
 def _begin(run: RunExecution, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
@@ -216,10 +205,22 @@ def _retry_policy(retry: Retry) -> common.RetryPolicy:
 # --- what became of it -----------------------------------------------------------------------------------------------------
 
 
-async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
-    """(True, the value as replay will give it), or (False, why it cannot be recorded)."""
+async def _may_end(run: RunExecution, body: StepBody) -> None:
+    """Returns when the end of an attempt may be sent. Raises CancelledError if a race, or a failed sibling, closed the step while its
+    body ended: the server takes no result of it, and the cancellation is on its way through the tasks between."""
     if run.state is not RunState.RUNNING:
         await run.may_act()
+    if body.step_id in run.ledger.closed:
+        task = asyncio.current_task()
+        if task is not None and not task.cancelling():
+            await run.gate.wait_in_vain(pb.HistoryStep(step_id=body.step_id, kind=FUNCTION))
+        raise asyncio.CancelledError  # a body that returned in spite of its cancellation
+
+
+async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
+    """(True, the value as replay will give it), or (False, why it cannot be recorded)."""
+    if run.state is not RunState.RUNNING or body.step_id in run.ledger.closed:
+        await _may_end(run, body)
     try:
         what = f"output of step {body.step_id!r}"
         payload = Payload(body.codec.encode(value, what=what))
@@ -279,8 +280,8 @@ async def _fail(
 async def _send_failure(
     run: RunExecution, body: StepBody, attempt: int, error: ErrorDetail
 ) -> pb.OperationAnswer | None:
-    if run.state is not RunState.RUNNING:
-        await run.may_act()
+    if run.state is not RunState.RUNNING or body.step_id in run.ledger.closed:
+        await _may_end(run, body)
     operation, future = run.operations.ask(body.step_id)
     failure = operation.fail_step
     failure.step_id = body.step_id
