@@ -202,7 +202,7 @@ class Stage:
         self.world.bodies.clear()
         self._random.seed(self._random.random())
         self.server.executor = self.server.new_executor()
-        root.status, root.output, root.cancel_requested = RunStatus.PENDING, None, False  # it came too late
+        root.status, root.cancel_requested = RunStatus.PENDING, False  # it came too late
         self._page = self._random.choice([1, 2, 10_000])
         await self.play()
         assert (root.status, root.output) == (RunStatus.COMPLETED, output)

@@ -61,7 +61,7 @@ def send_signal(server: FakeServer, run: FakeRun) -> None:
 
 def end_child(server: FakeServer, run: FakeRun) -> None:
     for each in server.children_of(run):
-        server.end(each, b'"done"')
+        server.end(each, RunStatus.COMPLETED, output=b'"done"')
 
 
 EVENTS = {"signal": send_signal, "child": end_child}
@@ -74,7 +74,7 @@ async def play(event: str, at: int) -> tuple[FakeServer, FakeRun, int]:
     def moment(port: FakePort, what: str) -> None:
         nonlocal moments
         moments += 1
-        if moments == at and port.run is run:
+        if moments == at and port.run is run and not run.status.ended:
             EVENTS[event](server, run)
 
     async with fake_server(observer, child) as server:

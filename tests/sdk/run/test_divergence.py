@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kagzi.core.error_details import ErrorKind
-from kagzi.core.records import HistoryStep
-from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.core.run.state import StepState
+from kagzi.core.states import KindCode, RunStatus, StepCode
 from kagzi.sdk.worker.registry import Registry
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
@@ -252,8 +252,14 @@ async def test_a_step_that_was_begun_is_missed_too() -> None:
         ran.clear()
         run = server.start(flow)
         port = server.claim(run)
-        run.steps["charge"] = HistoryStep(
-            step_id="charge", kind=StepKind.FUNCTION, status=StepStatus.RUNNING, begun_seq=run.next_seq()
+        run.state.steps["charge"] = StepState(
+            step_id="charge",
+            name="charge",
+            kind=KindCode.FUNCTION,
+            status=StepCode.RUNNING,
+            begun_seq=run.state.next_seq(),
+            lease=run.state.lease,
+            created_at=server.now,
         )
         assert port.execution is not None
         port.execution.abandon("killed")

@@ -127,7 +127,7 @@ async def test_a_replay_logs_nothing_again(lines: Lines) -> None:
             ("ERROR", "step 'second' failed, attempt 1 of 1: no attempts left. KeyError: 'tea'"),
         ]
         server.executor = server.new_executor()
-        run.status, run.output = RunStatus.PENDING, None
+        run.status = RunStatus.PENDING
         await server.finish(run)
         assert len(lines()) == 2
 

@@ -14,7 +14,7 @@ from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
 
 from .fake import FakeServer, fake_server
-from .fake_operations import FakeRun
+from .fake_run import FakeRun
 
 number = Signal("number", int)
 
@@ -31,9 +31,9 @@ async def takes_two(ctx: Context) -> list[int]:
 
 def replace(run: FakeRun, step_id: str, value: Any) -> None:
     """As a server does it: the value is another one, with a number of its own, and the run goes on."""
-    output = Payload(msgspec.json.encode(value))
-    run.steps[step_id] = msgspec.structs.replace(run.steps[step_id], output=output, seq=run.next_seq())
-    run.problem = None
+    step = run.state.steps[step_id]
+    step.output, step.seq = Payload(msgspec.json.encode(value)), run.state.next_result_seq()
+    run.state.problem = None
     run.become(RunStatus.PENDING)
 
 

@@ -92,9 +92,12 @@ async def test_a_history_that_is_not_its_own_begins_again() -> None:
         await come(server, run, ONE)
         [one] = [step_id for step_id, name in run.signal_names.items() if name == ONE.name]
         [two] = [step_id for step_id, name in run.signal_names.items() if name == TWO.name]
-        lost, still_open = run.steps[one], run.steps[two]
-        run.steps[one] = msgspec.structs.replace(still_open, step_id=one, begun_seq=lost.begun_seq)
-        run.steps[two] = msgspec.structs.replace(lost, step_id=two, begun_seq=still_open.begun_seq)  # after a failover
+        steps = run.state.steps
+        lost, still_open = steps[one], steps[two]
+        steps[one] = msgspec.structs.replace(still_open, step_id=one, begun_seq=lost.begun_seq, name=lost.name)
+        steps[two] = msgspec.structs.replace(  # after a failover
+            lost, step_id=two, begun_seq=still_open.begun_seq, name=still_open.name
+        )
         await come(server, run, THREE)
         assert begun == ["waits", "waits"]
         assert server.fetches[-1][1] == 0, "whoever begins again knows nothing"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.records import HistoryStep
-from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.core.run.state import StepState
+from kagzi.core.states import KindCode, RunStatus, StepCode, StepStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
@@ -314,13 +314,16 @@ async def test_a_server_that_will_not_park_the_run_is_not_asked_again_at_once() 
         def stray(_: FakePort, what: str) -> None:
             """A retry that is due and of which this worker does not know."""
             if what == "after sleep":
-                run.steps["stray"] = HistoryStep(
+                run.state.steps["stray"] = StepState(
                     step_id="stray",
-                    kind=StepKind.FUNCTION,
-                    status=StepStatus.PENDING,
+                    name="stray",
+                    kind=KindCode.FUNCTION,
+                    status=StepCode.PENDING,
                     begun_seq=1,
                     attempt=2,
                     retry_at=1,
+                    lease=run.state.lease,
+                    created_at=server.now,
                 )
 
         server.moment = stray
