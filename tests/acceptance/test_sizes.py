@@ -27,7 +27,7 @@ async def beside_a_neighbour(cluster: Cluster, run: Run[int], neighbour: Run[Any
     before = beats(cluster, neighbour)
     assert await run.result(timeout="60s") == COUNT * flows.LARGE
     assert beats(cluster, neighbour) > before
-    assert "broken off" not in worker.output
+    assert "interrupted" not in worker.output
     assert "larger than" not in worker.output
 
 

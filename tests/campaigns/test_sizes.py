@@ -82,7 +82,7 @@ async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int]
     return {
         "server_peak_mb": peak_mb(cluster.servers[0]),
         "worker_peak_mb": peak_mb(worker),
-        "reconnects": worker.output.count("broken off"),
+        "reconnects": worker.output.count("interrupted"),
     }
 
 
@@ -156,7 +156,7 @@ async def test_a_worker_that_does_not_read(
             "server_peak_mb": peak,
             "steps_per_s_before": round(before, 1),
             "steps_per_s_during": round(during, 1),
-            "reconnects": worker.output.count("broken off"),
+            "reconnects": worker.output.count("interrupted"),
         }
     figures.put(f"{kind} unread on {store}", found)
     check(found)

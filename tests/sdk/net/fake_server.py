@@ -146,7 +146,7 @@ class FakeServer:
             self.ends[run_id] = wf.RunOutcome(run_id=run_id, **outcome)
             self._news.notify_all()
 
-    # --- answers -------------------------------------------------------------------------------------------------------
+    # --- answers ------------------------------------------------------------------------------------------------------
 
     async def unary(self, method: str, request: Any) -> Any:
         async with self._news:

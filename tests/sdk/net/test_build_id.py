@@ -1,4 +1,5 @@
-"""The default build id: the same for the same code wherever it lies, another one as soon as code of the project changes."""
+"""The default build id: the same for the same code wherever it lies, another one as soon as code of the project
+changes."""
 
 import importlib
 import logging

@@ -339,7 +339,8 @@ async def test_a_history_of_a_lost_run_is_refused(server: FakeServer, worker: Wo
 async def test_an_answer_that_is_too_large_costs_its_run_and_not_the_others(
     server: FakeServer, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A server that does not cut its answers. The stream breaks; whose answer it is shows when messages are sent again one by one."""
+    """A server that does not cut its answers. The stream breaks; whose answer it is shows when messages are sent again
+    one by one."""
     too_large = pb.Fetched(results=[pb.HistoryStep(output=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))])
     stream = await welcomed(worker, server)
     stream.say(tasks=[task("small"), task("large")])

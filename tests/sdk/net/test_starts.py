@@ -277,6 +277,6 @@ async def test_inputs_must_fit_the_workflow(client: Kagzi) -> None:
     with pytest.raises(InvalidArgument, match="wants an input"):
         await client.start(greet)
     with pytest.raises(InvalidArgument, match="takes no input"):
-        await client.start(tick, 5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue,reportArgumentType]
+        await client.start(tick, 5)  # type: ignore[call-overload]
     with pytest.raises(InvalidArgument, match="neither a workflow"):
-        await client.start(_greet, 5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue,reportArgumentType]
+        await client.start(_greet, 5)  # type: ignore[call-overload]

@@ -1,7 +1,7 @@
 """A tiny server in memory, for tests of executions without a network: its store is `fake_store`.
 
-Messages are read and written by `kagzi.wire`, so that a run sees just what it would see on a session. Time is the loop's, plus what
-a test skips with `advance`.
+Messages are read and written by `kagzi.wire`, so that a run sees just what it would see on a session. Time is the
+loop's, plus what a test skips with `advance`.
 """
 
 import asyncio
@@ -40,7 +40,8 @@ class Cut(Exception):
 
 
 class FakePort:
-    """One lease of a run. `cut_after` commits it falls silent: the worker hears no more answers, the server no operations."""
+    """One lease of a run. `cut_after` commits it falls silent: the worker hears no more answers, the server no
+    operations."""
 
     def __init__(self, server: "FakeServer", run: FakeRun, cut_after: int | None, lose_last_answer: bool) -> None:
         self._server = server
@@ -53,7 +54,7 @@ class FakePort:
         self.last_seq = run.seq
         self.foreign_seq = 0
         self.accepted_at = server.monotonic()
-        self.asked_at = -math.inf
+        self.requested_at = -math.inf
         self._cut_after = cut_after
         self._lose_last_answer = lose_last_answer
         self._commits = 0
@@ -78,10 +79,10 @@ class FakePort:
         return operation
 
     def lease_is_over(self) -> bool:
-        return self._server.clock is not None and self._server.clock.is_over(self.accepted_at, self.asked_at)
+        return self._server.clock is not None and self._server.clock.is_over(self.accepted_at, self.requested_at)
 
     def ask_about_lease(self) -> Callable[[], None]:
-        return partial(setattr, self, "asked_at", self._server.monotonic())
+        return partial(setattr, self, "requested_at", self._server.monotonic())
 
     async def fetch_history(self, after: int, known_seq: int = 0) -> Sequence[pb.HistoryStep]:
         await asyncio.sleep(0)
@@ -107,7 +108,8 @@ class FakePort:
         self._server.later(self._server.latency(), self._arrived)
 
     def _arrived(self) -> None:
-        """Messages are slow or quick, but they never overtake each other: the first on its way is the one that arrives."""
+        """Messages are slow or quick, but they never overtake each other: the first on its way is the one that
+        arrives."""
         try:
             self._commit(self._on_their_way.pop(0))
         except (AssertionError, LookupError) as broken:
@@ -254,7 +256,7 @@ class FakeServer(FakeStore):
             pause_requested=run.state.pause_requested,
         )
 
-    # --- what others do to a run -------------------------------------------------------------------------------------------------
+    # --- what others do to a run --------------------------------------------------------------------------------------
 
     def cancel(self, run: FakeRun, reason: str = "not needed") -> bool:
         holds = super().cancel(run, reason)

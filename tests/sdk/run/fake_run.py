@@ -1,4 +1,5 @@
-"""A run in memory, for tests of the SDK without a server: its state as `kagzi.core.run` sees it, and what tests ask about it."""
+"""A run in memory, for tests of the SDK without a server: its state as `kagzi.core.run` sees it, and what tests ask
+about it."""
 
 import asyncio
 from collections.abc import Callable

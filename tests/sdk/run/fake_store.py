@@ -1,6 +1,7 @@
 """A store in memory, for tests of the SDK: the state machine of `kagzi.core.run`, and what a server does around it.
 
-What a worker may send but never should, this refuses with AssertionError: most operations are sent once, for steps that are begun.
+What a worker may send but never should, this refuses with AssertionError: most operations are sent once, for steps that
+are begun.
 """
 
 from collections.abc import Callable
@@ -115,7 +116,7 @@ class FakeStore:
             output=output,
         )
 
-    # --- what others do to a run ----------------------------------------------------------------------------------------
+    # --- what others do to a run --------------------------------------------------------------------------------------
 
     def signal(self, run: FakeRun, name: str, value: Any) -> None:
         payload = Payload(msgspec.json.encode(value))
@@ -179,7 +180,7 @@ class FakeStore:
             self._end_step(watcher, step, run.output if completed else None, error)
             self._wake(watcher)
 
-    # --- operations -----------------------------------------------------------------------------------------------------
+    # --- operations ---------------------------------------------------------------------------------------------------
 
     def apply(self, run: FakeRun, operation: pb.Operation) -> Outcome:
         command = read_operation(operation, run.state.run, run.state.lease)

@@ -1,7 +1,8 @@
 """A program on the tiny server, from its start to its end, with something that happens to it at one moment of its life.
 
-Moments are counted: each claim, and just before and just after each operation is durable. A crash takes the whole worker with it:
-every run that it holds, also children; nothing that it sent later is heard, and no answer reaches it. Another worker goes on.
+Moments are counted: each claim, and just before and just after each operation is durable. A crash takes the whole worker
+with it: every run that it holds, also children; nothing that it sent later is heard, and no answer reaches it. Another
+worker goes on.
 """
 
 import asyncio
@@ -125,7 +126,8 @@ class Stage:
                 self._moment(port, "claim")
 
     async def _wait(self) -> None:
-        """Until a run has changed, or a sleeping one is due. A signal comes when nothing else happens; now and then it is early."""
+        """Until a run has changed, or a sleeping one is due. A signal comes when nothing else happens; now and then it
+        is early."""
         if self._random.random() < 0.05:
             self.server.signal(self.root, GO.name, WENT)
         dues = [run.due_at for run in self.server.runs if run.status is RunStatus.SLEEPING and run.due_at is not None]
@@ -195,7 +197,8 @@ class Stage:
             assert cleans_up or is_note, f"{step} was recorded after the cancellation"
 
     async def check_replay(self) -> None:
-        """P11: the finished run, replayed by a new worker, comes to the same end, and nothing is executed or recorded."""
+        """P11: the finished run, replayed by a new worker, comes to the same end, and nothing is executed or
+        recorded."""
         root = self.root
         output, steps, log = root.output, dict(root.steps), len(root.log)
         settled = {step_id: step for step_id, step in steps.items() if step.status is not StepStatus.RUNNING}

@@ -1,7 +1,8 @@
 """Code that changes under a run is harmless, or it is noticed before anything is done a second time.
 
-A random program is killed at a random moment, and another build goes on, in which one of its actions has moved into a task, a gather,
-a TaskGroup, a branch or a helper, has changed places with its neighbour, is there twice, has another name, or is gone.
+A random program is killed at a random moment, and another build goes on, in which one of its actions has moved into a
+task, a gather, a TaskGroup, a branch or a helper, has changed places with its neighbour, is there twice, has another
+name, or is gone.
 
 KAGZI_TEST_PROGRAMS says how many programs; `make properties` plays 2,000.
 """
@@ -59,7 +60,8 @@ class ChangingStage(Stage):
             self.again.append(body)
 
     def on_pause(self) -> None:
-        """Nothing was recorded by the code that does not fit, and no body ran but those which were under way at the crash."""
+        """Nothing was recorded by the code that does not fit, and no body ran but those which were under way at the
+        crash."""
         root = self.root
         assert root.problem is not None
         assert root.problem.kind is ErrorKind.NONDETERMINISM, root.problem
@@ -113,7 +115,8 @@ def test_changed_code_is_harmless_or_noticed_before_a_body_runs_a_second_time() 
                 continue
             ending, pauses = perform(player, seed, Script(crash_at=crash_at), other)
             what = f"{how}, crash at {crash_at}: {other}"
-            # Children of one type are told apart by their order alone: the other code may get the failure of another child.
+            # Children of one type are told apart by their order alone: the other code may get the failure of another
+            # child.
             assert ending.status is RunStatus.COMPLETED or (ending.status is RunStatus.FAILED and not pauses), what
             assert not pauses or ending.result == expected.result, what
             assert not (pauses and how in HARMLESS), what

@@ -162,7 +162,7 @@ class Opaque: ...
     [
         (Opaque(), "$", "Opaque has no JSON form"),
         ({"a": [1, Opaque()]}, "$.a[1]", "Opaque has no JSON form"),
-        (Order(USER, [Opaque()]), "$.lines[0]", "Opaque has no JSON form"),  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+        (Order(USER, [Opaque()]), "$.lines[0]", "Opaque has no JSON form"),  # type: ignore[list-item]
         ([1.0, float("nan")], "$[1]", "NaN or infinity"),
         (float("inf"), "$", "NaN or infinity"),
         (Point(1, float("-inf")), "$.y", "NaN or infinity"),

@@ -1,7 +1,8 @@
-"""Results are delivered in the order of their seqs, live as on replay, also those that somebody else recorded for the run.
+"""Results are delivered in the order of their seqs, live as on replay, also those that somebody else recorded for the
+run.
 
-Something comes for the run at one moment of its life, just before or just after one of its own operations is durable, and the notice
-of it is late: the run hears of everything of its own first.
+Something comes for the run at one moment of its life, just before or just after one of its own operations is durable,
+and the notice of it is late: the run hears of everything of its own first.
 """
 
 import asyncio
@@ -14,7 +15,8 @@ from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
 
-from .fake import FakePort, FakeRun, FakeServer, fake_server
+from .fake import FakePort, FakeServer, fake_server
+from .fake_run import FakeRun
 
 NUMBER = Signal("number", int)
 LATE = 60  # passes of the loop: longer than two steps take
@@ -68,7 +70,8 @@ EVENTS = {"signal": send_signal, "child": end_child}
 
 
 async def play(event: str, at: int) -> tuple[FakeServer, FakeRun, int]:
-    """The run after `event` has come at moment number `at` of its life. What it still waits for comes when it sleeps."""
+    """The run after `event` has come at moment number `at` of its life. What it still waits for comes when it
+    sleeps."""
     moments = 0
 
     def moment(port: FakePort, what: str) -> None:

@@ -1,4 +1,5 @@
-"""What the watchdog sees of sync steps: who waits for a thread, who holds the GIL; and that nothing is reported all the time."""
+"""What the watchdog sees of sync steps: who waits for a thread, who holds the GIL; and that nothing is reported all the
+time."""
 
 import asyncio
 import hashlib

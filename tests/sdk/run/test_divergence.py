@@ -143,7 +143,7 @@ async def test_steps_of_branches_that_were_given_up_are_no_divergence() -> None:
     assert run.steps["race"].seq
 
 
-# --- calls that moved -----------------------------------------------------------------------------------------------------------
+# --- calls that moved -------------------------------------------------------------------------------------------------
 
 
 async def charged(ctx: Context) -> str:
@@ -290,7 +290,7 @@ async def test_a_new_step_at_the_end_of_a_branch_needs_changed_and_changed_says_
     assert not ran
 
 
-# --- what must not be taken for divergence ----------------------------------------------------------------------------------------
+# --- what must not be taken for divergence ----------------------------------------------------------------------------
 
 
 async def test_a_first_execution_waits_for_what_is_outside_kagzi(caplog: pytest.LogCaptureFixture) -> None:
@@ -364,7 +364,7 @@ async def test_code_that_waits_for_what_was_given_up_does_not_wait_for_ever() ->
         await ctx.wait_for(Signal("go", int))
 
     _, run = await deploy(racing, waiting)
-    assert_paused(run, "waits for the recorded signal 'go'", "gave that up", f"{__file__}:")
+    assert_paused(run, "waits for the recorded signal 'go'", "abandoned it", f"{__file__}:")
 
 
 def test_lint_names_what_replay_would_not_survive() -> None:

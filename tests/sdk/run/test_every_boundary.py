@@ -1,7 +1,7 @@
 """P6, P9, P11 for random programs: whatever happens between any two things that a run does, it ends as it would have.
 
-KAGZI_TEST_PROGRAMS says how many programs; `make properties` plays 2,000. Each is played once undisturbed, and then once for every
-moment of its life: with a crash there, and with a cancellation there.
+KAGZI_TEST_PROGRAMS says how many programs; `make properties` plays 2,000. Each is played once undisturbed, and then
+once for every moment of its life: with a crash there, and with a cancellation there.
 """
 
 import os

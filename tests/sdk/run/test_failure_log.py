@@ -1,4 +1,5 @@
-"""Failures are seen: one line for each failed attempt and each failed run, with the user's own frames, and what happens next."""
+"""Failures are seen: one line for each failed attempt and each failed run, with the user's own frames, and what happens
+next."""
 
 import asyncio
 import io
@@ -15,7 +16,7 @@ from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import InvalidArgument, NonRetryable, RunError, StepError
 from kagzi.core.states import RunStatus
 from kagzi.sdk.worker.failure_log import in_time, run_failed
-from kagzi.sdk.worker.tracebacks import folded_exception
+from kagzi.sdk.worker.tracebacks import shortened_exception
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.failures import describe
@@ -79,7 +80,7 @@ async def test_each_failed_attempt_is_one_line_that_says_what_happens_next(lines
     assert failed.exc_info is None, "the step's own line has the traceback"
 
 
-async def test_the_traceback_is_the_users_and_the_rest_is_folded(lines: Lines) -> None:
+async def test_the_traceback_is_the_users_and_the_rest_is_hidden(lines: Lines) -> None:
     @workflow
     async def w(ctx: Context) -> int:
         return await ctx.step("price", retry=Retry.none()).run(price_later, "tea")
@@ -96,16 +97,16 @@ async def test_the_traceback_is_the_users_and_the_rest_is_folded(lines: Lines) -
         logging.getLogger().removeHandler(handler)
     shown = [line for line in stream.getvalue().splitlines() if line.startswith("  | ")]
     assert shown[0] == "  | Traceback (most recent call last):"
-    assert re.fullmatch(r"  \|   \.\.\. \d frames? of kagzi folded", shown[1])
+    assert re.fullmatch(r"  \|   \.\.\. \d frames? of kagzi hidden", shown[1])
     assert "in price_later" in shown[2]
-    assert re.search(r"\.\.\. \d+ frames of asyncio folded", shown[-5])
+    assert re.search(r"\.\.\. \d+ frames of asyncio hidden", shown[-5])
     assert "in price" in shown[-4]
     assert "PRICES[item]" in shown[-3]
     assert shown[-1] == "  | KeyError: 'tea'"
     files = re.findall(r'File "([^"]+)"', stream.getvalue())
     assert set(files) == {__file__}
     assert run.error is not None
-    assert "of kagzi folded" in run.error.traceback
+    assert "of kagzi hidden" in run.error.traceback
 
 
 async def test_a_replay_logs_nothing_again(lines: Lines) -> None:
@@ -261,9 +262,9 @@ def test_of_a_bug_in_kagzi_every_frame_is_shown() -> None:
         parse_duration("soon")
     except InvalidArgument as error:
         bug = error.with_traceback(None if error.__traceback__ is None else error.__traceback__.tb_next)
-    shown = folded_exception(bug)
+    shown = shortened_exception(bug)
     assert "in parse_duration" in shown
-    assert "folded" not in shown
+    assert "hidden" not in shown
 
 
 def test_a_run_that_is_retried_as_a_whole_says_when(lines: Lines) -> None:

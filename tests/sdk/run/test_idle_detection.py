@@ -19,7 +19,8 @@ LOOPS = pytest.mark.parametrize(
 
 
 class Web:
-    """Tasks that wait for each other in every way, with leaves that wait for `gates`. Everything that happens is counted."""
+    """Tasks that wait for each other in every way, with leaves that wait for `gates`. Everything that happens is
+    counted."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)

@@ -56,8 +56,8 @@ async def test_input_that_does_not_fit_fails_the_run_at_once(data: bytes, field:
 @pytest.mark.parametrize(
     ("annotation", "value", "text"),
     [
-        (int, "7", "does not fit int, as which it is declared: Expected int, got str (at $)"),
-        (None, 7, "does not fit None, as which it is declared: Expected null, got int (at $)"),
+        (int, "7", "does not fit its declared type int: Expected int, got str (at $)"),
+        (None, 7, "does not fit its declared type None: Expected null, got int (at $)"),
         (list[Order], [{"user_id": 1}], "does not fit list["),
         (Order, {"user_id": "x", "items": []}, "Expected int, got str (at $.user_id)"),
     ],
@@ -114,7 +114,7 @@ async def test_a_run_does_not_go_on_with_an_input_that_does_not_fit() -> None:
         run = server.start(goes_on, 1)
         await server.finish(run)
         assert run.error is not None
-        assert run.error.message.startswith("input of workflow 'goes-on' does not fit int, as which it is declared")
+        assert run.error.message.startswith("input of workflow 'goes-on' does not fit its declared type int")
 
 
 async def test_workflows_without_input_and_with_a_default() -> None:
@@ -133,7 +133,7 @@ async def test_workflows_without_input_and_with_a_default() -> None:
         assert (await server.run(default, "me")).result == "me"
         refused = await server.run(none, 5)
         assert refused.error is not None
-        assert refused.error.message == "workflow 'none' takes no input, but got one."
+        assert refused.error.message == "workflow 'none' takes no input, but the run has one."
 
 
 async def test_an_error_of_the_function_is_recorded_with_its_cause() -> None:
@@ -496,13 +496,15 @@ async def test_nothing_is_left_behind() -> None:
 
 
 def test_registrations_that_cannot_work_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match="'take-order' version 1 is given more than once: the same one twice"):
+    with pytest.raises(
+        InvalidArgument, match="'take-order' version 1 is given more than once: the same workflow twice"
+    ):
         Registry([take_order, take_order])
     with pytest.raises(InvalidArgument, match=r"must take \(ctx\) or \(ctx, input\)"):
         workflow(three)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(InvalidArgument, match="must be an `async def` function"):
         Registry([("sync", len)])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidArgument, match=r"is no workflow\. Decorate the function"):
+    with pytest.raises(InvalidArgument, match=r"is not a workflow\. Decorate the function"):
         Registry([three])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 
 

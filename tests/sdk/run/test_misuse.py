@@ -1,4 +1,5 @@
-"""Mistakes that newcomers make: each is told by its name, with what to write instead. Checkers see them, too (tests/types)."""
+"""Mistakes that newcomers make: each is told by its name, with what to write instead. Checkers see them, too
+(tests/types)."""
 
 import asyncio
 import gc
@@ -88,7 +89,8 @@ async def test_a_step_that_is_awaited_without_its_function() -> None:
         call: Any = ctx.step("charge")
         return await call
 
-    text = "ctx.step('charge') does nothing without a function. Write: await ctx.step('charge').run(function, argument, ...)"
+    remedy = "Write: await ctx.step('charge').run(function, argument, ...)"
+    text = f"ctx.step('charge') does nothing without a function. {remedy}"
     assert await error_of(flow) == text
 
 

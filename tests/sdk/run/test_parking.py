@@ -1,4 +1,5 @@
-"""A run parks if, and only if, nothing but Kagzi will wake it: behind generators, queues and frameworks, on both event loops."""
+"""A run parks if, and only if, nothing but Kagzi will wake it: behind generators, queues and frameworks, on both event
+loops."""
 
 import asyncio
 import logging
@@ -56,7 +57,7 @@ async def stays_to_its_end(program: Program, log: pytest.LogCaptureFixture) -> N
 
 async def until_told(server: FakeServer, log: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while "keeps its place on this worker" not in log.text:
+        while "keeps its slot on this worker" not in log.text:
             assert not server.broken, server.broken
             await asyncio.sleep(0.005)
 

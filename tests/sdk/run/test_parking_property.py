@@ -1,5 +1,5 @@
-"""Random programs of producers and consumers: whatever lies between a signal and who waits for it, the run sleeps, goes on with the same
-result whether its coroutine was kept or unwound, and runs no recorded step again."""
+"""Random programs of producers and consumers: whatever lies between a signal and who waits for it, the run sleeps, goes
+on with the same result whether its coroutine was kept or unwound, and runs no recorded step again."""
 
 import asyncio
 import os

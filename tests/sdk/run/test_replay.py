@@ -1,4 +1,5 @@
-"""Replay is exact: whatever is cut off when, and whatever order things finish in, a run goes on as if nothing had happened."""
+"""Replay is exact: whatever is cut off when, and whatever order things finish in, a run goes on as if nothing had
+happened."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,5 @@
-"""A run whose coroutine is kept here comes back with a history of several pages: it goes on where it was, with what is new."""
+"""A run whose coroutine is kept here comes back with a history of several pages: it goes on where it was, with what is
+new."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -124,7 +125,8 @@ async def test_a_coroutine_that_moved_meanwhile_begins_again() -> None:
 
 @pytest.mark.parametrize("kept", [0, 1], ids=["unwound", "kept"])
 async def test_what_comes_while_the_history_is_read_comes_in_order(kept: int) -> None:
-    """TWO is on the page of the claim, still open, when it comes; THREE, which comes after it, is on a page read later."""
+    """TWO is on the page of the claim, still open, when it comes; THREE, which comes after it, is on a page read
+    later."""
     begun.clear()
     async with fake_server(waits, kept_runs_max=kept, latency=lambda: 20) as server:
         run = server.start(waits)

@@ -1,4 +1,5 @@
-"""A server that cannot record what a run does: the run is handed back and done elsewhere, or later. It never fails by it."""
+"""A server that cannot record what a run does: the run is handed back and done elsewhere, or later. It never fails by
+it."""
 
 from datetime import timedelta
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -171,7 +172,8 @@ async def test_wrong_arguments_are_named() -> None:
     @workflow
     async def w(ctx: Context) -> list[str]:
         texts: list[str] = []
-        for call in (lambda: ctx.wait_for("x"), lambda: ctx.wait_for(number, default=1)):  # type: ignore[arg-type,call-overload]
+        wait_for: Any = ctx.wait_for
+        for call in (lambda: wait_for("x"), lambda: wait_for(number, default=1)):
             try:
                 await call()
             except InvalidArgument as error:

@@ -265,7 +265,7 @@ async def test_an_output_that_has_no_json_form_fails_the_step_at_once() -> None:
         assert second.startswith("1 output of step 'bad#2' contains NaN or infinity (at $)")
         assert third.startswith("1 output of step 'bad#3' is 3,000,002 bytes as JSON; the limit is 2,097,152")
         assert fourth == (
-            "1 output of step 'lies' does not fit int, as which it is declared: Expected int, got str (at $). "
+            "1 output of step 'lies' does not fit its declared type int: Expected int, got str (at $). "
             "Correct the value or the annotation."
         )
 

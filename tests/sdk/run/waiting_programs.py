@@ -1,5 +1,5 @@
-"""Small workflows that wait for a signal behind everything that a task can wait for: those that may leave their worker, and those
-that have to stay because something in this process will wake them."""
+"""Small workflows that wait for a signal behind everything that a task can wait for: those that may leave their worker,
+and those that have to stay because something in this process will wake them."""
 
 import asyncio
 import socket
@@ -44,7 +44,7 @@ async def feed(ctx: Context, queue: "asyncio.Queue[str]") -> None:
     await queue.put(await ctx.wait_for(GO))
 
 
-# --- generators -----------------------------------------------------------------------------------------------------------
+# --- generators -------------------------------------------------------------------------------------------------------
 
 
 @parks
@@ -158,7 +158,7 @@ async def a_signal_in_a_generator(ctx: Context) -> str:
         return await anext(values)
 
 
-# --- asyncio's primitives ---------------------------------------------------------------------------------------------------
+# --- asyncio's primitives ---------------------------------------------------------------------------------------------
 
 
 @parks
@@ -245,7 +245,7 @@ async def a_task_that_is_only_a_get(ctx: Context) -> str:
     return value
 
 
-# --- futures, and tasks that are joined -------------------------------------------------------------------------------------
+# --- futures, and tasks that are joined -------------------------------------------------------------------------------
 
 
 @parks
@@ -343,7 +343,7 @@ async def after_a_timeout_that_is_over(ctx: Context) -> str:
     return await ctx.wait_for(GO)
 
 
-# --- anyio -----------------------------------------------------------------------------------------------------------------
+# --- anyio ------------------------------------------------------------------------------------------------------------
 
 
 @parks
@@ -421,7 +421,7 @@ async def anyio_locks(ctx: Context) -> str:
     return heard[0]
 
 
-# --- what stays ----------------------------------------------------------------------------------------------------------------
+# --- what stays -------------------------------------------------------------------------------------------------------
 
 
 @stays

@@ -1,7 +1,7 @@
 """Fetches what has come for a run while a worker holds it: signals, children's ends, waits whose time is up.
 
-The server says that there is something, or the run thinks so; then it asks. What the answer brings is delivered in the order of its
-numbers, like any result. The same question tells whether a lease that may be over is still this worker's.
+The server says that there is something, or the run thinks so; then it asks. What the answer brings is delivered in the
+order of its numbers, like any result. The same question tells whether a lease that may be over is still this worker's.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class IncomingResults:
     _ledger: Ledger
     _waits: TimedWaits
     _synced_seq: int  # what others recorded up to here is known
-    _asked_seq: int = field(init=False, default=0)  # the last acknowledged number when the server was asked for results
+    _request_seq: int = field(init=False, default=0)  # the last acknowledged number when results were requested
     _fetching: bool = field(init=False, default=False)
     _fetch_again: bool = field(init=False, default=False)
     _fetching_pages: bool = field(init=False, default=False)
@@ -52,8 +52,9 @@ class IncomingResults:
     def known_seq(self) -> int:
         """Everything up to this number is known here.
 
-        What others record for a wait gets its number when it comes, perhaps before the answer to an operation that is in flight:
-        then a lower number arrives later than a higher one. So with such waits open only what was there when asked last counts.
+        What others record for a wait gets its number when it comes, perhaps before the answer to an operation that is
+        in flight: then a lower number arrives later than a higher one. So with such waits open only what the last fetch
+        brought counts.
         """
         known = max(self._ledger.known_seq, self._claim.task.last_seq)
         first = self._waits.first_external_seq()
@@ -62,9 +63,10 @@ class IncomingResults:
     def fetch_foreign(self) -> bool:
         """Whether something may have come that is to be delivered before what is here; then it is fetched.
 
-        A signal, or a child's end, has a lower number than a result of the run's own that was recorded after it, but that result is
-        acknowledged at once, while the worker is only notified of the other. A replay delivers them in the order of their numbers.
-        So nothing is delivered past a number that is not this worker's own before the server was asked what it is.
+        A signal, or a child's end, has a lower number than a result of the run's own that was recorded after it, but
+        that result is acknowledged at once, while the worker is only notified of the other. A replay delivers them in
+        the order of their numbers. So nothing is delivered past a number that is not this worker's own before the
+        server was asked what it is.
         """
         foreign = self._claim.port.foreign_seq
         if foreign <= self._synced_seq:
@@ -75,11 +77,11 @@ class IncomingResults:
         self.fetch()
         return True
 
-    # --- the operations ------------------------------------------------------------------------------------------------
+    # --- the operations -----------------------------------------------------------------------------------------------
 
     def park(self, on_answer: OnAnswer) -> None:
         """Ask whether the run may leave the worker. If something has come meanwhile, that is the answer."""
-        self._asked_seq = self._claim.port.last_seq
+        self._request_seq = self._claim.port.last_seq
         self._fill(self._claim.send(on_answer).park)
 
     def fetch(self) -> None:
@@ -88,7 +90,7 @@ class IncomingResults:
             self._fetch_again = True
         elif self._run.state is RunState.RUNNING:  # a park that is in flight brings the same
             self._fetching = True
-            self._asked_seq = self._claim.port.last_seq
+            self._request_seq = self._claim.port.last_seq
             self._send_fetch(self._answered)
 
     def _send_fetch(self, on_answer: OnAnswer) -> pb.FetchResultsOperation:
@@ -130,8 +132,8 @@ class IncomingResults:
             self._run.release("its new results could not be fetched")
 
     def gather(self, answer: pb.NotParked | pb.Fetched, then: OnResults, refused: OnRefusal) -> None:
-        """Call `then` with all results of which this answer is a page, once the others are here. The run sees them together, as if
-        they had come in one message: in between, results of its own steps could overtake them."""
+        """Call `then` with all results of which this answer is a page, once the others are here. The run sees them
+        together, as if they had come in one message: in between, results of its own steps could overtake them."""
         self._pages.extend(answer.results)
         if answer.more and answer.results:
             self._fetching_pages = True
@@ -139,9 +141,9 @@ class IncomingResults:
             fetch.known_seq = answer.results[-1].seq
             return
         self._fetching_pages = False
-        results, self._pages, asked_seq = self._pages, [], self._asked_seq
+        results, self._pages, request_seq = self._pages, [], self._request_seq
         then(results)
-        self.synced(asked_seq)
+        self.synced(request_seq)
 
     def _next_page(self, then: OnResults, refused: OnRefusal, answer: Answer) -> None:
         refusal = answer.refusal
@@ -167,16 +169,19 @@ class IncomingResults:
                 self._waits.settle_early(step)
         return learnt
 
-    # --- the lease -----------------------------------------------------------------------------------------------------
+    # --- the lease ----------------------------------------------------------------------------------------------------
 
     async def confirm_lease(self) -> None:
-        """Returns when the server has said that the lease is still this worker's. If it is not, the run is abandoned."""
+        """Returns when the server has said that the lease is still this worker's. If it is not, the run is
+        abandoned."""
         claim = self._claim
         future: asyncio.Future[None] = claim.loop.create_future()
         self._unsure_of_lease.append(future)
         if len(self._unsure_of_lease) == 1:
             run_id = claim.task.run_id
-            logger.warning("run %s: its lease may be over, so nothing begins before the server was asked", run_id)
+            logger.warning(
+                "run %s: its lease may have expired, so nothing begins before the server confirms it", run_id
+            )
             self._send_fetch(partial(self._lease_answered, claim.port.ask_about_lease()))
         await self._run.wait(future)
 
@@ -187,7 +192,7 @@ class IncomingResults:
         refusal = answer.refusal
         if refusal is not None:
             if not self._run.taken_away(refusal):
-                self._run.release("whether its lease is over could not be asked")
+                self._run.release("the server could not confirm the lease")
             return
         confirmed()
         self.take_in(answer.detail.fetched.results)

@@ -39,7 +39,7 @@ class Port(OutPort):
         proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
         super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof, task.last_seq)
         self._accepted_at = runs.clock.now()
-        self._asked_at = -math.inf
+        self._requested_at = -math.inf
         self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
         self._runs = runs
 
@@ -49,13 +49,13 @@ class Port(OutPort):
         return self._runs.fetch_history(self.run_id, lease, after, known_seq)
 
     def lease_is_over(self) -> bool:
-        return self._runs.clock.is_over(self._accepted_at, self._asked_at)
+        return self._runs.clock.is_over(self._accepted_at, self._requested_at)
 
     def ask_about_lease(self) -> Callable[[], None]:
         return partial(self._lease_kept, self._runs.clock.now())
 
-    def _lease_kept(self, asked_at: float) -> None:
-        self._asked_at = asked_at
+    def _lease_kept(self, requested_at: float) -> None:
+        self._requested_at = requested_at
 
     def close(self) -> None:
         self._runs.forget(self)
@@ -81,7 +81,7 @@ class LeasedRuns:
         """Encoded HeldRun messages of all of them. May be called from another thread."""
         return [port.proof for port in list(self._ports.values())]
 
-    # --- runs ----------------------------------------------------------------------------------------------------------
+    # --- runs ---------------------------------------------------------------------------------------------------------
 
     def accept(self, task: pb.Task) -> bytes:
         """Take a claimed run. Returns the proof to acknowledge it with."""
@@ -96,9 +96,9 @@ class LeasedRuns:
 
     def abandon(self, port: OutPort, reason: str) -> None:
         self.outbox.drop(port)
-        self._let_go(port, reason)
+        self._abandon_execution(port, reason)
 
-    def _let_go(self, port: OutPort, reason: str) -> None:
+    def _abandon_execution(self, port: OutPort, reason: str) -> None:
         if not port.is_open:
             return
         self._close(port)
@@ -139,7 +139,7 @@ class LeasedRuns:
             case pb.RUN_NOTICE_KIND_RESULT:
                 port.execution.results_available()
             case _:
-                logger.debug("run %s: a notice of kind %d says nothing to this SDK", notice.run_id, notice.kind)
+                logger.debug("run %s: a notice of kind %d is unknown to this SDK", notice.run_id, notice.kind)
 
     def _warn(self, notice: pb.RunNotice) -> None:
         """Once in the same words: a run may start many children of one name."""
@@ -154,7 +154,7 @@ class LeasedRuns:
         port = self._ports.get(run_id)
         return port if port is not None and port.lease == (lease.counter, lease.nonce) else None
 
-    # --- answers -------------------------------------------------------------------------------------------------------
+    # --- answers ------------------------------------------------------------------------------------------------------
 
     def answers(self, response: pb.SessionResponse) -> None:
         """Report the answers in the order of their commits. Raises SendAgain."""
@@ -194,7 +194,7 @@ class LeasedRuns:
             return
         sent.port.acknowledged(seq)
         if sent.on_answer is not None:
-            self._tell(sent.port, sent.on_answer, Answer(seq, at_us, None))
+            self._report(sent.port, sent.on_answer, Answer(seq, at_us, None))
 
     def _answer(self, answer: pb.OperationAnswer) -> None:
         kind = answer.WhichOneof("kind")
@@ -203,16 +203,16 @@ class LeasedRuns:
         sent = self.outbox.answered(answer.id)
         if sent is None or not sent.port.is_open:
             return
-        if kind == "refused" and self._let_go_if_refused(sent, answer.refused):
+        if kind == "refused" and self._is_final_refusal(sent, answer.refused):
             return
         sent.port.acknowledged(answer.seq)
         if kind == "closed":
             self.completed += answer.closed.status == WORKFLOW_STATUS_COMPLETED
             self.failed += answer.closed.status == WORKFLOW_STATUS_FAILED
         if sent.on_answer is not None:
-            self._tell(sent.port, sent.on_answer, Answer(answer.seq, answer.at_us, answer))
+            self._report(sent.port, sent.on_answer, Answer(answer.seq, answer.at_us, answer))
 
-    def _let_go_if_refused(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
+    def _is_final_refusal(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
         """Whether the refusal ends this worker's hold on the run. Otherwise its execution is told of it."""
         if error.code in _GONE:
             self.abandon(sent.port, error.message)
@@ -222,7 +222,7 @@ class LeasedRuns:
                 error.code = common_pb2.ERROR_CODE_CANCELLED  # the end of a step whose beginning was refused
             return False
         if error.code == common_pb2.ERROR_CODE_CANCELLED:
-            self._tell_of_cancel(sent.port, error.metadata.get(REASON, ""))
+            self._report_cancel(sent.port, error.metadata.get(REASON, ""))
             return True
         self.outbox.drop(sent.port)
         if error.code == common_pb2.ERROR_CODE_INTERNAL and sent.port.execution is not None:
@@ -230,22 +230,22 @@ class LeasedRuns:
             return True
         if error.code in _HOPELESS:
             sent.port.send(_ignore).fail_run.error.MergeFrom(error)
-        self._let_go(sent.port, error.message)
+        self._abandon_execution(sent.port, error.message)
         return True
 
-    def _tell_of_cancel(self, port: OutPort, reason: str) -> None:
+    def _report_cancel(self, port: OutPort, reason: str) -> None:
         """A step was announced before this worker heard that the run is to be cancelled: it hears it by the refusal."""
         if isinstance(port, Port):
             port.late_for_cancel = True
         if port.execution is not None:
             port.execution.cancel(reason)
 
-    def _tell(self, port: OutPort, on_answer: OnAnswer, answer: Answer) -> None:
+    def _report(self, port: OutPort, on_answer: OnAnswer, answer: Answer) -> None:
         try:
             on_answer(answer)
         except Exception:
-            logger.exception("run %s: its answer could not be taken in; the run is abandoned", port.run_id)
-            self.abandon(port, "an answer could not be taken in")
+            logger.exception("run %s: a response could not be processed; the run is abandoned", port.run_id)
+            self.abandon(port, "a response could not be processed")
 
 
 def _is_late_for_cancel(port: OutPort) -> bool:

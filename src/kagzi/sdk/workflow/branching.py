@@ -31,7 +31,8 @@ Collect = Literal["collect"]
 
 
 class ContextBranches:
-    """The calls of a Context that make branches. Each branch has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`, `enrich[7]`."""
+    """The calls of a Context that make branches. Each branch has a scope of its own: `parallel[3]/charge`,
+    `race[quote]/ask`, `enrich[7]`."""
 
     def __init__(self, run: RunExecution) -> None:
         self._run = run
@@ -89,9 +90,9 @@ class ContextBranches:
             raise InvalidArgument(f'on_error={on_error!r} must be "fail-fast" or "collect".', field="on_error")
         scope = here(self._run, "ctx.parallel()")
         is_list = len(aws) == 1 and not inspect.isawaitable(aws[0])
-        given = _awaitables(cast("Iterable[Any]", aws[0]) if is_list else aws, "ctx.parallel()")
+        coroutines = _awaitables(cast("Iterable[Any]", aws[0]) if is_list else aws, "ctx.parallel()")
         group = scope.allot("parallel")
-        return _listed(execute_parallel(self._run, group, given, collect=on_error == "collect"), is_list=is_list)
+        return _listed(execute_parallel(self._run, group, coroutines, collect=on_error == "collect"), is_list=is_list)
 
     @overload
     def map(
@@ -147,15 +148,15 @@ class ContextBranches:
             own = cast("Step[..., Any]", fn)
             options, fn = merged(options, own.step_options), own.fn
         group = scope.allot(check_name(name, what="name"))
-        given = list(items)
-        keys = [str(index) if key is None else str(key(item)) for index, item in enumerate(given)]
+        values = list(items)
+        keys = [str(index) if key is None else str(key(item)) for index, item in enumerate(values)]
         if len(set(keys)) < len(keys):
             twice = next(each for each in keys if keys.count(each) > 1)
             raise InvalidArgument(
                 f"{group}[{twice}]: the key is used for more than one item. Keys must be different.", field="key"
             )
         ids = [f"{group}[{each}]" for each in keys]
-        return execute_map(self._run, group, ids, given, fn, options, limit or max(len(given), 1))
+        return execute_map(self._run, group, ids, values, fn, options, limit or max(len(values), 1))
 
     @overload
     def race(self, a: Awaitable[T1], b: Awaitable[T2], /) -> Coroutine[Any, Any, T1 | T2]: ...
@@ -183,14 +184,14 @@ class ContextBranches:
             )
         scope = here(self._run, "ctx.race()")
         names = [check_name(name, what="name") for name in named] or [str(index) for index in range(len(aws))]
-        given = _awaitables(list(named.values()) if named else aws, "ctx.race()")
-        race = execute_race(self._run, scope.allot("race"), dict(zip(names, given, strict=True)))
+        coroutines = _awaitables(list(named.values()) if named else aws, "ctx.race()")
+        race = execute_race(self._run, scope.allot("race"), dict(zip(names, coroutines, strict=True)))
         return _won(race) if named else _value(race)
 
 
-def _awaitables(given: Iterable[Any], what: str) -> Sequence[AnyCoroutine]:
+def _awaitables(aws: Iterable[Any], what: str) -> Sequence[AnyCoroutine]:
     coroutines: list[AnyCoroutine] = []
-    for each in given:
+    for each in aws:
         if not inspect.isawaitable(each):
             raise InvalidArgument(f"{what}: {each!r} cannot be awaited. Give it coroutines.", field="aws")
         coroutines.append(each if inspect.iscoroutine(each) else as_coroutine(each))

@@ -55,12 +55,12 @@ class ChildHandle(Generic[O_co]):
         self._step_id = step_id
         self._workflow = workflow
         self._end: asyncio.Future[pb.HistoryStep] = end
-        self._given_up = recorded if recorded is not None and recorded.status == ABANDONED else None
+        self._abandoned = recorded if recorded is not None and recorded.status == ABANDONED else None
 
     async def result(self) -> O_co:
         """Wait for the child and return its result. Raises ChildError if it failed or was cancelled."""
-        if self._given_up is not None:
-            await self._run.gate.wait_in_vain(self._given_up)
+        if self._abandoned is not None:
+            await self._run.barrier.wait_in_vain(self._abandoned)
         if not self._end.done():
             self._run.tasks.idle.start()
             await self._wait_for_end()
@@ -121,8 +121,8 @@ async def _started(
             seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
             await run.delivery.turn(seq, step.at_us or run.delivery.now_us or 0)
         if end is None:
-            # Started when the run was executed before, and taken away by a retry of the run. Another one takes its place in the order:
-            # nothing is delivered before it is there.
+            # Started when the run was executed before, and taken away by a retry of the run. Another one takes its
+            # place in the order: nothing is delivered before it is there.
             run.delivery.restarting.add(step_id)
             child_run_id, _ = await _start(run, step_id, options)
             end = run.waits.child(step_id, step.begun_seq)
@@ -191,7 +191,7 @@ def _value(run: RunExecution, step: pb.HistoryStep, workflow: Workflow[Any, Any]
     if step.status != pb.STEP_STATUS_COMPLETED:
         error = _error(step.step_id, step.error)
         if run.cancelling and not run.ledger.replaying and not in_cleanup() and _is_cancelled(error):
-            raise run.interruption.cancelled() from error  # it went with this run: that is no failure to be handled
+            raise run.interruption.cancelled() from error  # it went with this run: there is nothing to handle
         raise error
     payload = Payload(step.output.data or b"null", dict(step.output.metadata))
     what = f"output of child {step.step_id!r}"

@@ -154,7 +154,7 @@ class Context(ContextBranches):
             until: The moment, with a time zone.
         """
         if not isinstance(until, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
-            raise InvalidArgument(f"until={until!r} is no datetime. Write datetime(..., tzinfo=UTC).", field="until")
+            raise InvalidArgument(f"until={until!r} is not a datetime. Write datetime(..., tzinfo=UTC).", field="until")
         until_us = from_datetime(until, what="until")
         step_id = self._allot("sleep_until", name)
         sleeping = execute_sleep(self._run, step_id, name, until_us=max(until_us, 1))
@@ -176,7 +176,7 @@ class Context(ContextBranches):
         """
         if not isinstance(signal, Signal):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
-                f'ctx.wait_for({signal!r}): that is no Signal. Write approved = Signal("approved", bool) and wait for it.',
+                f'ctx.wait_for({signal!r}): not a Signal. Write approved = Signal("approved", bool) and wait for it.',
                 field="signal",
             )
         timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
@@ -277,7 +277,7 @@ class Context(ContextBranches):
         """The step id and the checked options of a call."""
         if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
-                f"{workflow!r} is no workflow. Decorate the function with @workflow.", field="workflow"
+                f"{workflow!r} is not a workflow. Decorate the function with @workflow.", field="workflow"
             )
         if on_close not in ("cancel", "abandon"):
             raise InvalidArgument(f'on_close={on_close!r} must be "cancel" or "abandon".', field="on_close")
@@ -336,7 +336,7 @@ class Context(ContextBranches):
         here(self._run, "ctx.now()")
         now_us = self._run.delivery.now_us
         if now_us is None:
-            raise self._run.rewind()
+            raise self._run.release_for_replay()
         return to_datetime(now_us)
 
     def uuid(self) -> uuid.UUID:
