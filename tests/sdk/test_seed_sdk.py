@@ -137,7 +137,7 @@ def test_3_retry_api() -> None:
     assert [fixed.delay_after(attempt) for attempt in (1, 4)] == [timedelta(seconds=2)] * 2
 
     # Presets
-    # Otherwise: attempts count executions, so no retries are 1 attempt, not 0, and forever is no number.
+    # Otherwise: attempts count executions, so no retries are 1 attempt, not 0, and there is no number for forever.
     assert Retry.none().max_attempts == 1
     assert Retry.forever().max_attempts is None
     with pytest.raises(InvalidArgument, match="duration"):
@@ -224,7 +224,7 @@ async def test_4_step_api(address: str, client: Kagzi) -> None:
 async def test_4_why_closure_capture_works(address: str, client: Kagzi) -> None:
     """On replay, completed steps return their output without executing again; what closures capture follows from
     that."""
-    go = Signal("go", bool)
+    proceed = Signal("go", bool)
     entered: list[int] = []
     charged: list[str] = []
 
@@ -237,7 +237,7 @@ async def test_4_why_closure_capture_works(address: str, client: Kagzi) -> None:
         entered.append(user_id)
         user = await ctx.step("fetch-user").run(fetch_user, user_id)
         charge = await ctx.step("charge-card").run(lambda: charge_card(user))
-        await ctx.wait_for(go)
+        await ctx.wait_for(proceed)
         return charge
 
     async with Worker(address).workflows([order_workflow]):
@@ -245,7 +245,7 @@ async def test_4_why_closure_capture_works(address: str, client: Kagzi) -> None:
         async with asyncio.timeout(TIMEOUT_S):
             while await run.status() is not RunStatus.SLEEPING:
                 pass  # each look is a round trip
-    await run.signal(go, True)
+    await run.signal(proceed, True)
     async with Worker(address).workflows([order_workflow]):  # another one: it knows nothing but the history
         assert await run.result(timeout=WAIT) == "user-5@example.com"
     assert entered == [5, 5]
@@ -352,8 +352,8 @@ async def test_7_queues_are_hidden(address: str, client: Kagzi) -> None:
     async with grpc.aio.insecure_channel(address) as channel:
         workflows: Any = workflow_pb2_grpc.WorkflowServiceStub(channel)
         request = workflow_pb2.GetWorkflowRequest(run_id=run.id)
-        told = (await workflows.GetWorkflow(request, timeout=TIMEOUT_S)).workflow
-        assert (told.workflow_type, told.task_queue) == ("queue-of-nobody", "queue-of-nobody")
+        notified = (await workflows.GetWorkflow(request, timeout=TIMEOUT_S)).workflow
+        assert (notified.workflow_type, notified.task_queue) == ("queue-of-nobody", "queue-of-nobody")
         with pytest.raises(grpc.aio.AioRpcError, match="task_queue"):
             await workflows.StartWorkflow(
                 workflow_pb2.StartWorkflowRequest(workflow_type="queue-of-nobody", task_queue="orders"),

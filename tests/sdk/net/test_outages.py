@@ -55,15 +55,15 @@ async def client(server: FakeServer) -> AsyncIterator[Kagzi]:
         yield connected
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def notified(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == LOG]
 
 
-async def until_told(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
+async def until_notified(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
     async with asyncio.timeout(WAIT_S):
-        while len(told(caplog)) < count:  # noqa: ASYNC110  a log has no signal
+        while len(notified(caplog)) < count:  # noqa: ASYNC110  a log has no signal
             await asyncio.sleep(0.01)
-    return told(caplog)
+    return notified(caplog)
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ async def test_a_server_that_is_gone_is_told_soon_and_again_and_when_it_is_back(
     await server.stop()
     starting = asyncio.create_task(client.start("hello", 1, id="o"))
     others = [asyncio.create_task(client.get(f"run-{number}").info()) for number in range(20)]
-    lines = await until_told(caplog, 2)
+    lines = await until_notified(caplog, 2)
     assert lines[0] == lines[1]  # once for all of them
     refused = f"cannot reach the server at {server.address}: connection refused; "
     words = refused + r"trying again until \d\d:\d\d:\d\d \(timeout 30 s\)"
@@ -257,7 +257,7 @@ async def test_a_server_that_is_gone_is_told_soon_and_again_and_when_it_is_back(
     await server.start()
     async with asyncio.timeout(WAIT_S):
         await starting
-    assert re.fullmatch(r"the server answers again, after \d+ s", (await until_told(caplog, 3))[-1])
+    assert re.fullmatch(r"the server answers again, after \d+ s", (await until_notified(caplog, 3))[-1])
     assert {record.levelno for record in caplog.records if record.name == LOG} == {logging.WARNING}
 
 
@@ -275,7 +275,7 @@ async def test_a_database_that_is_away_is_told_while_waiting_and_in_the_end(
     says = f"the server at {server.address} is running, but its database cannot be reached"
     assert str(raised.value).lower().startswith(says)
     assert raised.value.metadata[DOWN] == "database"
-    assert told(caplog)[0].startswith(says)
+    assert notified(caplog)[0].startswith(says)
     assert len(server.requests("StartBatch")) > 2  # it was tried again, not just given up
 
 
@@ -283,14 +283,14 @@ async def test_a_database_that_is_away_is_told_while_waiting_and_in_the_end(
 async def test_a_call_that_hangs_is_told_if_the_server_says_that_its_database_does(
     server: FakeServer, client: Kagzi, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.gates["StartBatch"] = asyncio.Event()
+    server.latches["StartBatch"] = asyncio.Event()
     starting = asyncio.create_task(client.start("hello", 1))
     await server.until_called("GetServerInfo", 3)  # it was asked how it is, again and again
-    assert told(caplog) == []  # it is well: the call takes long, and that is all
+    assert notified(caplog) == []  # it is well: the call takes long, and that is all
     server.info.store_problem = f"{DATABASE} has not answered for 4 s"
-    lines = await until_told(caplog, 1)
+    lines = await until_notified(caplog, 1)
     assert "is running, but its database has not answered for 4 s; trying again until" in lines[0]
-    server.gates["StartBatch"].set()
+    server.latches["StartBatch"].set()
     await starting
 
 
@@ -302,9 +302,11 @@ async def test_who_waits_for_a_result_is_told_too(
     waiting = asyncio.create_task(run.result())
     await server.until_waited_for(run.id)
     server.info.store_problem = f"{DATABASE} cannot be reached"
-    assert (await until_told(caplog, 1))[0].endswith("is running, but its database cannot be reached; still waiting")
+    assert (await until_notified(caplog, 1))[0].endswith(
+        "is running, but its database cannot be reached; still waiting"
+    )
     server.info.store_problem = ""
-    await until_told(caplog, 2)
+    await until_notified(caplog, 2)
     await server.end(run.id, status=wf.WORKFLOW_STATUS_COMPLETED, output=common_pb2.Payload(data=b"1"))
     assert await waiting == 1
 
@@ -334,10 +336,10 @@ async def test_a_worker_without_a_server_says_so_once_it_lasts(
     await welcomed(worker, server)
     with caplog.at_level(logging.INFO):
         await server.stop()
-        line = (await until_told(caplog, 2))[1]
+        line = (await until_notified(caplog, 2))[1]
         await server.start()
         await server.session()
-        await until_told(caplog, 3)
+        await until_notified(caplog, 3)
     assert line == f"cannot reach the server at {server.address}: connection refused; trying again until it answers"
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert [text for text in warnings if "interrupted" in text] == []

@@ -9,13 +9,13 @@ from tests.support.postgres import Databases
 from .test_real_server import serving
 
 ROUNDS = 20
-GO = Signal("go", None)
+PROCEED = Signal("go", None)
 clients: list[Kagzi] = []
 
 
 async def signal_own_run() -> None:
     """The signal is recorded, and acknowledged to its sender, before the step is."""
-    await clients[0].get(current_step().run_id).signal(GO)
+    await clients[0].get(current_step().run_id).signal(PROCEED)
 
 
 @workflow
@@ -23,7 +23,7 @@ async def observer(ctx: Context) -> list[str]:
     seen: list[str] = []
 
     async def signals() -> None:
-        await ctx.wait_for(GO)
+        await ctx.wait_for(PROCEED)
         seen.append("signal")
 
     async def steps() -> None:

@@ -62,14 +62,14 @@ async def test_both_spellings_say_the_same(server: FakeServer) -> None:
     fluent = Worker(server.address).namespace("shop").max_concurrent(50).label("a", "1").version("1.4.2")
     fluent = fluent.hostname("rack-7").build_id("b-12").retries(3).retry(Retry.attempts(2))
     fluent = fluent.workflows([hello, ("bye", _hello)]).build()
-    said: list[pb.RegisterRequest] = []
+    reported: list[pb.RegisterRequest] = []
     for worker in (keywords, fluent):
         stream, register = await entered(worker, server)
-        said.append(register)
+        reported.append(register)
         leaving = asyncio.create_task(worker.__aexit__(None, None, None))
         await stream.next(lambda request: request.update.goodbye)
         await leaving
-    first, second = said
+    first, second = reported
     assert first.worker_id != second.worker_id
     first.worker_id = second.worker_id
     assert first == second

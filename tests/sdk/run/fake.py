@@ -35,28 +35,24 @@ TIMEOUT_S = LOADED_MACHINE_S
 _replace = msgspec.structs.replace
 
 
-class Cut(Exception):
-    """The worker is gone: the server hears nothing more from it."""
-
-
 class FakePort:
     """One lease of a run. `cut_after` commits it falls silent: the worker hears no more answers, the server no
     operations."""
 
-    def __init__(self, server: "FakeServer", run: FakeRun, cut_after: int | None, lose_last_answer: bool) -> None:
+    def __init__(self, server: "FakeServer", run: FakeRun, crash_after: int | None, drop_last_answer: bool) -> None:
         self._server = server
         self.run = run
         self.lease = run.lease
         self.execution: Execution | None = None
         self.closed = asyncio.Event()
-        self.was_cut = asyncio.Event()
+        self.crashed = asyncio.Event()
         self.sends = 0
         self.last_seq = run.seq
         self.foreign_seq = 0
         self.accepted_at = server.monotonic()
         self.requested_at = -math.inf
-        self._cut_after = cut_after
-        self._lose_last_answer = lose_last_answer
+        self._crash_after = crash_after
+        self._drop_last_answer = drop_last_answer
         self._commits = 0
         self._queue: list[tuple[pb.Operation, OnAnswer | None]] = []
         self._on_their_way: list[list[tuple[pb.Operation, OnAnswer | None]]] = []
@@ -114,13 +110,13 @@ class FakePort:
             self._commit(self._on_their_way.pop(0))
         except (AssertionError, LookupError) as broken:
             self._server.broken.append(broken)
-            self._server.news.set()
-            self.was_cut.set()
+            self._server.changes.set()
+            self.crashed.set()
 
     def _commit(self, batch: list[tuple[pb.Operation, OnAnswer | None]]) -> None:
         answers: list[tuple[OnAnswer, Answer]] = []
         for operation, on_answer in batch:
-            if self.was_cut.is_set():
+            if self.crashed.is_set():
                 break
             outcome = LeaseLost() if self.run.lease != self.lease else self._apply(operation)
             if outcome is None:
@@ -131,13 +127,13 @@ class FakePort:
                 break
             self._commits += 1
             answer = self._answer(outcome)
-            cut = self._cut_after is not None and self._commits >= self._cut_after
+            crashes = self._crash_after is not None and self._commits >= self._crash_after
             if on_answer is None and isinstance(outcome, Refused):
                 self._announcement_refused(outcome.error)
-            if on_answer is not None and not (cut and self._lose_last_answer):
+            if on_answer is not None and not (crashes and self._drop_last_answer):
                 answers.append((on_answer, answer))
-            if cut:
-                self.was_cut.set()
+            if crashes:
+                self.crashed.set()
         for on_answer, answer in answers:
             if not self.closed.is_set():
                 on_answer(answer)
@@ -155,10 +151,10 @@ class FakePort:
         """None: the worker is cut off just before or just after it."""
         kind = operation.WhichOneof("kind")
         self._server.moment(self, f"before {kind}")
-        outcome = None if self.was_cut.is_set() else self._server.apply(self.run, operation)
+        outcome = None if self.crashed.is_set() else self._server.apply(self.run, operation)
         if outcome is not None:
             self._server.moment(self, f"after {kind}")
-        return None if self.was_cut.is_set() else outcome
+        return None if self.crashed.is_set() else outcome
 
     def _answer(self, outcome: Outcome) -> Answer:
         message = write_answer(1, outcome, self._server.now)
@@ -178,8 +174,8 @@ class FakeServer(FakeStore):
 
     def __init__(self, *workflows: AnyWorkflow, latency: Callable[[], int] = lambda: 0, **options: Any) -> None:
         self.loop = asyncio.get_running_loop()
-        self.news = asyncio.Event()  # the status of a run has changed
-        super().__init__(self._time, self.news.set, self._notify)
+        self.changes = asyncio.Event()  # the status of a run has changed
+        super().__init__(self._time, self.changes.set, self._notify)
         self.latency = self.notice_latency = latency
         self.registry = Registry(workflows)
         self.options = options
@@ -223,14 +219,14 @@ class FakeServer(FakeStore):
         self,
         run: FakeRun,
         *,
-        cut_after: int | None = None,
-        lose_last_answer: bool = False,
+        crash_after: int | None = None,
+        drop_last_answer: bool = False,
         page: int = 10_000,
         executor: Executor | None = None,
     ) -> FakePort:
         """Hand the run to the executor, as the server does."""
         self.lease(run)
-        port = run.port = FakePort(self, run, cut_after, lose_last_answer)
+        port = run.port = FakePort(self, run, crash_after, drop_last_answer)
         port.execution = (executor or self.executor).accept(write_task(self._claimed(run, page)), port)
         return port
 

@@ -46,7 +46,7 @@ class FakeRun:
         self.continued_as: FakeRun | None = None
         self.port: FakePort | None = None
         self.begins: dict[str, Any] = {}  # the commands that began the steps
-        self.beats: list[tuple[str, Any]] = []
+        self.heartbeats: list[tuple[str, Any]] = []
         self.log: list[str] = []  # what was committed, in order
         self.ended = asyncio.Event()
         self.changed = asyncio.Event()

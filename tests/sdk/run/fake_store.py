@@ -100,7 +100,7 @@ class FakeStore:
         if status is RunStatus.COMPLETED:
             run.state.steps[OUTPUT_STEP] = self._step(run, OUTPUT_STEP, KindCode.OUTPUT, Payload(output))
         run.become(status)
-        self._tell_watchers(run)
+        self._notify_watchers(run)
 
     def _step(self, run: FakeRun, step_id: str, kind: KindCode, output: Payload) -> StepState:
         seq = run.state.next_result_seq()
@@ -170,7 +170,7 @@ class FakeStore:
         elif run.status is RunStatus.RUNNING:
             self._notice(run)
 
-    def _tell_watchers(self, run: FakeRun) -> None:
+    def _notify_watchers(self, run: FakeRun) -> None:
         for watcher, step_id in run.watchers:
             step = watcher.state.steps[step_id]
             if watcher.status.ended or step.has_result:
@@ -254,13 +254,13 @@ class FakeStore:
         elif isinstance(command, DecideRace):
             self._cancel_children(run, set(command.losers))
         elif isinstance(command, BeatStep):
-            run.beats.append((command.step_id, msgspec.json.decode(command.details.data)))
+            run.heartbeats.append((command.step_id, msgspec.json.decode(command.details.data)))
         elif isinstance(command, ContinueAsNew):
             new = run.continued_as = self.insert(run.workflow_type, run.version, command.input)
             new.parent, new.watchers, new.state.signals = run.parent, run.watchers, run.state.signals
             run.parent, run.watchers = None, []
         if run.state.ended:
-            self._tell_watchers(run)
+            self._notify_watchers(run)
 
     def _follow_child(self, run: FakeRun, command: StartChild, outcome: ChildStarted) -> None:
         if outcome.created:

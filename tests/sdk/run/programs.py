@@ -91,7 +91,7 @@ class World:
         return f"{n}: {await self.body('ok')}"
 
 
-class Interpreter:
+class ProgramRunner:
     def __init__(self, world: World) -> None:
         self.world = world
 

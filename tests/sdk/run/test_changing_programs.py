@@ -23,7 +23,7 @@ from tests.support.changing_programs import CHANGES, HARMLESS, ChangingPlayer, c
 from tests.support.random_programs import PROGRAMS, Body, Program
 from tests.support.virtual_loop import run_virtually
 
-from .stage import Ending, Script, Stage
+from .playback import Ending, Playback, Script
 
 COUNT = int(os.environ.get("KAGZI_TEST_PROGRAMS", "60"))
 CHANGES_EACH = 6
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(120 + 2 * COUNT)
 _ENDED = (StepStatus.COMPLETED, StepStatus.FAILED)
 
 
-class ChangingStage(Stage):
+class ChangingPlayback(Playback):
     """The worker that comes after the crash has the other code. If the run is paused, the first code comes back."""
 
     def __init__(self, player: ChangingPlayer, seed: int, script: Script, other: list[Any]) -> None:
@@ -81,10 +81,10 @@ def perform(player: ChangingPlayer, seed: int, script: Script, other: list[Any])
     code = player.program
 
     async def performance() -> tuple[Ending, int]:
-        stage = ChangingStage(player, seed, script, other)
-        ending = await stage.play()
-        assert not stage.again, (stage.again, other, stage.root.log)
-        return ending, stage.pauses
+        playback = ChangingPlayback(player, seed, script, other)
+        ending = await playback.play()
+        assert not playback.again, (playback.again, other, playback.root.log)
+        return ending, playback.pauses
 
     try:
         return run_virtually(performance())

@@ -48,7 +48,7 @@ class Box:
     width: int
 
 
-class Parcel(TypedDict):
+class Package(TypedDict):
     contents: object
     notes: NotRequired[list[object]]
 
@@ -73,7 +73,7 @@ class Envelope(pydantic.BaseModel):
 class User(pydantic.BaseModel):
     id: int
     email: str = pydantic.Field(default="", alias="e-mail")
-    born: datetime | None = None
+    birthday: datetime | None = None
 
 
 class Renamed(pydantic.BaseModel):
@@ -134,8 +134,8 @@ VALUES: list[tuple[Any, Any]] = [
     (dict[str, object | None], {"a": None, "b": 1}),
     (dict[str, Any], {"a": [1, {"b": None}]}),
     (list[Any | None], [None, {"a": 1}]),
-    (Parcel, {"contents": {"a": [1]}, "notes": ["b", 2, None]}),
-    (list[Parcel], [{"contents": None}]),
+    (Package, {"contents": {"a": [1]}, "notes": ["b", 2, None]}),
+    (list[Package], [{"contents": None}]),
     (Event, Event("n", [1, {"a": None}], {"b": 2}, maybe="c")),
     (Event | None, Event("n", None)),
     (Crate, Crate([1, "a", {"b": [None]}])),

@@ -110,7 +110,7 @@ async def test_a_race_without_its_winner() -> None:
         await ctx.sleep("night", "8h")
 
     _, run = await deploy(racing, renamed)
-    assert_paused(run, "won by its branch 'x'")
+    assert_paused(run, "won by branch 'x'")
 
 
 async def test_code_that_fits_lets_it_go_on() -> None:
@@ -388,13 +388,13 @@ def test_lint_names_what_replay_would_not_survive() -> None:
             ctx.now(),
         ]
 
-    found = findings(careless.fn)
+    matches = findings(careless.fn)
     names = ["dt.datetime.now", "random.random", "uuid4", "time.sleep", "open"]
-    assert sorted(finding.message.split(": ")[1].split("(")[0] for finding in found) == sorted(names)
-    assert all(finding.file == __file__ and f"{__file__}:{finding.line}: " in finding.message for finding in found)
+    assert sorted(finding.message.split(": ")[1].split("(")[0] for finding in matches) == sorted(names)
+    assert all(finding.file == __file__ and f"{__file__}:{finding.line}: " in finding.message for finding in matches)
     assert all(
         "Use ctx." in finding.message or "await ctx.sleep" in finding.message or "step" in finding.message
-        for finding in found
+        for finding in matches
     )
     with pytest.warns(KagziWarning) as warned:
         Registry([careless])

@@ -52,8 +52,8 @@ Lines = Callable[[], list[logging.LogRecord]]
 
 def texts(records: list[logging.LogRecord]) -> list[tuple[str, str]]:
     """Level and message, without the run they begin with and the time that was left when the answer came."""
-    said = ((each.levelname, each.getMessage().partition(": ")[2]) for each in records)
-    return [(level, re.sub(r"retrying (in [\d.]+ m?s|at once)", "retrying SOON", text)) for level, text in said]
+    logged = ((each.levelname, each.getMessage().partition(": ")[2]) for each in records)
+    return [(level, re.sub(r"retrying (in [\d.]+ m?s|at once)", "retrying SOON", text)) for level, text in logged]
 
 
 async def test_each_failed_attempt_is_one_line_that_says_what_happens_next(lines: Lines) -> None:
@@ -144,9 +144,9 @@ async def test_what_runs_say_themselves_is_not_said_again_either(caplog: pytest.
 
     async with fake_server(patient, kept_runs_max=0) as server:
         run = await server.run(patient)
-    said = [each for each in caplog.records if each.name == "kagzi.workflow"]
-    assert [each.getMessage() for each in said] == ["day 0", "day 1", "day 2"]
-    assert vars(said[2]).items() >= {"run_id": run.run_id, "workflow_id": "wid", "day": 2}.items()
+    logged = [each for each in caplog.records if each.name == "kagzi.workflow"]
+    assert [each.getMessage() for each in logged] == ["day 0", "day 1", "day 2"]
+    assert vars(logged[2]).items() >= {"run_id": run.run_id, "workflow_id": "wid", "day": 2}.items()
 
 
 @pytest.mark.parametrize(
@@ -315,12 +315,12 @@ async def test_a_child_that_fails_has_lines_of_its_own(lines: Lines) -> None:
 
 
 async def test_runs_that_are_paused_for_their_code_or_a_signal_are_named_with_what_to_do(lines: Lines) -> None:
-    go = Signal("go", int)
+    proceed = Signal("go", int)
 
     @workflow("flow")
     async def before(ctx: Context) -> None:
         await ctx.step("one").run(lambda: 1)
-        await ctx.wait_for(go)
+        await ctx.wait_for(proceed)
 
     @workflow("flow")
     async def after(ctx: Context) -> None:

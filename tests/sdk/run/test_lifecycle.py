@@ -58,7 +58,7 @@ async def test_input_that_does_not_fit_fails_the_run_at_once(data: bytes, field:
     [
         (int, "7", "does not fit its declared type int: Expected int, got str (at $)"),
         (None, 7, "does not fit its declared type None: Expected null, got int (at $)"),
-        (list[Order], [{"user_id": 1}], "does not fit list["),
+        (list[Order], [{"user_id": 1}], "does not fit its declared type list["),
         (Order, {"user_id": "x", "items": []}, "Expected int, got str (at $.user_id)"),
     ],
 )
@@ -94,11 +94,11 @@ async def test_an_output_that_nobody_could_read_fails_the_run_instead_of_complet
     ],
 )
 async def test_an_output_that_is_read_as_declared_is_taken(annotation: Any, value: Any) -> None:
-    async def loose(ctx: Context) -> Any:
+    async def dangling(ctx: Context) -> Any:
         return value
 
-    loose.__annotations__["return"] = annotation
-    flow = workflow(loose)
+    dangling.__annotations__["return"] = annotation
+    flow = workflow(dangling)
     async with fake_server(flow) as server:
         run = server.start(flow)
         await server.finish(run)
@@ -205,19 +205,19 @@ async def test_a_kind_that_does_not_fit_the_history_pauses_the_run_with_a_proble
 
 
 async def test_tasks_that_are_open_when_the_function_returns_are_ended() -> None:
-    ends: list[str] = []
+    endings: list[str] = []
 
     async def forever() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            ends.append("body")
+            endings.append("body")
 
     async def aside(ctx: Context) -> None:
         try:
             await ctx.sleep("day", "1 day")
         finally:
-            ends.append("sleep")
+            endings.append("sleep")
 
     @workflow
     async def hasty(ctx: Context) -> str:
@@ -228,7 +228,7 @@ async def test_tasks_that_are_open_when_the_function_returns_are_ended() -> None
     async with fake_server(hasty) as server:
         run = await server.run(hasty)
         assert run.result == "done, 2 open"
-        assert sorted(ends) == ["body", "sleep"]
+        assert sorted(endings) == ["body", "sleep"]
 
 
 async def test_cancel_reaches_a_running_step_and_the_run_answers() -> None:

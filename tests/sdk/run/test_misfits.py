@@ -146,7 +146,7 @@ async def test_its_neighbours_in_a_race_and_in_parallel_come_to_their_end() -> N
 
 
 async def test_a_cancelled_run_ends_although_its_signal_does_not_fit() -> None:
-    ends: list[str] = []
+    endings: list[str] = []
 
     @workflow
     async def tidy(ctx: Context) -> None:
@@ -154,7 +154,7 @@ async def test_a_cancelled_run_ends_although_its_signal_does_not_fit() -> None:
             await ctx.wait_for(number)
         except asyncio.CancelledError:
             async with ctx.cleanup():
-                ends.append(await ctx.step("undo").run(same, "undone"))
+                endings.append(await ctx.step("undo").run(same, "undone"))
             raise
 
     async with fake_server(tidy) as server:
@@ -165,7 +165,7 @@ async def test_a_cancelled_run_ends_although_its_signal_does_not_fit() -> None:
         run.become(RunStatus.PENDING)
         await server.finish(run)
         assert run.status is RunStatus.CANCELLED
-        assert ends == ["undone"]
+        assert endings == ["undone"]
         assert run.steps["undo"].status is StepStatus.COMPLETED
 
 

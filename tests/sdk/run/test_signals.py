@@ -64,11 +64,11 @@ async def test_early_signals_are_kept_and_taken_in_order() -> None:
 
 
 async def test_a_signal_for_a_run_that_is_held_reaches_it_there() -> None:
-    began, go_on = asyncio.Event(), asyncio.Event()
+    began, proceed = asyncio.Event(), asyncio.Event()
 
     async def long() -> str:
         began.set()
-        await go_on.wait()
+        await proceed.wait()
         return "done"
 
     @workflow
@@ -88,7 +88,7 @@ async def test_a_signal_for_a_run_that_is_held_reaches_it_there() -> None:
         await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         server.signal(run, "number", 7)
         await asyncio.wait_for(seen.wait(), LOADED_MACHINE_S)  # while the step is running
-        go_on.set()
+        proceed.set()
         await server.until_left(run)
         assert run.result == ["done", 7]
 

@@ -18,7 +18,7 @@ from .fake import TIMEOUT_S, FakePort, FakeRun, FakeServer
 
 DURATIONS = Durations(long="2h")
 WENT = "went"
-PATIENCE_S = 3.0
+SIGNAL_AFTER_S = 3.0
 FOR_EVER_S = 86_400.0 * 300  # less than anybody should wait for what never comes
 
 
@@ -39,7 +39,7 @@ class Ending:
     moments: list[str]
 
 
-class Stage:
+class Playback:
     """One performance of a program. `play` it, then `check` it, then `check_replay`."""
 
     def __init__(self, player: Player, seed: int, script: Script) -> None:
@@ -66,7 +66,7 @@ class Stage:
         number = len(self.moments)
         self.moments.append(f"{what} of {port.run.workflow_type}")
         if what == "after wait_signal":
-            self.server.news.set()
+            self.server.changes.set()
         if number == self._script.cancel_at:
             self.cancelled_with = set(self.root.steps)
             self.server.cancel(self.root)
@@ -76,8 +76,8 @@ class Stage:
             self.crashes += 1
             self._crashed = True
             for each in self._ports:
-                each.was_cut.set()
-            self.server.news.set()
+                each.crashed.set()
+            self.server.changes.set()
 
     def before_body(self, body: Body) -> None:
         run = self._run(body.run_id)
@@ -95,7 +95,7 @@ class Stage:
         try:
             async with asyncio.timeout(FOR_EVER_S):
                 while not self.root.status.ended and not self.server.broken:
-                    self.server.news.clear()
+                    self.server.changes.clear()
                     if self.root.status is RunStatus.PAUSED:
                         self.on_pause()
                     self._claim_all()
@@ -136,8 +136,8 @@ class Stage:
             name == GO.name and not self.root.steps[step_id].seq for step_id, name in self.root.signal_names.items()
         )
         try:
-            async with asyncio.timeout(PATIENCE_S if awaited else rest_s):
-                await self.server.news.wait()
+            async with asyncio.timeout(SIGNAL_AFTER_S if awaited else rest_s):
+                await self.server.changes.wait()
         except TimeoutError:
             if awaited:
                 self.server.signal(self.root, GO.name, WENT)
