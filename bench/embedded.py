@@ -1,10 +1,10 @@
-"""Measure an embedded address, client, worker and server in one process, over each transport in turn.
+"""Measures an embedded address, with client, worker and server in one process, over each transport in turn.
 
-    python -m bench.embedded                          5 rounds of W1, W2 and W3 on a SQLite file, each transport in each round
+    python -m bench.embedded                 5 rounds of W1, W2 and W3 on a SQLite file, each transport in each round
     python -m bench.embedded --rounds 3 --only W2 --address :memory: --json result.json
 
-Rounds alternate between the transports, each in a process of its own, so that the drift of a machine meets both; what counts is the
-median of each, and their ratio. The workloads are those of `kagzi bench`.
+Rounds alternate between the transports, each in a process of its own, so that the drift of a machine affects both. What
+counts is the median of each, and their ratio. The workloads are those of `kagzi bench`.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from kagzi.cli.bench.cpu import CpuMeter
 from kagzi.cli.bench.flows import fan_out, sequence
 from kagzi.cli.bench.measure import Bench
 from kagzi.cli.bench.plan import Measurement, Plan
-from kagzi.cli.loops import fast_runner
+from kagzi.cli.processes import fast_runner
 from kagzi.embedded import EmbeddedServer
 from kagzi.system import SystemRng
 
@@ -73,7 +73,7 @@ def main(
 
 
 def _apart(transport: str, plan: Plan, address: str, *, uvloop: bool) -> list[dict[str, Any]]:
-    """In a process of its own, so that nothing inherits the warmth of the other."""
+    """In a process of its own, so that no transport profits from a warm process."""
     command = [sys.executable, "-m", "bench.embedded", "--one", transport, "--duration", str(plan.seconds)]
     command += ["--uvloop"] if uvloop else []
     command += [part for workload in plan.workloads for part in ("--only", workload)]

@@ -1,11 +1,11 @@
-"""Measure both stores and write `bench/results/<date>-<commit>.json`.
+"""Measures both stores and writes `bench/results/<date>-<commit>.json`.
 
-    make bench                                  everything (minutes; leave the machine alone meanwhile)
+    make bench                                  everything (minutes; leave the machine alone until it is done)
     make bench ARGS="--quick"                   does it run at all?
     make bench ARGS="--only W1 --store sqlite"
 
-The workloads are those of `kagzi bench` (src/kagzi/cli/bench). PostgreSQL is a private one, durable, on the same machine;
-KAGZI_TEST_POSTGRES_URL names another.
+The workloads are those of `kagzi bench` (src/kagzi/cli/bench). PostgreSQL is a private one, durable, on the same
+machine; KAGZI_TEST_POSTGRES_URL names another.
 """
 
 import json

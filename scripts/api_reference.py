@@ -1,8 +1,9 @@
-"""Write docs/reference/python/*.md from the docstrings of what `kagzi` exports; with `--check`, fail if something public is not
-described or the committed pages differ.
+"""Writes docs/reference/python/*.md from the docstrings of what `kagzi` exports; with `--check`, fails if something
+public is not described or the committed pages differ.
 
-Functions describe their arguments in an `Args:` section, or by naming them in backquotes. Fields of records, members of enums and
-attributes are described by a comment that begins with `#:` behind them, or by a docstring. griffe reads the source: nothing is imported.
+Functions describe their arguments in an `Args:` section, or by naming them in backquotes. Fields of records, members of
+enums and attributes are described by a comment that begins with `#:` behind them, or by a docstring. griffe reads the
+source: nothing is imported.
 """
 
 import argparse
@@ -35,12 +36,16 @@ PAGES = (
         "client.md",
         "The client",
         "Start runs, ask about them and change them. How-to: [find runs](../../how-to/finding-runs.md).",
-        ("Kagzi", "Start", "sdk.client.start.StartKeywords", "OnConflict", "sdk.client.filters.Matching", "sdk.client.run_records.RunCount", "Tls", "sdk.client.connecting.Connecting"),
+        (
+            "Kagzi", "Start", "sdk.client.start.StartKeywords", "OnConflict", "sdk.client.filters.Matching",
+            "sdk.client.run_records.RunCount", "Tls", "sdk.client.connecting.Connecting",
+        ),
     ),
     Page(
         "runs.md",
         "Runs",
-        "A handle to one run, from `client.start`, `client.get` or `client.list`. How-to: [watch a run](../../how-to/watching.md).",
+        "A handle to one run, from `client.start`, `client.get` or `client.list`. "
+        "How-to: [watch a run](../../how-to/watching.md).",
         ("Run", "RunQuery"),
     ),
     Page(
@@ -48,25 +53,38 @@ PAGES = (
         "Workflows and their context",
         "What workflow code is written with. How-to: [do several things at once](../../how-to/parallel.md), "
         "[split work into children](../../how-to/children.md), [change running workflows](../../how-to/versions.md).",
-        ("workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup", "sdk.workflow.context.RunLog", "RunContextFilter", "KagziWarning"),
+        (
+            "workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup",
+            "sdk.workflow.context.RunLog", "RunContextFilter", "KagziWarning",
+        ),
     ),
     Page(
         "steps.md",
         "Steps and retries",
         "How-to: [write steps](../../how-to/write-steps.md), [handle failures](../../how-to/retries.md).",
-        ("step", "Step", "sdk.workflow.step.StepCall", "current_step", "StepInfo", "Retry", "Duration", "parse_duration"),
+        (
+            "step", "Step", "sdk.workflow.step.StepCall", "current_step", "StepInfo", "Retry", "Duration",
+            "parse_duration",
+        ),
     ),
     Page(
         "workers.md",
         "Workers",
         "How-to: [run workers and versions](../../how-to/workers.md).",
-        ("Worker", "sdk.client.operations.workers.Workers", "WorkerInfo", "WorkerEvent", "WorkerStatus", "sdk.client.operations.versions.Versions", "VersionInfo"),
+        (
+            "Worker", "sdk.client.operations.workers.Workers", "WorkerInfo", "WorkerEvent", "WorkerStatus",
+            "sdk.client.operations.versions.Versions", "VersionInfo",
+        ),
     ),
     Page(
         "schedules.md",
         "Schedules",
         "How-to: [run workflows on a schedule](../../how-to/schedules.md).",
-        ("schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule", "ScheduleFire"),
+        (
+            "schedule", "sdk.client.operations.schedule_options.ScheduleKeywords", "DeclaredSchedule", "ScheduleBuilder",
+            "sdk.client.operations.schedules.Schedules", "Schedule",
+            "ScheduleFire",
+        ),
     ),
     Page(
         "signals.md",
@@ -81,7 +99,9 @@ PAGES = (
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
         "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
         (
-            "sdk.client.operations.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo", "sdk.client.operations.namespaces.Namespaces", "NamespaceInfo",
+            "sdk.client.operations.workflow_types.WorkflowTypes", "sdk.client.operations.workflow_types.TypeLimitKeywords",
+            "WorkflowTypeInfo", "QueueInfo",
+            "sdk.client.operations.namespaces.Namespaces", "sdk.client.operations.namespaces.NamespaceKeywords", "NamespaceInfo",
             "sdk.client.operations.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
         ),
     ),
@@ -89,16 +109,20 @@ PAGES = (
         "records.md",
         "Records",
         "What calls return about runs and steps.",
-        ("RunInfo", "RunStatus", "WaitReason", "StepRecord", "sdk.client.step_records.StepAttempt", "StepKind", "StepStatus", "Explanation"),
+        (
+            "RunInfo", "RunStatus", "WaitReason", "StepRecord", "sdk.client.step_records.StepAttempt", "StepKind",
+            "StepStatus", "Explanation",
+        ),
     ),
     Page(
         "errors.md",
         "Errors",
         "What Kagzi raises, and what to do about it: [errors](../errors.md).",
         (
-            "KagziError", "StepError", "RunError", "ChildError", "NonRetryable", "RetryAfter", "Diverged", "RequestError",
-            "InvalidArgument", "NotFound", "AlreadyExists", "PreconditionFailed", "PermissionDenied", "ResourceExhausted",
-            "LeaseLost", "Unimplemented", "Unavailable", "SchemaMismatch", "InternalError", "ErrorDetail", "ErrorKind", "ErrorCode",
+            "KagziError", "StepError", "RunError", "ChildError", "NonRetryable", "RetryAfter", "Diverged",
+            "RequestError", "InvalidArgument", "NotFound", "AlreadyExists", "PreconditionFailed", "PermissionDenied",
+            "ResourceExhausted", "LeaseLost", "Unimplemented", "Unavailable", "SchemaMismatch", "InternalError",
+            "ErrorDetail", "ErrorKind", "ErrorCode",
         ),
     ),
 )  # fmt: skip
@@ -106,9 +130,9 @@ PAGES = (
 # Users never call these themselves.
 MADE_BY_KAGZI = frozenset(
     {
-        "BulkOperation", "ChildHandle", "Cleanup", "Connecting", "Context", "Kagzi", "Run", "RunLog", "ScheduleBuilder", "Start",
-        "Step", "StepCall", "StepInfo", "Bulk", "Namespaces", "Schedules", "Versions", "Workers", "WorkflowTypes", "StepError",
-        "RunError", "ChildError", "RequestError", "ErrorDetail", "DeclaredSchedule",
+        "BulkOperation", "ChildHandle", "Cleanup", "Connecting", "Context", "Kagzi", "Run", "RunLog", "ScheduleBuilder",
+        "Start", "Step", "StepCall", "StepInfo", "Bulk", "Namespaces", "Schedules", "Versions", "Workers",
+        "WorkflowTypes", "StepError", "RunError", "ChildError", "RequestError", "ErrorDetail", "DeclaredSchedule",
     }
 )  # fmt: skip
 # Public by name, because modules of the SDK share them, and not meant for users.
@@ -134,7 +158,7 @@ class Api:
         self._pages = pages
         self._exported = _exports(package)
 
-    # --- is everything described? ---------------------------------------------------------------------------------------
+    # --- is everything described? -----------------------------------------------------------------------------------
 
     def complaints(self) -> Iterator[str]:
         listed = [name for page in self._pages for name in page.names]
@@ -170,24 +194,24 @@ class Api:
 
     def _members(self, cls: griffe.Class) -> list[griffe.Function | griffe.Attribute]:
         """Public ones, those of bases that are not exported included, in the order of the source."""
-        found: dict[str, griffe.Function | griffe.Attribute] = {}
+        members: dict[str, griffe.Function | griffe.Attribute] = {}
         for owner in (cls, *self._hidden_bases(cls)):
             for name, member in owner.members.items():
                 if name.startswith("_") or f"{cls.name}.{name}" in INTERNAL or f"{owner.name}.{name}" in INTERNAL:
                     continue
-                if isinstance(member, (griffe.Function, griffe.Attribute)) and name not in found:
+                if isinstance(member, (griffe.Function, griffe.Attribute)) and name not in members:
                     if self._repeats_a_base(cls, member):
                         continue
-                    found[name] = member
-        return list(found.values())
+                    members[name] = member
+        return list(members.values())
 
     def _hidden_bases(self, cls: griffe.Class) -> list[griffe.Class]:
-        """Those that no page of an exported base tells about."""
-        told = {each.path for base in _bases(cls) if base.name in self._exported for each in _bases(base)}
-        return [base for base in _bases(cls) if base.name not in self._exported and base.path not in told]
+        """Those that no page of an exported base describes."""
+        described = {each.path for base in _bases(cls) if base.name in self._exported for each in _bases(base)}
+        return [base for base in _bases(cls) if base.name not in self._exported and base.path not in described]
 
     def _repeats_a_base(self, cls: griffe.Class, member: griffe.Function | griffe.Attribute) -> bool:
-        """A class attribute whose meaning is told by an exported base, such as the code of an error."""
+        """A class attribute that an exported base describes, such as the code of an error."""
         described = (base.members.get(member.name) for base in _bases(cls))
         return (
             isinstance(member, griffe.Attribute)
@@ -196,18 +220,18 @@ class Api:
         )
 
     def _description(self, cls: griffe.Class, member: griffe.Attribute) -> str:
-        found = _text(member) or _comment(member) or _argument_texts(cls).get(member.name, "")
-        if not found and f"`{member.name}`" in _text(cls):
+        text = _text(member) or _comment(member) or _argument_texts(cls).get(member.name, "")
+        if not text and f"`{member.name}`" in _text(cls):
             return "See above."
-        return found
+        return text
 
     def _find(self, name: str) -> griffe.Object:
         thing = self._package[name]
-        found = thing.final_target if isinstance(thing, griffe.Alias) else thing
-        assert isinstance(found, griffe.Object)
-        return found
+        target = thing.final_target if isinstance(thing, griffe.Alias) else thing
+        assert isinstance(target, griffe.Object)
+        return target
 
-    # --- pages ----------------------------------------------------------------------------------------------------------
+    # --- pages ------------------------------------------------------------------------------------------------------
 
     def pages(self) -> dict[str, str]:
         """What each file should hold, README.md included."""
@@ -221,8 +245,11 @@ class Api:
             "",
             "# Python API",
             "",
-            "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing else is:",
-            "modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not import from them.",
+            (
+                "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing "
+                "else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not "
+                "import from them."
+            ),
             "",
         ]
         for page in self._pages:
@@ -287,12 +314,12 @@ def _last(name: str) -> str:
 def _anchors(page: Page) -> dict[str, str]:
     """Where GitHub puts the heading of each name: the second of two that differ by case only has a number."""
     seen = [page.title.lower().replace(" ", "-")]
-    found: dict[str, str] = {}
+    anchors: dict[str, str] = {}
     for name in map(_last, page.names):
         before = seen.count(name.lower())
-        found[name] = f"{name.lower()}-{before}" if before else name.lower()
+        anchors[name] = f"{name.lower()}-{before}" if before else name.lower()
         seen.append(name.lower())
-    return found
+    return anchors
 
 
 def _bases(cls: griffe.Class) -> list[griffe.Class]:
@@ -307,8 +334,8 @@ def _constructor(cls: griffe.Class) -> griffe.Function | None:
     is_record = any("dataclass" in str(decorator.value) for decorator in cls.decorators)
     if is_record and cls.name not in ("Retry", "Tls"):
         return None
-    found = cls.members.get("__init__")
-    return found if isinstance(found, griffe.Function) else None
+    constructor = cls.members.get("__init__")
+    return constructor if isinstance(constructor, griffe.Function) else None
 
 
 def _text(thing: griffe.Object) -> str:
@@ -330,11 +357,11 @@ def _sections(thing: griffe.Object) -> list[griffe.DocstringSection]:
 
 
 def _argument_texts(thing: griffe.Object) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for section in _sections(thing):
         if section.kind is griffe.DocstringSectionKind.parameters:
-            found.update({each.name.lstrip("*"): _joined(each.description) for each in section.value})
-    return found
+            texts.update({each.name.lstrip("*"): _joined(each.description) for each in section.value})
+    return texts
 
 
 def _described_arguments(thing: griffe.Object) -> set[str]:
@@ -367,7 +394,7 @@ def _parameters(function: griffe.Function) -> list[Parameter]:
     ]
 
 
-# --- Markdown -------------------------------------------------------------------------------------------------------------
+# --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
 def _function(function: griffe.Function, name: str) -> Iterator[str]:

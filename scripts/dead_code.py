@@ -1,7 +1,7 @@
-"""Names in src/ that nothing uses: `python scripts/dead_code.py`. Exit status 1 if there is one.
+"""Finds names in src/ that nothing uses: `python scripts/dead_code.py`. Exit status 1 if there is one.
 
-Tests are not users: what only they call is dead. Users are the package with its generated services, the examples, the benchmarks, the
-scripts, and whoever reads docs/reference/python, where each member of a public class is described.
+Tests are not users: what only they call is dead. Users are the package with its generated services, the examples, the
+benchmarks, the scripts, and readers of docs/reference/python, where each member of a public class is described.
 """
 
 import ast
@@ -22,9 +22,9 @@ CALLED_BY_OTHERS = (
     "Check",  # gRPC's health service
 )  # fmt: skip
 BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED")  # they arrive as numbers: no code needs to spell them
-KEPT = ("_ending",)  # a task that would be collected if nobody held it
+KEPT = ("_ending",)  # a task that would be garbage-collected without a reference
 BY_POSITION = ("f",)  # of the longest signature that Context.parallel offers
-# Asked by tests only, still: the list may only shrink.
+# Used only by tests, still: the list may only shrink.
 KNOWN = ("NO_RETRY", "is_owner")
 DECORATORS = ["@*.command*", "@*.group*", "@overload", "@workflow*", "@step*", "@atexit.*"]
 
@@ -36,7 +36,7 @@ def documented() -> set[str]:
 
 
 def quoted() -> Iterator[str]:
-    """Names that are used as texts: those of columns, of attributes that are asked for by name, and of statuses in SQL."""
+    """Names that are used as texts: of columns, of attributes that are read by name, and of statuses in SQL."""
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
@@ -50,14 +50,14 @@ def main() -> int:
     finder.scavenge([ROOT / path for path in USERS], exclude=list(GENERATED))
     used = {*BY_VALUE, *KEPT, *BY_POSITION, *KNOWN, *documented(), *quoted()}
     own = ROOT / "src" / "kagzi"
-    found = [
+    unused = [
         item
         for item in finder.get_unused_code(min_confidence=60)
         if item.name not in used and own in item.filename.parents and own / "v1" not in item.filename.parents
     ]
-    for item in found:
+    for item in unused:
         print(item.get_report())
-    return 1 if found else 0
+    return 1 if unused else 0
 
 
 if __name__ == "__main__":

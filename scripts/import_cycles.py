@@ -1,7 +1,7 @@
 """Finds import cycles in src/kagzi: `python scripts/import_cycles.py`. Exit status 1 if there is one.
 
-Counts every import statement, those under TYPE_CHECKING and inside functions included: a cycle that is hidden from the interpreter is
-still one that a reader has to go round. Prints each strongly connected component with the imports that make it.
+Counts every import statement, including those under TYPE_CHECKING and inside functions: a cycle that is hidden from the
+interpreter is still one for readers. Prints each strongly connected component with the imports that make it.
 """
 
 import ast
@@ -54,7 +54,7 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def find_cycles(imports: Imports) -> list[list[str]]:
-    """Strongly connected components of more than one module, the largest first (Tarjan's algorithm, without recursion)."""
+    """Strongly connected components of more than one module, largest first (Tarjan's algorithm, without recursion)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []

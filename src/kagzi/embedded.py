@@ -1,8 +1,8 @@
-"""Embedded addresses: `sqlite:///file.db` and `:memory:` as if a server were there, because one is.
+"""Embedded addresses: a server in the user's own process for `sqlite:///file.db` and `:memory:`.
 
-Whoever opens a file first serves it, in its own process, to itself and to every other process that opens the same file: it holds
-an OS lock beside the file, and a note there says where it serves and what to prove. When it ends, the others race for the lock;
-the winner serves, the rest connect to it. `:memory:` is one store per process, gone when its last user closes it.
+The first process that opens a file serves it to itself and to every other process that opens the same file. It holds an
+OS lock beside the file; a note there has its address and a secret. When it ends, the others race for the lock; the
+winner serves, the rest connect to it. `:memory:` is one store per process, gone when its last user closes it.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from .wire.in_process import OpenCall
 LOGGER = logging.getLogger(__name__)
 
 RESOLVE_TIMEOUT_S = 10.0
-_LOOK_AGAIN_S = 0.02
+_POLL_S = 0.02
 _STOP_GRACE_S = 5.0
 _STOP_TIMEOUT_S = 10.0
 _SOCKET_PREFIX = "kagzi-"
 
 
 class EmbeddedServer:
-    """One user's hold on an embedded address. A server ends with the last of its users in its own process."""
+    """One user of an embedded address. A server ends with the last of its users in its own process."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -61,17 +61,17 @@ class EmbeddedServer:
             self._host.note_worker(namespace, worker_id)
 
     async def renew(self) -> None:
-        """Find out anew who serves, and serve if nobody does. Raises Unavailable, PreconditionFailed, CannotStart."""
+        """Find out again who serves, and serve if nobody does. Raises Unavailable, PreconditionFailed, CannotStart."""
         _refuse_in_child(self._key)
         if self._closed:
-            raise PreconditionFailed(f"this connection to {self._key} is closed. Open another one.")
+            raise PreconditionFailed(f"this connection to {self._key} is closed. Open a new one.")
         try:
             async with asyncio.timeout(RESOLVE_TIMEOUT_S):
                 await self._resolve()
         except TimeoutError as error:
             raise Unavailable(
-                f"{self._key} is locked by a process that has not said for {RESOLVE_TIMEOUT_S:.0f} s where it serves it. "
-                f"Wait for it, or stop it: {self._key}.lock has its number."
+                f"{self._key} is locked by a process that has not published its address for {RESOLVE_TIMEOUT_S:.0f} s. "
+                f"Wait for it, or stop it: its process id is in {self._key}.lock."
             ) from error
 
     async def close(self) -> None:
@@ -85,16 +85,14 @@ class EmbeddedServer:
             return
         self._host = None
         while True:
-            found = _find(self._key)
-            if isinstance(found, _Host):
-                self._host = found
-                await asyncio.shield(asyncio.wrap_future(found.ready))  # which is for others, too
-                self.target, self.metadata = found.target, _proof(found.secret)
+            server = _find(self._key)
+            if isinstance(server, _Host):
+                self._host = server
+                await asyncio.shield(asyncio.wrap_future(server.ready))  # other users wait for it, too
+            if server is not None:
+                self.target, self.metadata = server.target, _proof(server.secret)
                 return
-            if found is not None:
-                self.target, self.metadata = found.target, _proof(found.secret)
-                return
-            await asyncio.sleep(_LOOK_AGAIN_S)  # whoever has the lock is about to say where it serves
+            await asyncio.sleep(_POLL_S)  # the holder of the lock is about to publish its address
 
 
 async def open_embedded(address: str) -> EmbeddedServer:
@@ -102,7 +100,8 @@ async def open_embedded(address: str) -> EmbeddedServer:
     database = parse_database(address)
     if not isinstance(database, SqliteDatabase):
         raise InvalidArgument(
-            "this address is a database server's. Run `kagzi server --db URL` and connect to that.", field="address"
+            "this is the address of a database. Run `kagzi server --db URL` and connect to that server.",
+            field="address",
         )
     if database.path is not None:
         refuse_bad_place(database.path)
@@ -116,8 +115,8 @@ async def open_embedded(address: str) -> EmbeddedServer:
 
 
 class _Host:
-    """The server of one address, shared by all its users in this process. It has a loop and a thread of its own: a user whose loop is
-    blocked keeps it from nobody."""
+    """The server of one address, shared by all its users in this process. It has a loop and a thread of its own, so
+    that a user who blocks a loop blocks nobody else."""
 
     def __init__(self, key: str, lock: FileLock | None) -> None:
         self.users: list[asyncio.AbstractEventLoop] = []
@@ -139,7 +138,7 @@ class _Host:
         self.open_call = self._server.open_call
         self._loop = asyncio.new_event_loop()
         self._serving = self._loop.create_task(self._serve(), name="kagzi embedded server")
-        # A daemon: a program that ends without closing it does not wait for it, and the file is safe as if it was killed.
+        # A daemon: a program that ends without closing it does not wait, and the file is as safe as after a kill.
         threading.Thread(target=self._run, name="kagzi-embedded", daemon=True).start()
 
     @property
@@ -174,7 +173,7 @@ class _Host:
             await self._server.stop(_STOP_GRACE_S)
 
     async def leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One user less; the last one ends the server."""
+        """Remove a user; the last one ends the server."""
         with _guard:
             self.users.remove(loop)
             if self.users:
@@ -183,13 +182,13 @@ class _Host:
         await asyncio.wait({asyncio.wrap_future(self.ended)}, timeout=_STOP_TIMEOUT_S)
 
     def end(self) -> None:
-        """Nobody new joins; the next one to come serves anew, when this one has ended."""
+        """Accept no new users; the next one serves again, when this server has ended."""
         if not self.is_ending:
             self.is_ending = True
             self._loop.call_soon_threadsafe(self._serving.cancel)
 
     def _release(self) -> None:
-        """Let go of lock and socket."""
+        """Release the lock and the socket."""
         with _guard:
             if self._lock is not None:
                 self._lock.release()
@@ -214,8 +213,8 @@ def _remove_sockets() -> None:
 
 
 def _find(key: str) -> _Host | Endpoint | None:
-    """The host in this process, made if nobody serves (it counts the caller as a user); where another process serves; or
-    None while another process is about to, or this one has not yet ended."""
+    """The host in this process, made if nobody serves, with the caller as a user; the endpoint of another process; or
+    None while another process is about to serve, or this one has not yet ended."""
     with _guard:
         host = _hosts.get(key)
         if host is not None and all(loop.is_closed() for loop in host.users):  # they ended without closing it
@@ -235,7 +234,7 @@ def _find(key: str) -> _Host | Endpoint | None:
 
 
 def _remove_stale_socket(published: Endpoint | None) -> None:
-    """What the last holder left behind when it was killed."""
+    """Of the last holder, if it was killed."""
     if published is not None and published.target.startswith("unix:"):
         directory = Path(published.target.removeprefix("unix:")).parent
         if directory.name.startswith(_SOCKET_PREFIX) and directory.parent == Path(tempfile.gettempdir()):

@@ -1,4 +1,4 @@
-"""The real clock, ids and rng: the one place where time, identity and chance enter. Everything else is handed a seam."""
+"""The real clock, ids and rng: the only source of time, identity and chance. All other code gets them as parameters."""
 
 import random
 import secrets
@@ -27,9 +27,9 @@ class SystemClock:
     def now(self) -> Timestamp:
         return _elapsed_us() + self._offset_us
 
-    def follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
-        """The store said `store_now` somewhere between two readings of this clock: meet it in the middle."""
-        self._offset_us += store_now - (asked_at + answered_at) // 2
+    def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp) -> None:
+        """The store returned `store_now` between two readings of this clock: meet it in the middle."""
+        self._offset_us += store_now - (sent_at + received_at) // 2
 
 
 class SystemIds:

@@ -15,8 +15,8 @@ from kagzi import Kagzi, Run, RunStatus
 from kagzi.core.limits import Settings
 from kagzi.sdk.client.connecting import Connecting
 from tests.support.ledger import Entry, Ledger
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.processes import Process, Processes, ServerProcess
+from tests.support.timeouts import LOADED_MACHINE_S
 
 # One server on PostgreSQL does nothing that two on one PostgreSQL do not do; `make campaign` runs it all the same.
 # `make pgbouncer`: two servers through one pooler in transaction mode, deaf to each other; the same with a way around it for
@@ -30,10 +30,10 @@ else:
     SETUPS = ("sqlite", "two-servers")
 # A loaded machine may keep a worker from its processor for seconds; what it holds must not be lost by that.
 TIMINGS = ("--lease", "3s", "--heartbeat", "500ms", "--reconnect-grace", "1s")
-NOT_TOLD_S = Settings().look_interval_ms / 1_000  # how long what a server should have heard of may stay unseen
+UNNOTIFIED_S = Settings().look_interval_ms / 1_000  # how long what a server should have heard of may stay unseen
 FLOWS = "tests.acceptance.flows"
 EXECUTION_FLOWS = "tests.acceptance.execution_flows"
-PATIENCE_S = LOADED_MACHINE_S
+TIMEOUT_S = LOADED_MACHINE_S
 
 
 class Cluster:
@@ -86,8 +86,8 @@ class Cluster:
 
     async def until_begun(self, run: Run[Any], step: str = "hold", *, times: int = 1) -> list[Entry]:
         def begun(entries: list[Entry]) -> bool:
-            found = [entry for entry in entries if entry.run_id == run.id and last_part(entry.step_id) == step]
-            return sum(entry.event == "begin" for entry in found) >= times
+            begins = [entry for entry in entries if entry.run_id == run.id and last_part(entry.step_id) == step]
+            return sum(entry.event == "begin" for entry in begins) >= times
 
         return await self.until(begun, f"{step} of {run.id} begun")
 
@@ -96,15 +96,15 @@ class Cluster:
         if self._database.startswith("sqlite"):
             path = self._database.removeprefix("sqlite:///")
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
-                (found,) = file.execute("select lease from runs where run_id = ?", [run.id]).fetchall()
+                (row,) = file.execute("select lease from runs where run_id = ?", [run.id]).fetchall()
         else:
             connection = await asyncpg.connect(self._database)
             try:
-                found = await connection.fetchrow("select lease from runs where run_id::text = $1", run.id)
+                row = await connection.fetchrow("select lease from runs where run_id::text = $1", run.id)
             finally:
                 await connection.close()
-        assert found is not None
-        return found[0]
+        assert row is not None
+        return row[0]
 
     def executions(self, run: Run[Any]) -> dict[str, int]:
         """How often each step of this run was begun."""
@@ -122,7 +122,7 @@ class Cluster:
     async def until(self, holds: Callable[[list[Entry]], bool], what: str) -> list[Entry]:
         """The ledger, as soon as it `holds`. Files have no signals: this looks a hundred times a second."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 while not holds(entries := self.ledger.entries()):  # noqa: ASYNC110  see above
                     await asyncio.sleep(0.01)
                 return entries

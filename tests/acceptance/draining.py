@@ -19,7 +19,7 @@ LEASE = ("--lease", "120s", "--heartbeat", "5s")  # so long that a run which wai
 RUNS = 20
 SLACK_S = 20.0  # beyond the grace, on a loaded machine: handing back, goodbye, the end of the process
 TAKEN_OVER_S = 60.0  # likewise, from the end of the worker to the end of the last run: retries and sleeps, but no lease
-GIVEN_UP = ("long", "blocking")  # steps that cannot finish in time
+UNFINISHABLE = ("long", "blocking")  # steps that cannot finish in time
 SERVES = re.compile(r"\bserves\b")
 
 
@@ -74,11 +74,11 @@ async def send_home(cluster: Cluster, client: Kagzi, leaver: Process, processes:
     ended_at = time.monotonic()
     begun = [entry for entry in cluster.ledger.entries() if entry.pid == heir.pid]
     taken_over = {entry.run_id for entry in begun} & {run.id for run in runs}
-    given_up = [entry.at - signalled_at for entry in begun if entry.step_id in GIVEN_UP]
+    abandoned = [entry.at - signalled_at for entry in begun if entry.step_id in UNFINISHABLE]
     outcome = Try(
         exit_code,
         gone_at - signalled_at,
-        max(given_up, default=0.0),
+        max(abandoned, default=0.0),
         ended_at - gone_at,
         finished=RUNS - len(taken_over),
         handed_back=len(taken_over),

@@ -116,7 +116,7 @@ async def breaks(text: str) -> None:
 
 
 @workflow
-async def errors_are_kept(ctx: Context, ends_well: bool) -> str:
+async def errors_are_kept(ctx: Context, succeeds: bool) -> str:
     try:
         await ctx.step("breaks").run(breaks, "it")
     except StepError as error:
@@ -127,7 +127,7 @@ async def errors_are_kept(ctx: Context, ends_well: bool) -> str:
     else:
         caught = "nothing"
     await ctx.step("hold").run(hold)
-    if not ends_well:
+    if not succeeds:
         raise LookupError(caught)
     return caught
 
@@ -181,9 +181,9 @@ async def much_at_once(ctx: Context) -> list[Any]:
         ctx.step("bad", retry=SHORTLY).run(pick, "bad", True),
         on_error="collect",
     )
-    _, held = await ctx.parallel(ctx.sleep("nap", "300ms"), ctx.step("hold").run(hold))
+    _, kept = await ctx.parallel(ctx.sleep("nap", "300ms"), ctx.step("hold").run(hold))
     shown = [f"{type(each).__name__}: {each.error.message}" if isinstance(each, StepError) else each for each in both]
-    return [a, b, inner, mapped, shown, held]
+    return [a, b, inner, mapped, shown, kept]
 
 
 def square(number: int) -> int:
@@ -376,18 +376,18 @@ async def counts_down(ctx: Context, number: int) -> str:
     return f"{got} {ctx.workflow_id}"
 
 
-async def long_step(beats: int) -> int:
+async def long_step(heartbeats: int) -> int:
     step = current_step()
     begun = step.heartbeat_details or 0
     note("begin", f"{begun}")
-    for number in range(begun, beats):
+    for number in range(begun, heartbeats):
         step.heartbeat(number + 1)
         await asyncio.sleep(0.1)
     return begun
 
 
 @workflow
-async def beats(ctx: Context, count: int) -> int:
+async def heartbeats(ctx: Context, count: int) -> int:
     return await ctx.step("long").run(long_step, count)
 
 

@@ -21,10 +21,10 @@ from kagzi.sdk.worker.registry import Registry
 from kagzi.server.grpc.session import _write_notice
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
-from kagzi.wire.common import read_held, read_lease
+from kagzi.wire.common import read_lease, read_leased
 from kagzi.wire.operations import read_operation, write_answers
 from kagzi.wire.tasks import write_task
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 HOLD_S = 0.005
 TIMEOUT_S = LOADED_MACHINE_S
@@ -45,7 +45,7 @@ class InProcessWorker:
         self._moment = moment
         self.executor = Executor(registry, resident_wait_ms=10)
         self._outbox = Outbox(self._wake, self._start_hold)
-        self.held = LeasedRuns(self._outbox, self.executor, _no_more_history)
+        self.leased = LeasedRuns(self._outbox, self.executor, _no_more_history)
         self.on_durable: Callable[[Command, Outcome], None] = lambda command, outcome: None
         self.on_sent: Callable[[Command], None] = lambda command: None
         self.on_notice: Callable[[Notice], None] = lambda notice: None
@@ -64,13 +64,13 @@ class InProcessWorker:
     async def die(self) -> list[str]:
         """Nothing more is sent or heard. Answers the runs that it held."""
         self.is_dead.set()
-        held = list(self.held._ports.values())
-        for port in held:
-            self.held.abandon(port, "the worker is dead")
+        leased = list(self.leased._ports.values())
+        for port in leased:
+            self.leased.abandon(port, "the worker is dead")
         await self._end()
         assert self._session is not None
         await self._session.close()
-        return [port.run_id for port in held]
+        return [port.run_id for port in leased]
 
     async def leave(self) -> None:
         self.executor.release_all("the worker stops")
@@ -92,7 +92,7 @@ class InProcessWorker:
     # --- what it hears ------------------------------------------------------------------------------------------------
 
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
-        self._hear(pb.SessionResponse(tasks=[write_task(run) for run in claimed]))
+        self._receive(pb.SessionResponse(tasks=[write_task(run) for run in claimed]))
 
     def answers(self, answers: Sequence[tuple[int, Outcome]]) -> None:
         for number, outcome in answers:
@@ -103,13 +103,13 @@ class InProcessWorker:
             self._all_answered.set()
         response = pb.SessionResponse()
         write_answers(response, answers, self._clock.now())
-        self._hear(response)
+        self._receive(response)
 
     def notices(self, notices: Sequence[Notice]) -> None:
         for notice in notices:
             self._inbox.put_nowait(notice)
 
-    def _hear(self, response: pb.SessionResponse) -> None:
+    def _receive(self, response: pb.SessionResponse) -> None:
         self._inbox.put_nowait(pb.SessionResponse.FromString(response.SerializeToString()))
 
     def stopping(self) -> None: ...
@@ -134,12 +134,12 @@ class InProcessWorker:
             if isinstance(message, pb.SessionRequest):
                 await self._submit(self._read(message))
             elif isinstance(message, pb.SessionResponse):
-                self.held.answers(message)
+                self.leased.answers(message)
                 for task in message.tasks:
                     await self._accept(task)
             else:
                 self.on_notice(message)
-                self.held.notice(_write_notice(message))
+                self.leased.notice(_write_notice(message))
 
     async def _accept(self, task: pb.Task) -> None:
         happening = self._moment(f"claim of {task.workflow_type}")
@@ -147,8 +147,8 @@ class InProcessWorker:
             await happening()
         if not self.is_dead.is_set():
             assert self._session is not None
-            proof = pb.HeldRun.FromString(self.held.accept(task))
-            self._session.received([read_held(proof, self._namespace)])
+            proof = pb.HeldRun.FromString(self.leased.accept(task))
+            self._session.received([read_leased(proof, self._namespace)])
 
     def _read(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:
         operations: list[tuple[int, Command]] = []

@@ -15,7 +15,7 @@ from kagzi import ChildError, Context, Retry, Signal, StepError, current_step, w
 
 from .flows import note
 
-go = Signal("go", str)
+proceed = Signal("go", str)
 CRASHES = int(os.environ.get("KAGZI_TEST_CRASHES", "0"))
 TWICE = Retry.fixed(2, "10ms")
 Program = list[Any]
@@ -76,7 +76,7 @@ async def act(ctx: Context, action: list[Any]) -> Any:
         case "sleep":
             return await ctx.sleep("nap", f"{what}ms")
         case "signal":
-            return await ctx.wait_for(go)
+            return await ctx.wait_for(proceed)
         case "late":
             return await ctx.wait_for(Signal("never", str), timeout="20ms", default="nobody came")
         case "child":

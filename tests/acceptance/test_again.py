@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kagzi import Run, RunError, RunStatus
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from . import execution_flows as flows
 from .cluster import Cluster, replayed, until_status
@@ -17,7 +17,7 @@ async def test_side_effects_are_the_same_on_replay(cluster: Cluster) -> None:
     async with cluster.client() as client:
         run = await client.start(flows.side_effects)
         await cluster.until_begun(run)
-        await until_said(run, "half way")
+        await until_status_text(run, "half way")
         assert run.progress == 0.5
         await cluster.strike(worker, run)
         result = await run.result(timeout=LOADED_MACHINE)
@@ -46,9 +46,9 @@ async def test_a_run_goes_on_as_a_new_one_with_its_id_and_signals(cluster: Clust
 async def test_a_long_step_goes_on_from_its_last_heartbeat(cluster: Cluster) -> None:
     worker = await cluster.author()
     async with cluster.client() as client:
-        run = await client.start(flows.beats, 30)
+        run = await client.start(flows.heartbeats, 30)
         await cluster.until_begun(run, "long")
-        await until_beaten(run, 8)
+        await until_heartbeats(run, 8)
         worker.kill()
         await cluster.author()
         assert await run.result(timeout=LOADED_MACHINE) >= 8
@@ -57,17 +57,17 @@ async def test_a_long_step_goes_on_from_its_last_heartbeat(cluster: Cluster) -> 
     assert begun[1] >= 8
 
 
-async def until_said(run: Run[Any], text: str) -> None:
+async def until_status_text(run: Run[Any], text: str) -> None:
     async with asyncio.timeout(LOADED_MACHINE_S):
         while await run.status() is RunStatus.RUNNING and run.status_text != text:  # noqa: ASYNC110  seen only by looking
             await asyncio.sleep(0.02)
     assert run.status_text == text
 
 
-async def until_beaten(run: Run[Any], beats: int) -> None:
+async def until_heartbeats(run: Run[Any], heartbeats: int) -> None:
     async with asyncio.timeout(LOADED_MACHINE_S):
         while True:
-            if any(step.details and int(step.details) >= beats for step in await run.steps()):
+            if any(step.details and int(step.details) >= heartbeats for step in await run.steps()):
                 return
             await asyncio.sleep(0.05)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi import Kagzi
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .cluster import Cluster
 

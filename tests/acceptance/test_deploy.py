@@ -8,14 +8,14 @@ import sys
 import pytest
 
 from kagzi import Kagzi, PreconditionFailed, Run, WorkerStatus
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Process, Processes
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .cluster import Cluster
 
 SERVES = re.compile(r"\bserves\b")
 PER_SECOND = 20
-PATIENCE_S = LOADED_MACHINE_S
+TIMEOUT_S = LOADED_MACHINE_S
 
 BEHIND_S = 1.5
 """As long as a server may be behind: one that others cannot wake looks every second."""
@@ -60,7 +60,7 @@ class Load:
 
 
 async def until_drained(client: Kagzi, version: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while (await client.versions.counts("order"))[version]:  # noqa: ASYNC110  counts have no signals
             await asyncio.sleep(0.1)
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from kagzi import Kagzi, WorkerInfo, WorkerStatus
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
 from tests.support.processes import Processes
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .cluster import Cluster
 from .drain_flows import GRACE_S, blocking_step, long_step, mark_of
 from .draining import LEASE, SLACK_S, send_home, serve, words
 
 TRIES = 5
-PATIENCE_S = LOADED_MACHINE_S
+TIMEOUT_S = LOADED_MACHINE_S
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ async def patient(
 
 
 async def the_worker(client: Kagzi, pid: int) -> WorkerInfo:
-    (found,) = [worker async for worker in client.workers.list() if worker.pid == pid]
-    return found
+    (worker_with_pid,) = [worker async for worker in client.workers.list() if worker.pid == pid]
+    return worker_with_pid
 
 
 async def until_status(client: Kagzi, worker_id: str, status: WorkerStatus) -> WorkerInfo:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while (worker := await client.workers.get(worker_id)).status is not status:  # noqa: ASYNC110  states have no signals
             await asyncio.sleep(0.02)
         return worker
@@ -72,22 +72,22 @@ async def test_an_operator_sends_a_worker_home_through_another_server(patient: t
     async with cluster.client(len(cluster.servers) - 1) as client:
         run = await client.start(long_step)
         await cluster.until_begun(run, "long")
-        found = await the_worker(client, worker.pid)
-        assert found.status is WorkerStatus.ONLINE
+        drained_worker = await the_worker(client, worker.pid)
+        assert drained_worker.status is WorkerStatus.ONLINE
         heir = await serve(processes, cluster)
-        asked_at = time.monotonic()
-        drained = await client.workers.drain(found.id)
+        requested_at = time.monotonic()
+        drained = await client.workers.drain(drained_worker.id)
         assert drained.status is WorkerStatus.DRAINING
         assert await worker.wait() == 0
-        assert time.monotonic() - asked_at < GRACE_S + SLACK_S
+        assert time.monotonic() - requested_at < GRACE_S + SLACK_S
         assert await run.result(timeout=LOADED_MACHINE) == "done"
-        assert (await until_status(client, found.id, WorkerStatus.OFFLINE)).active == 0
-        assert await kinds(client, found.id) == ["registered", "draining", "drained", "left"]
+        assert (await until_status(client, drained_worker.id, WorkerStatus.OFFLINE)).active == 0
+        assert await kinds(client, drained_worker.id) == ["registered", "draining", "drained", "left"]
         begun = {entry.pid for entry in cluster.ledger.entries() if entry.run_id == run.id and entry.event == "begin"}
         assert heir.pid in begun or worker.pid in begun
 
 
-async def test_a_second_signal_ends_it_at_once(patient: tuple[Cluster, Processes]) -> None:
+async def test_a_second_signal_stops_it_at_once(patient: tuple[Cluster, Processes]) -> None:
     cluster, processes = patient
     worker = await serve(processes, cluster)
     async with cluster.client() as client:

@@ -21,11 +21,11 @@ from kagzi.core.times import US_PER_MS
 from kagzi.engine import Engine
 from kagzi.store.protocol import NullBus, Store
 from kagzi.system import SystemIds, SystemRng
-from tests.engine.parties import MovableClock
+from tests.engine.fakes import MovableClock
 from tests.support.random_programs import PROGRAMS, Program
 from tests.support.replaying import check_replays
 
-from .engine_stage import EngineStage
+from .engine_harness import EngineHarness
 
 COUNT = int(os.environ.get("KAGZI_TEST_ENGINE_PROGRAMS", "4"))
 pytestmark = pytest.mark.timeout(120 + 60 * COUNT)
@@ -59,20 +59,20 @@ async def open_store(database: str) -> Store:
     return store
 
 
-class Theatre:
+class Harnesses:
     """An engine on a store. Many performances at a time."""
 
     def __init__(self, engine: Engine, clock: MovableClock) -> None:
         self._engine = engine
         self._clock = clock
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._running = asyncio.Semaphore(AT_ONCE)
         self._namespaces = 0
 
     async def perform(
         self, program: Program, seed: int, *, crash_at: int | None = None, cancel_at: int | None = None
-    ) -> tuple[EngineStage, RunEnd]:
+    ) -> tuple[EngineHarness, RunEnd]:
         self._namespaces += 1
-        stage = EngineStage(
+        harness = EngineHarness(
             self._engine,
             self._clock,
             program,
@@ -81,16 +81,16 @@ class Theatre:
             crash_at=crash_at,
             cancel_at=cancel_at,
         )
-        async with self._room:
-            end = await stage.play()
-            await stage.check()
+        async with self._running:
+            end = await harness.play()
+            await harness.check()
             if end.status is RunStatus.COMPLETED:
-                await check_replays(await stage.history(), *stage.player.workflows, times=1, seed=seed)
-        return stage, end
+                await check_replays(await harness.history(), *harness.player.workflows, times=1, seed=seed)
+        return harness, end
 
 
 @asynccontextmanager
-async def theatre(database: str) -> AsyncIterator[Theatre]:
+async def harnesses(database: str) -> AsyncIterator[Harnesses]:
     store = await open_store(database)
     clock = MovableClock()
     # A lease ends as soon as its session does: what counts here is what was lost, not how long that took. These workers have no
@@ -102,7 +102,7 @@ async def theatre(database: str) -> AsyncIterator[Theatre]:
     await engine.start()
     clock.ahead_us += settings.lease_ms * US_PER_MS  # a server that has just begun ends no lease for one term
     try:
-        yield Theatre(engine, clock)
+        yield Harnesses(engine, clock)
     finally:
         await engine.stop()
         await store.close()
@@ -111,24 +111,24 @@ async def theatre(database: str) -> AsyncIterator[Theatre]:
 @given(program=PROGRAMS, seed=SEEDS)
 @SOME
 async def test_a_crash_or_a_cancellation_at_any_moment(database: str, program: Program, seed: int) -> None:
-    async with theatre(database) as house:
-        stage, expected = await house.perform(program, seed)
+    async with harnesses(database) as engine_harnesses:
+        harness, expected = await engine_harnesses.perform(program, seed)
         assert expected.status is RunStatus.COMPLETED, expected
-        wanted = stage.value_of(expected)
+        wanted = harness.value_of(expected)
 
         async def crash(moment: int) -> int:
-            crashed, end = await house.perform(program, seed, crash_at=moment)
+            crashed, end = await engine_harnesses.perform(program, seed, crash_at=moment)
             assert crashed.value_of(end) == wanted, f"crash at {moment}, {crashed.moments[moment - 1 : moment + 2]}"
             return crashed.crashes
 
         async def cancel(moment: int) -> None:
             rng = Random(moment)
             then = rng.choice([None, moment + rng.randrange(4)])
-            cancelled, end = await house.perform(program, seed, cancel_at=moment, crash_at=then)
+            cancelled, end = await engine_harnesses.perform(program, seed, cancel_at=moment, crash_at=then)
             stopped = end.status is RunStatus.CANCELLED
             assert stopped or cancelled.value_of(end) == wanted, f"cancelled at {moment}: {end}"
 
-        moments = range(len(stage.moments))
+        moments = range(len(harness.moments))
         crashes = await asyncio.gather(*(crash(moment) for moment in moments))
         assert sum(crashes) > len(crashes) / 2, "most crashes came too late to hit anything"
         await asyncio.gather(*(cancel(moment) for moment in moments))

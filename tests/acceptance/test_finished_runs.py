@@ -7,7 +7,7 @@
 | 3 timeouts, deadlines | test_retrying: times_out; below: too_long | times_out |
 | 4 parallel | test_at_once: all but two | much_at_once, mapped (other completion orders), one_fails, races, race_lost_by_a_step |
 | 5 signals | test_signals: most | approval, impatient, in_order |
-| 6 children | test_families: most | parent, wide (other completion orders) |
+| 6 children | test_children: most | parent, wide (other completion orders) |
 | 7 cancellation | test_stopping: cleanup, sleeper, pause | tidies_up |
 | 8 side effects | test_again: facts, continue_as_new, heartbeats | side_effects, counts_down |
 | 9 retry, fork | below: a fork; test_again | mendable after its retry, a fork |
@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from kagzi import ErrorKind, Kagzi, Run, RunError, RunStatus, Workflow
-from tests.support.patience import LOADED_MACHINE
 from tests.support.replaying import check_replays, history_of
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .cluster import Cluster, until_status
 
-_AT_ONCE_PATIENCE = "60s"
+_RESULT_TIMEOUT = "60s"
 
 
 class Case(NamedTuple):
@@ -39,7 +39,7 @@ class Case(NamedTuple):
     strike: str = "hold"
     help: Callable[[Kagzi, Run[Any]], Awaitable[None]] | None = None
     reordered: bool = False
-    ends: str = "completed"
+    end_status: str = "completed"
 
 
 async def approve(client: Kagzi, run: Run[Any]) -> None:
@@ -54,7 +54,7 @@ async def send_items(client: Kagzi, run: Run[Any]) -> None:
 CASES = [
     Case(flows.three_tries, 0.4, strike="thrice"),
     Case(flows.errors_are_kept, True),
-    Case(flows.errors_are_kept, False, ends="failed"),
+    Case(flows.errors_are_kept, False, end_status="failed"),
     Case(flows.times_out),
     Case(flows.much_at_once, reordered=True),
     Case(flows.mapped, 6, strike="work[3]", reordered=True),
@@ -91,7 +91,7 @@ def pids_of(cluster: Cluster, run: Run[Any]) -> set[int]:
 
 async def ended(run: Run[Any]) -> str:
     try:
-        await run.result(timeout=_AT_ONCE_PATIENCE)
+        await run.result(timeout=_RESULT_TIMEOUT)
     except RunError as error:
         return str(error.status)
     return "completed"
@@ -105,7 +105,7 @@ async def test_what_was_killed_and_has_ended_replays_in_any_order(cluster: Clust
         await asyncio.gather(*(cluster.until_begun(run, case.strike) for run, case in struck))
         worker.kill()
         await cluster.author()
-        assert await asyncio.gather(*(ended(run) for run in runs)) == [case.ends for case in CASES]
+        assert await asyncio.gather(*(ended(run) for run in runs)) == [case.end_status for case in CASES]
         for run, case in struck:
             hit = len(pids_of(cluster, run)) == 2
             assert hit or case.strike != "hold", f"the kill did not hit {case.workflow}"

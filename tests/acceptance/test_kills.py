@@ -63,5 +63,5 @@ async def test_a_worker_paused_past_its_lease_is_refused_and_the_run_completes_e
         assert [await run.status() for run in runs] == ["completed"] * 20
     entries = cluster.ledger.entries()
     assert {entry.pid for entry in entries[paused_at:]} >= {other.pid}
-    holders = {entry.pid for entry in entries if entry.event == "begin"}
-    assert holders == {sleeper.pid, other.pid}
+    pids = {entry.pid for entry in entries if entry.event == "begin"}
+    assert pids == {sleeper.pid, other.pid}

@@ -27,7 +27,7 @@ async def test_entries_of_many_processes_never_mix(tmp_path: Path) -> None:
         writers = [await processes.run(sys.executable, "-c", WRITER, str(ledger.path), f"run-{n}") for n in range(3)]
         assert [await writer.wait() for writer in writers] == [0, 0, 0]
     assert len(ledger.entries(event="begin")) == 900
-    assert len({found.pid for found in ledger.entries()}) == 3
+    assert len({entry.pid for entry in ledger.entries()}) == 3
     assert set(ledger.executions().values()) == {1}
     assert describe(ledger.entries(), "run-1").count("\n") == 299
 
@@ -37,7 +37,7 @@ def test_an_entry_too_long_to_be_one_piece_is_refused(tmp_path: Path) -> None:
         Ledger(tmp_path / "ledger").write("begin", "r", "a", note="x" * 5_000)
 
 
-def test_a_body_that_ran_after_its_acknowledgement_is_found() -> None:
+def test_a_body_that_ran_after_its_acknowledgement_is_detected() -> None:
     entries = [entry("begin", at=1.0), entry("begin", at=3.0), entry("begin", step_id="b", at=9.0)]
     acknowledged = {("r", "a"): 4.0}
     assert check_acknowledged_run_once(entries, lambda run, step: acknowledged.get((run, step))) == 2
@@ -46,13 +46,13 @@ def test_a_body_that_ran_after_its_acknowledgement_is_found() -> None:
         check_acknowledged_run_once(entries, lambda run, step: acknowledged.get((run, step)))
 
 
-def test_a_holder_that_goes_on_after_its_lease_is_found() -> None:
+def test_a_holder_that_works_past_its_lease_is_detected() -> None:
     check_one_holder([entry("begin", lease=1), entry("begin", lease=1), entry("begin", lease=2)])
     with pytest.raises(AssertionError, match="older lease"):
         check_one_holder([entry("begin", lease=2), entry("begin", lease=1)])
 
 
-def test_bodies_that_overlap_are_found() -> None:
+def test_bodies_that_overlap_are_detected() -> None:
     first, second = entry("begin", pid=1), entry("begin", pid=2)
     assert overlapping([first, entry("end", pid=1), second]) == []
     assert overlapping([first, second, entry("end", pid=1)]) == [(first, second)]

@@ -8,8 +8,8 @@ import pytest
 
 from kagzi import Kagzi, WorkerInfo, WorkerStatus
 from tests.support.ledger import Entry
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.processes import Process
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .cluster import Cluster
 from .flows import ten_steps
@@ -22,8 +22,8 @@ SEEN_S = LOADED_MACHINE_S
 
 
 async def find(client: Kagzi, pid: int) -> WorkerInfo:
-    (found,) = [worker async for worker in client.workers.list() if worker.pid == pid]
-    return found
+    (match,) = [worker async for worker in client.workers.list() if worker.pid == pid]
+    return match
 
 
 async def until_offline(client: Kagzi, worker_id: str) -> None:

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from kagzi import Kagzi, RunStatus
-from tests.support.patience import LOADED_MACHINE
 from tests.support.processes import Processes
+from tests.support.timeouts import LOADED_MACHINE
 
 from .cluster import Cluster, until_status
 from .flows import long_nap

@@ -7,7 +7,7 @@ import re
 from kagzi import RunStatus
 
 from . import park_flows
-from .cluster import PATIENCE_S, Cluster, last_part, until_status
+from .cluster import TIMEOUT_S, Cluster, last_part, until_status
 from .flows import tries_for_ever
 
 SERVER_OPTIONS = (
@@ -28,7 +28,7 @@ async def test_it_sleeps_until_its_signal_comes_and_goes_on_elsewhere(cluster: C
             await client.start(park_flows.streamed_support, "may I?"),
         ]
         for run in runs:
-            await until_status(run, RunStatus.SLEEPING, timeout_s=PATIENCE_S)
+            await until_status(run, RunStatus.SLEEPING, timeout_s=TIMEOUT_S)
             info = await run.info()
             assert info.wait_reason == "signal"
             assert [last_part(wait) for wait in info.waits] == ["approved"]

@@ -17,23 +17,23 @@ from .keeping import replaced
 MODULE = "tests.acceptance.programs"
 AT_ONCE = 12
 CRASH_PERCENT = "6"
-PATIENCE = "60s"
+RESULT_TIMEOUT = "60s"
 # Most workers here die within milliseconds, with all their runs: none of those is to be put aside for it.
 SERVER_OPTIONS = ("--claim-cap", "1000000")
 
 
-async def start_all(client: Kagzi, given_programs: list[programs.Program]) -> list[Run[Any]]:
-    runs = [await client.start(programs.interpret, program) for program in given_programs]
-    for run, program in zip(runs, given_programs, strict=True):
+async def start_all(client: Kagzi, all_programs: list[programs.Program]) -> list[Run[Any]]:
+    runs = [await client.start(programs.interpret, program) for program in all_programs]
+    for run, program in zip(runs, all_programs, strict=True):
         for _ in range(programs.signals_in(program)):
-            await run.signal(programs.go, "went")
+            await run.signal(programs.proceed, "went")
     return runs
 
 
 async def results_of(runs: list[Run[Any]]) -> list[Any]:
     """Of all of them; if one does not end, what Kagzi itself says about that."""
     try:
-        return await asyncio.gather(*(run.result(timeout=PATIENCE) for run in runs))
+        return await asyncio.gather(*(run.result(timeout=RESULT_TIMEOUT) for run in runs))
     except TimeoutError as error:
         for run in runs:
             if not (await run.info()).status.ended:

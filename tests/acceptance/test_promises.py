@@ -6,10 +6,10 @@ import itertools
 import pytest
 
 from kagzi import ResourceExhausted, RunError, RunStatus
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import flows
-from .cluster import NOT_TOLD_S, Cluster, until_status
+from .cluster import UNNOTIFIED_S, Cluster, until_status
 
 
 async def test_p1_what_was_accepted_is_kept_when_the_server_is_killed(cluster: Cluster) -> None:
@@ -48,10 +48,10 @@ async def test_p4_cancel_races_completion_and_one_of_them_wins(cluster: Cluster)
         await asyncio.gather(*(run.cancel("race") for run in runs[::2]))
 
         results = await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs), return_exceptions=True)
-        ends = [each.status if isinstance(each, RunError) else RunStatus.COMPLETED for each in results]
+        endings = [each.status if isinstance(each, RunError) else RunStatus.COMPLETED for each in results]
         assert set(results[1::2]) == {sum(range(flows.STEPS))}
-        assert set(ends) <= {RunStatus.COMPLETED, RunStatus.CANCELLED}
-        assert [await run.status() for run in runs] == ends
+        assert set(endings) <= {RunStatus.COMPLETED, RunStatus.CANCELLED}
+        assert [await run.status() for run in runs] == endings
 
 
 async def test_p5_timers_are_never_early_and_prompt(cluster: Cluster) -> None:
@@ -61,7 +61,7 @@ async def test_p5_timers_are_never_early_and_prompt(cluster: Cluster) -> None:
         late = await asyncio.gather(*(client.run(flows.nap, ms, timeout="30s") for ms in naps * 6))
     assert min(late) >= 0.0, f"a timer fired {-min(late) * 1_000:.3f} ms early"
     assert min(late) < 0.5, f"the promptest was {min(late):.3f} s late"
-    assert sorted(late)[len(late) // 2] < NOT_TOLD_S / 2, f"late by {sorted(late)} s"
+    assert sorted(late)[len(late) // 2] < UNNOTIFIED_S / 2, f"late by {sorted(late)} s"
 
 
 async def test_p5_timers_of_a_server_that_died_fire(cluster: Cluster) -> None:
@@ -124,7 +124,7 @@ async def test_p12_a_bad_payload_does_not_touch_its_neighbours(cluster: Cluster)
         assert await client.run(flows.typed, 1, timeout="30s") == 2
 
 
-async def test_p12_a_worker_that_blocks_its_loop_keeps_its_runs_and_hinders_nobody(cluster: Cluster) -> None:
+async def test_p12_a_worker_that_blocks_its_loop_keeps_its_runs_and_blocks_nobody(cluster: Cluster) -> None:
     async with cluster.client() as client:
         stuck = await cluster.worker("--max-concurrent", "1")
         run = await client.start(flows.blocks_the_loop, 5.0)  # longer than a lease

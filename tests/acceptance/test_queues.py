@@ -9,10 +9,10 @@ import pytest
 
 from kagzi import NotFound, ResourceExhausted, Run, RunStatus
 from tests.support.ledger import Entry
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import queue_flows as flows
-from .cluster import NOT_TOLD_S, Cluster, until_status
+from .cluster import UNNOTIFIED_S, Cluster, until_status
 
 FLOWS = "tests.acceptance.queue_flows"
 
@@ -50,10 +50,10 @@ async def test_a_thousand_runs_of_fifty_keys_one_of_each_at_a_time(cluster: Clus
     assert len([entry for entry in entries if entry.event == "begin"]) == 1_000
     assert set(most_at_once(entries).values()) == {1}
     # By the time the others are all done the first key has not had more turns than a key can have in that time.
-    ends = [entry.note for entry in entries if entry.event == "end"]
-    last = {key: len(ends) - 1 - ends[::-1].index(key) for key in keys}
+    endings = [entry.note for entry in entries if entry.event == "end"]
+    last = {key: len(endings) - 1 - endings[::-1].index(key) for key in keys}
     assert max(place for key, place in last.items() if key != "key-00") < last["key-00"], f"took {took:.1f} s"
-    assert all(ends.index(key) < 500 for key in keys), "a key waited for half of the others to end"
+    assert all(endings.index(key) < 500 for key in keys), "a key waited for half of the others to end"
 
 
 async def test_a_limit_of_a_type_and_of_a_key_together(cluster: Cluster) -> None:
@@ -85,7 +85,7 @@ async def test_a_freed_permit_is_taken_within_milliseconds_also_elsewhere(cluste
     assert [entry.event for entry in entries[1:3]] == ["end", "begin"]
     gaps.sort()
     assert gaps[0] < 0.25
-    assert gaps[len(gaps) // 2] < NOT_TOLD_S / 2, f"gaps between runs: {[round(gap * 1_000) for gap in gaps]} ms"
+    assert gaps[len(gaps) // 2] < UNNOTIFIED_S / 2, f"gaps between runs: {[round(gap * 1_000) for gap in gaps]} ms"
 
 
 async def test_a_sleeping_run_holds_no_permit(cluster: Cluster) -> None:
@@ -151,7 +151,7 @@ async def test_a_full_type_rejects(cluster: Cluster) -> None:
         await client.start(flows.keyed).input(("b", 0.0)).concurrency_key("b")
 
 
-async def test_the_oldest_is_cancelled_and_its_worker_hears_at_once(cluster: Cluster) -> None:
+async def test_the_oldest_is_cancelled_and_its_worker_is_notified_at_once(cluster: Cluster) -> None:
     await workers(cluster)
     async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running_per_key=1, when_full="cancel-oldest")

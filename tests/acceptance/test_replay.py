@@ -1,6 +1,6 @@
 """Identity and order: concurrent branches with equal names, killed and replayed with other timings, get what is theirs."""
 
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import flows
 from .cluster import Cluster

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kagzi import ErrorKind, Retry, RunError, RunStatus
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .cluster import Cluster, until_status
@@ -85,7 +85,7 @@ async def test_a_step_that_takes_too_long_is_stopped_and_that_is_an_attempt(clus
     assert cluster.executions(run) == {"slow": 2, "hold": 2}
 
 
-async def test_a_run_ends_at_its_deadline_asleep_or_unclaimed(cluster: Cluster) -> None:
+async def test_a_run_fails_at_its_deadline_asleep_or_unclaimed(cluster: Cluster) -> None:
     async with cluster.client() as client:
         soon = datetime.now(UTC) + timedelta(seconds=1)
         unclaimed = await client.start("approval", None, deadline=soon)

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from kagzi import Kagzi, RunStatus, ScheduleFire
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .cluster import Cluster, until_status
 from .flows import ten_steps
 
 SECOND = timedelta(seconds=1)
-PATIENCE_S = LOADED_MACHINE_S
+TIMEOUT_S = LOADED_MACHINE_S
 LATE_P99_S = 0.1
 LATE_AFTER_A_DEATH_S = 5.0
 
@@ -22,7 +22,7 @@ async def fires_of(client: Kagzi, id: str) -> list[ScheduleFire]:
 
 async def until_fired(client: Kagzi, id: str, times: int, *, after: datetime | None = None) -> list[ScheduleFire]:
     """What became of its times, as soon as so many were fired (on time, after that moment)."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             fires = await fires_of(client, id)
             late = [fire for fire in fires if fire.run_id and (after is None or fire.nominal_at > after)]

@@ -6,7 +6,7 @@ import pytest
 
 from kagzi import InvalidArgument, PreconditionFailed, RunStatus
 from tests.support.kagzi_process import kagzi
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .cluster import Cluster, replayed, until_status
@@ -63,7 +63,7 @@ async def test_many_runs_get_their_own_signals(cluster: Cluster) -> None:
     assert [sorted(result) for result in results] == [[100 * n, 100 * n + 1, 100 * n + 2] for n in range(30)]
 
 
-async def test_a_wait_that_ends_is_a_result(cluster: Cluster) -> None:
+async def test_a_wait_that_times_out_is_a_result(cluster: Cluster) -> None:
     worker = await cluster.author()
     async with cluster.client() as client:
         run = await client.start(flows.impatient)
@@ -138,7 +138,7 @@ async def test_a_signal_of_another_type_pauses_the_run_until_it_is_replaced_or_d
         explained = await client.explain("w")
         assert f"kagzi signal {run.id} item VALUE --replace" in explained.remedy
         assert "item#2" in explained.sentence
-        assert "goes on" in await signal_by_command(cluster, "w", "item", "5", "--replace")
+        assert "continues" in await signal_by_command(cluster, "w", "item", "5", "--replace")
         await cluster.author()
         await until_status(run, RunStatus.SLEEPING)
         await client.signal("w", "item", "six")

@@ -7,7 +7,7 @@ import pytest
 
 from kagzi import ErrorKind, RunError, RunStatus
 from tests.support.ledger import describe
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from . import execution_flows as flows
 from .cluster import Cluster, until_status
@@ -109,8 +109,8 @@ async def test_a_paused_run_finishes_its_step_begins_none_and_goes_on(cluster: C
         await run.pause("lunch")
         await until_status(run, RunStatus.PAUSED)
         begun = cluster.executions(run)
-        ends = sum(entry.event == "end" for entry in cluster.ledger.entries())
-        assert sum(begun.values()) == ends, "a step was cut short"
+        finished = sum(entry.event == "end" for entry in cluster.ledger.entries())
+        assert sum(begun.values()) == finished, "a step was cut short"
         worker.kill()
         await cluster.author()
         assert cluster.executions(run) == begun, "a paused run went on"

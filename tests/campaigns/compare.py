@@ -15,29 +15,29 @@ WARM_UP = 30
 MOST_RATIO = 1.5
 PAGE = 50
 
-Asked = TypeVar("Asked")
+Subject = TypeVar("Subject")
 
 
-class Sized(NamedTuple, Generic[Asked]):
+class Sized(NamedTuple, Generic[Subject]):
     """Whom to ask, and how many runs he has."""
 
-    asked: Asked
+    subject: Subject
     runs: int
 
 
-Ask = Callable[[Asked, int], Awaitable[object]]
+Ask = Callable[[Subject, int], Awaitable[object]]
 """What is measured; the number is that of a run in the store, drawn anew each time."""
 
 
 async def compare(
-    figures: Figures, part: str, questions: dict[str, Ask[Asked]], small: Sized[Asked], large: Sized[Asked]
+    figures: Figures, part: str, questions: dict[str, Ask[Subject]], small: Sized[Subject], large: Sized[Subject]
 ) -> dict[str, Any]:
     measured = {name: await _measure(ask, small, large) for name, ask in questions.items()}
     figures.put(part, {"runs": large.runs, "samples": SAMPLES, **measured})
     return measured
 
 
-async def _measure(ask: Ask[Asked], small: Sized[Asked], large: Sized[Asked]) -> dict[str, Any]:
+async def _measure(ask: Ask[Subject], small: Sized[Subject], large: Sized[Subject]) -> dict[str, Any]:
     rng = random.Random(7)
     times: dict[str, list[float]] = {"small": [], "large": []}
     for sample in range(WARM_UP + SAMPLES):
@@ -45,7 +45,7 @@ async def _measure(ask: Ask[Asked], small: Sized[Asked], large: Sized[Asked]) ->
             # Such as are completed, so that every question about one has the same answer.
             g = rng.randrange(1, sized.runs // 220) * 220 + 7
             began = time.perf_counter()
-            await ask(sized.asked, g)
+            await ask(sized.subject, g)
             if sample >= WARM_UP:
                 times[name].append((time.perf_counter() - began) * 1_000)
     before, after = spread(times["small"]), spread(times["large"])

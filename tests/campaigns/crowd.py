@@ -93,22 +93,22 @@ async def make_models(store: Store) -> dict[str, str]:
 
 
 async def _worked(store: Store, labels: Mapping[str, str], *, fails: bool = False) -> RunKey:
-    held = await _claimed(store, TYPE, labels)
+    leased = await _claimed(store, TYPE, labels)
     for step in ("charge", "ship"):
-        await _write(store, BeginStep(run=held.run, lease=held.lease, step_id=step, name=step, input=PAYLOAD))
-        await _write(store, CompleteStep(run=held.run, lease=held.lease, step_id=step, attempt=1, output=PAYLOAD))
+        await _write(store, BeginStep(run=leased.run, lease=leased.lease, step_id=step, name=step, input=PAYLOAD))
+        await _write(store, CompleteStep(run=leased.run, lease=leased.lease, step_id=step, attempt=1, output=PAYLOAD))
     if fails:
-        await _write(store, FailRun(run=held.run, lease=held.lease, error=ErrorDetail(message="no funds")))
+        await _write(store, FailRun(run=leased.run, lease=leased.lease, error=ErrorDetail(message="no funds")))
     else:
-        await _write(store, CompleteRun(run=held.run, lease=held.lease, output=PAYLOAD))
-    return held.run
+        await _write(store, CompleteRun(run=leased.run, lease=leased.lease, output=PAYLOAD))
+    return leased.run
 
 
 async def _asleep(store: Store) -> RunKey:
-    held = await _claimed(store, SLEEPING_TYPE, {"region": "eu"})
-    await _write(store, BeginSleep(run=held.run, lease=held.lease, step_id="nap", name="nap", until=FAR_AHEAD))
-    await _write(store, Park(run=held.run, lease=held.lease, waits=("nap",), known_seq=0))
-    return held.run
+    leased = await _claimed(store, SLEEPING_TYPE, {"region": "eu"})
+    await _write(store, BeginSleep(run=leased.run, lease=leased.lease, step_id="nap", name="nap", until=FAR_AHEAD))
+    await _write(store, Park(run=leased.run, lease=leased.lease, waits=("nap",), known_seq=0))
+    return leased.run
 
 
 async def _claimed(store: Store, workflow_type: str, labels: Mapping[str, str]) -> Held:

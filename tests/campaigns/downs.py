@@ -58,7 +58,7 @@ async def database_frozen(_cluster: Cluster, database: PostgresServer) -> AsyncI
 
 
 SAYS: dict[str, tuple[str, ...]] = {
-    "server_gone": ("cannot reach the server at", "no answer from the server at"),
+    "server_gone": ("cannot reach the server at", "no response from the server at"),
     "database_gone": ("is running, but its database",),
     "database_frozen": ("is running, but its database",),
 }
@@ -136,18 +136,18 @@ async def play(cluster: Cluster, database: PostgresServer, fault: Fault, seconds
     """Raises AssertionError if somebody is not told in time, is told the wrong thing, or does not go on afterwards."""
     address = cluster.servers[0].grpc
     seen = Seen()
-    patience = f"{seconds + AFTER_S:g}s"
+    timeout = f"{seconds + AFTER_S:g}s"
     with seen.log():
-        async with Kagzi.connect(address, call_timeout=patience) as patient, Kagzi.connect(address) as usual:
+        async with Kagzi.connect(address, call_timeout=timeout) as patient, Kagzi.connect(address) as usual:
             waits = ("start", "campaign-load", str(STEP_S), "--id", "terminal", "--wait", "--address", address)
             under_way = await patient.start(flows.load, STEP_S, id="under-way")
-            waiting = asyncio.create_task(under_way.result(timeout=patience))
+            waiting = asyncio.create_task(under_way.result(timeout=timeout))
             at_the_terminal = asyncio.create_task(command(seen, "start --wait", *waits))
             await _until_there(patient, "terminal")
             seen.begin()
             async with fault(cluster, database):
-                starting = asyncio.create_task(patient.run(flows.load, 0.01, id="patient", timeout=patience))
-                giving_up = asyncio.create_task(_told(usual))
+                starting = asyncio.create_task(patient.run(flows.load, 0.01, id="patient", timeout=timeout))
+                giving_up = asyncio.create_task(_refusal(usual))
                 listing = asyncio.create_task(command(seen, "list", "list", "--address", address))
                 await asyncio.sleep(seconds)
             over_s = time.monotonic() - seen._began
@@ -176,7 +176,7 @@ async def _until_there(client: Kagzi, id: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _told(client: Kagzi) -> Unavailable | None:
+async def _refusal(client: Kagzi) -> Unavailable | None:
     try:
         await client.start(flows.load, 0.01, id="usual")
     except Unavailable as error:
@@ -190,13 +190,13 @@ def _check(fault: str, seen: Seen, error: Unavailable | None, list_code: int, se
     def right(line: str) -> bool:
         return any(words in line.lower() for words in says)
 
-    logged = [(at, line) for at, line in seen.of("log") if "answers again" not in line]
+    logged = [(at, line) for at, line in seen.of("log") if "responds again" not in line]
     assert logged, "nobody was told"
     assert logged[0][0] < FIRST_LINE_S, logged
     assert all(right(line) for _, line in logged), logged
     assert len(logged) < 3 + 2 * seconds / 10, "once for all, not once for each"
     waited = [
-        line for _, line in seen.of("start --wait") if line.startswith("waiting:") and "answers again" not in line
+        line for _, line in seen.of("start --wait") if line.startswith("waiting:") and "responds again" not in line
     ]
     assert waited, seen.of("start --wait")
     assert all(map(right, waited)), waited

@@ -27,12 +27,12 @@ class Figures:
         self._document: dict[str, Any] = {} if again or not self.path.exists() else json.loads(self.path.read_text())
 
     def known(self, part: str) -> dict[str, Any] | None:
-        found = self._document.get("parts", {}).get(part)
-        if found is not None and found["commit"] != self._commit:
+        recorded = self._document.get("parts", {}).get(part)
+        if recorded is not None and recorded["commit"] != self._commit:
             return None
-        if found is not None:
+        if recorded is not None:
             print(f"{part}: measured before, kept in {self.path}")
-        return found
+        return recorded
 
     def put(self, part: str, figures: dict[str, Any]) -> None:
         print(f"\n{part}")

@@ -33,7 +33,7 @@ async def pickup(ctx: Context, _nothing: None) -> int:
     return await ctx.step("s0").run(work, 1, 0.0)
 
 
-go = Signal("go", int)
+proceed = Signal("go", int)
 
 
 @workflow("campaign-signalled")
@@ -41,7 +41,7 @@ async def signalled(ctx: Context, _nothing: None) -> int:
     """Steps one after another, a signal among them: when one begins, all before it have been acknowledged."""
     await ctx.step("s0").run(work, 0, 0.2)
     await ctx.step("s1").run(work, 1, 0.0)
-    number = await ctx.wait_for(go)
+    number = await ctx.wait_for(proceed)
     await ctx.step("s2").run(work, number, 0.0)
     await ctx.step("s3").run(work, number, 0.0)
     return number

@@ -13,7 +13,7 @@ RESULT_TIMEOUT = "60s"
 class Done(NamedTuple):
     """One run as its client saw it; times are `time.monotonic()`."""
 
-    asked_at: float
+    requested_at: float
     started_at: float
     ended_at: float
     run_id: str
@@ -41,7 +41,7 @@ class Load:
                 callers.create_task(self._one())
 
     async def _one(self) -> None:
-        asked_at = time.monotonic()
+        requested_at = time.monotonic()
         run_id = "not started"
         try:
             run = await self._client.start(self._flow, self._argument)
@@ -52,4 +52,4 @@ class Load:
             return
         if result != self._expected:
             self.errors.append(f"{run_id}: answered {result!r}")
-        self.done.append(Done(asked_at, started_at, time.monotonic(), run_id))
+        self.done.append(Done(requested_at, started_at, time.monotonic(), run_id))

@@ -21,7 +21,7 @@ from .figures import spread
 
 SCHEDULES = 5
 STEP_S = 0.02
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 ERRCODE = "XX000"
 INSIDE = "something inside of the database"
 # What a tenant must never read: the driver's words, the database's words, where it is.
@@ -121,7 +121,7 @@ class Storm:
         self._database = database
         self._count = workers
         self._workers: list[Process] = []
-        self._told: list[str] = []
+        self._refusals: list[str] = []
         self._serial = 0
         self._started = 0
 
@@ -157,7 +157,7 @@ class Storm:
             "runs": len(took),
             "scheduled": await client.count(status=RunStatus.COMPLETED) - self._started,
             "cores": os.cpu_count(),
-            "told_unavailable": len(self._told),
+            "told_unavailable": len(self._refusals),
             "failed": 0,
             "settled_s": round(settled_s, 2),
             "start_to_result": spread([each * 1_000 for each in took]),
@@ -181,17 +181,17 @@ class Storm:
             return await client.start(flows.load, STEP_S, id=id, on_conflict="existing_or_completed")
 
         run = await self._patiently(start)
-        assert await self._patiently(lambda: run.result(timeout=f"{PATIENCE_S:g}s")) == sum(range(flows.STEPS))
+        assert await self._patiently(lambda: run.result(timeout=f"{TIMEOUT_S:g}s")) == sum(range(flows.STEPS))
         self._started += 1
         took.append(time.monotonic() - began)
 
     async def _patiently(self, ask: Callable[[], Any]) -> Any:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while True:
                 try:
                     return await ask()
                 except Unavailable as error:
-                    self._told.append(str(error))
+                    self._refusals.append(str(error))
                 except KagziError as error:
                     raise AssertionError(f"a client was told {error!r}") from error
 
@@ -199,7 +199,7 @@ class Storm:
         """Every schedule has fired after the fault, and whatever was started has ended: the schedules go on, so that a few of
         their runs are always open."""
         before = await self._patiently(lambda: self._last_fires(client))
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while True:
                 later = await self._last_fires(client)
                 fired = all(last > first for first, last in zip(before, later, strict=True))
@@ -228,7 +228,7 @@ class Storm:
         for number in range(SCHEDULES):
             schedule = await client.schedules.get(f"tick-{number}")
             assert not schedule.paused, schedule.paused_reason
-        for text in self._told:
+        for text in self._refusals:
             assert not [secret for secret in SECRETS if secret in text], text
         load = {run.id async for run in client.list(workflow=flows.load)}
         check_done_is_done([entry for entry in self._cluster.ledger.entries() if entry.run_id in load])

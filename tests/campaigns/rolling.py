@@ -124,9 +124,9 @@ def takeover_times(entries: list[Entry], restart: Restart) -> list[float]:
     for entry in entries:
         runs[entry.run_id].append(entry)
     gaps: list[float] = []
-    for told in runs.values():
-        before = [entry for entry in told if entry.at <= restart.at]
-        later = [entry.at for entry in told if entry.at > restart.at]
+    for entries_of_run in runs.values():
+        before = [entry for entry in entries_of_run if entry.at <= restart.at]
+        later = [entry.at for entry in entries_of_run if entry.at > restart.at]
         if before and later and restart.pid in (0, before[-1].pid):
             longest = max(second - first for first, second in pairwise([before[-1].at, *later]))
             gaps.append(max(0.0, longest - STEP_S) * 1_000)

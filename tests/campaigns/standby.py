@@ -18,7 +18,7 @@ from . import flows
 T = TypeVar("T")
 
 RUNS = 6  # started in each round, and again while nothing can be replicated
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 _RUNS = "SELECT run_id::text FROM runs"
 _ENDED = "SELECT run_id::text FROM runs WHERE finished_at IS NOT NULL"
@@ -32,7 +32,7 @@ class Acknowledged(NamedTuple):
     starts: set[str]
     signals: set[str]
     steps: set[str]
-    ends: set[str]
+    endings: set[str]
 
     def __sub__(self, other: "Acknowledged") -> "Acknowledged":
         return Acknowledged(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
@@ -75,7 +75,7 @@ class Campaign:
             await self._pair.waiting()
         starts = [asyncio.create_task(self._start()) for _ in range(RUNS)]
         signals = [asyncio.create_task(self._signal(run)) for run in ready]
-        ends = [asyncio.create_task(self._result(run)) for run in ready]
+        endings = [asyncio.create_task(self._result(run)) for run in ready]
         waiting = await self._pair.waiting(2)
         if len(self.rounds) % 2:
             await self._cancel_one()
@@ -85,11 +85,11 @@ class Campaign:
         await self._watch(on_standby)
         unreplicated = await self._has(self._database) - on_standby
         self.rounds.append(Round(waiting, unreplicated.count, self.acknowledged() - on_standby))
-        self._calls = [*starts, *signals, *ends]
+        self._calls = [*starts, *signals, *endings]
 
     async def recover(self) -> None:
         await self._pair.attach()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await asyncio.gather(*self._calls)
 
     async def stop(self) -> None:
@@ -116,10 +116,10 @@ class Campaign:
         async def finish(run_id: str) -> None:
             run = client.get(run_id)
             if run_id not in self._signalled and not (await run.status()).ended:
-                await run.signal(flows.go, 1)
-            assert await run.result(timeout=f"{PATIENCE_S:g}s") == 1
+                await run.signal(flows.proceed, 1)
+            assert await run.result(timeout=f"{TIMEOUT_S:g}s") == 1
 
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await asyncio.gather(*(finish(run.id) for run in self._started))
         return len(self._started)
 
@@ -150,7 +150,7 @@ class Campaign:
 
     async def _signal(self, run: Run[int]) -> None:
         try:
-            await _insist(lambda: run.signal(flows.go, 1))
+            await _insist(lambda: run.signal(flows.proceed, 1))
         except KagziError:
             if not (await run.status()).ended:  # an earlier try had arrived: so nobody was told of this one
                 raise
@@ -170,8 +170,8 @@ class Campaign:
 
     async def _has(self, database: str) -> Acknowledged:
         async with connected(database) as stranger:
-            found = [await stranger.fetch(each) for each in (_RUNS, _SIGNALLED, _STEPS, _ENDED)]
-        return Acknowledged(*({row[0] for row in rows} for rows in found))
+            tables = [await stranger.fetch(each) for each in (_RUNS, _SIGNALLED, _STEPS, _ENDED)]
+        return Acknowledged(*({row[0] for row in rows} for rows in tables))
 
 
 async def _insist(call: Callable[[], Awaitable[T]]) -> T:

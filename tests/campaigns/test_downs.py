@@ -17,7 +17,7 @@ SECONDS = number("SECONDS", 60)
 
 @pytest.mark.timeout(SECONDS + AFTER_S + 120)
 @pytest.mark.parametrize("fault", [server_gone, database_gone, database_frozen])
-async def test_what_is_down_is_told_and_waited_for(fault: Fault, tmp_path: Path) -> None:
+async def test_what_is_down_is_reported_and_waited_for(fault: Fault, tmp_path: Path) -> None:
     figures = Figures("downs")
     if figures.known(fault.__name__):
         return

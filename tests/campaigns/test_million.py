@@ -54,15 +54,15 @@ async def list_span(store: Store, g: int) -> object:
 
 
 async def get(store: Store, g: int) -> object:
-    found = await store.get_run(crowd.NAMESPACE, run_id=crowd.run_id(g))
-    assert found is not None
-    return found
+    run = await store.get_run(crowd.NAMESPACE, run_id=crowd.run_id(g))
+    assert run is not None
+    return run
 
 
 async def get_by_id(store: Store, g: int) -> object:
-    found = await store.get_run(crowd.NAMESPACE, workflow_id=f"w-{g}")
-    assert found is not None
-    return found
+    run = await store.get_run(crowd.NAMESPACE, workflow_id=f"w-{g}")
+    assert run is not None
+    return run
 
 
 async def count_some(store: Store, _g: int) -> object:
@@ -78,9 +78,9 @@ async def start(store: Store, _g: int) -> object:
 
 async def claim(store: Store, _g: int) -> object:
     """Of those that `start` left."""
-    held = await crowd.claim(store, crowd.TYPE)
-    assert len(held) == 1
-    return held
+    claimed = await crowd.claim(store, crowd.TYPE)
+    assert len(claimed) == 1
+    return claimed
 
 
 QUESTIONS: dict[str, Ask[Store]] = {

@@ -32,7 +32,7 @@ CALLERS = int(number("CALLERS", 20))
 STEPS = int(number("STEPS", 300))
 FAILED = int(number("FAILED", 200))
 SCHEDULES = int(number("SCHEDULES", 60))
-ENDS = int(number("ENDS", 400))
+ENDINGS = int(number("ENDS", 400))
 PAGES = int(number("PAGES", 30))  # that each caller reads
 CALL_S = 120.0
 LARGEST = common_pb2.Payload(data=b"1" * limits.PAYLOAD_BYTES)
@@ -63,7 +63,7 @@ class Client:
         return await self.workers.PollTask(worker_pb2.PollTaskRequest(worker_id=worker_id), timeout=CALL_S)
 
 
-def held(task: Any) -> dict[str, Any]:
+def leased(task: Any) -> dict[str, Any]:
     return {"run_id": task.run_id, "lease": task.lease}
 
 
@@ -82,15 +82,15 @@ async def long_run(client: Client, worker_id: str) -> str:
     """Steps with the largest results that there are."""
     task = await client.take(worker_id, "long")
     for each in range(STEPS):
-        step = {**held(task), "step_id": f"s{each}"}
+        step = {**leased(task), "step_id": f"s{each}"}
         await client.workers.BeginStep(worker_pb2.BeginStepRequest(**step), timeout=CALL_S)
         await client.workers.CompleteStep(worker_pb2.CompleteStepRequest(**step, output=LARGEST), timeout=CALL_S)
         if each % 20 == 0:
             await client.workers.Heartbeat(
-                worker_pb2.HeartbeatRequest(worker_id=worker_id, held=[worker_pb2.HeldRun(**held(task))]),
+                worker_pb2.HeartbeatRequest(worker_id=worker_id, held=[worker_pb2.HeldRun(**leased(task))]),
                 timeout=CALL_S,
             )
-    await client.workers.CompleteWorkflow(worker_pb2.CompleteWorkflowRequest(**held(task)), timeout=CALL_S)
+    await client.workers.CompleteWorkflow(worker_pb2.CompleteWorkflowRequest(**leased(task)), timeout=CALL_S)
     return task.run_id
 
 
@@ -105,7 +105,7 @@ async def failed_runs(client: Client, worker_id: str) -> None:
         )
     for _ in range(FAILED):
         task = await client.take(worker_id, "failing")
-        await client.workers.FailWorkflow(worker_pb2.FailWorkflowRequest(**held(task), error=error), timeout=CALL_S)
+        await client.workers.FailWorkflow(worker_pb2.FailWorkflowRequest(**leased(task), error=error), timeout=CALL_S)
 
 
 async def many_schedules(client: Client) -> None:
@@ -176,25 +176,25 @@ async def exports(client: Client, run_id: str) -> int:
     return read
 
 
-async def unread_ends(client: Client, worker_id: str, server: ServerProcess) -> dict[str, float]:
+async def unread_endings(client: Client, worker_id: str, server: ServerProcess) -> dict[str, float]:
     """A stream that waits for all of them and is not read until the last one has ended."""
     reader = Client(server.grpc)
-    tasks = [await client.take(worker_id, "ending") for _ in range(ENDS)]
+    tasks = [await client.take(worker_id, "ending") for _ in range(ENDINGS)]
     call = reader.workflows.WaitStream(timeout=10 * CALL_S)
     await call.write(workflow_pb2.WaitStreamRequest(run_ids=[task.run_id for task in tasks]))
     forget_peak(server)
     before = megabytes(server, "VmRSS")
     for task in tasks:
-        request = worker_pb2.CompleteWorkflowRequest(**held(task), output=LARGEST)
+        request = worker_pb2.CompleteWorkflowRequest(**leased(task), output=LARGEST)
         await client.workers.CompleteWorkflow(request, timeout=CALL_S)
     unread = megabytes(server, "VmHWM")
     await call.done_writing()
-    told = set()
+    outcomes = set()
     while (answer := await call.read()) is not grpc.aio.EOF:
         for outcome in answer.outcomes:
             assert len(outcome.output.data) == limits.PAYLOAD_BYTES
-            told.add(outcome.run_id)
-    assert told == {task.run_id for task in tasks}
+            outcomes.add(outcome.run_id)
+    assert outcomes == {task.run_id for task in tasks}
     await reader.channel.close()
     return {"before_mb": round(before), "unread_peak_mb": round(unread), "peak_mb": round(megabytes(server, "VmHWM"))}
 
@@ -240,7 +240,7 @@ async def test_memory_stays_below_a_bound(store: str, request: pytest.FixtureReq
             measured[attack.__name__] = await together(attack, server, run_id)
         living.cancel()
         measured["neighbour"] = spread(neighbour.took_ms)
-        measured["ends"] = await unread_ends(client, await client.register("ending"), server)
+        measured["ends"] = await unread_endings(client, await client.register("ending"), server)
         await client.channel.close()
     figures.put(store, measured)
     peaks = [part["peak_mb"] for part in measured.values() if isinstance(part, dict) and "peak_mb" in part]

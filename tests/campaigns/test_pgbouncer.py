@@ -58,10 +58,10 @@ async def test_every_transaction_commits_synchronously(
         assert await plain.fetchval("SHOW synchronous_commit") == "off", "this test shows nothing"
     await plain.close()
 
-    held = await running(store, 5)
-    answers = await asyncio.gather(*(write(store, begin(each, "a"), complete(each, "a")) for each in held))
+    leased = await running(store, 5)
+    answers = await asyncio.gather(*(write(store, begin(each, "a"), complete(each, "a")) for each in leased))
     assert answers == [[Begun(1, NOW, 1), Recorded(2, NOW)]] * 5
-    await asyncio.gather(*(store.cancel_run(each.run, "enough", NOW, NOW + 1) for each in held))
+    await asyncio.gather(*(store.cancel_run(each.run, "enough", NOW, NOW + 1) for each in leased))
     await store.fire(NOW + 20_000_000, end_leases=True, limit=10)
     seen = await direct.fetch("SELECT DISTINCT synchronous_commit, at_table FROM seen")
     assert {row["synchronous_commit"] for row in seen} == {"on"}
@@ -71,14 +71,14 @@ async def test_every_transaction_commits_synchronously(
 
 async def test_many_callers_share_few_sessions(store: PostgresStore, postgres_url: str) -> None:
     """More connections of ours than sessions of the pool: statements never meet the half of another's."""
-    held = await running(store, 20)
+    leased = await running(store, 20)
 
     async def caller(number: int) -> None:
         for round_ in range(10):
-            await write(store, begin(held[number], f"s{round_}"), complete(held[number], f"s{round_}"))
-            found = await store.get_run("default", run_id=held[number].run.run_id)
-            assert found is not None
-            assert found.run == held[number].run
+            await write(store, begin(leased[number], f"s{round_}"), complete(leased[number], f"s{round_}"))
+            run = await store.get_run("default", run_id=leased[number].run.run_id)
+            assert run is not None
+            assert run.run == leased[number].run
 
     await asyncio.gather(*(caller(number) for number in range(20)))
     direct = await asyncpg.connect(postgres_url)

@@ -53,8 +53,8 @@ async def forget(directory: Path, database: str, count: Count) -> dict[str, Any]
         cluster = Cluster(processes, database, directory, "--lease", "15s", "--heartbeat", "5s", "--housekeeping", "1s")
         server = await cluster.add_server("--retention", CENTURY)
         await cluster.worker(module=flows.__name__)
-        ends = time.monotonic() + BASELINE_S
-        quiet, quiet_errors = await loaded(cluster, lambda: time.monotonic() > ends)
+        baseline_end = time.monotonic() + BASELINE_S
+        baseline, baseline_errors = await loaded(cluster, lambda: time.monotonic() > baseline_end)
         assert await server.terminate() == 0
 
         cluster.servers.clear()
@@ -73,10 +73,10 @@ async def forget(directory: Path, database: str, count: Count) -> dict[str, Any]
         "seconds": round(took_s, 1),
         "forgotten per second": round((before["old"] - after["old"]) / took_s),
         "runs meanwhile": len(busy),
-        "errors": [*quiet_errors, *busy_errors],
-        "start before": _starts(quiet),
+        "errors": [*baseline_errors, *busy_errors],
+        "start before": _starts(baseline),
         "start meanwhile": _starts(busy),
-        "start to result before": _results(quiet),
+        "start to result before": _results(baseline),
         "start to result meanwhile": _results(busy),
     }
 
@@ -89,11 +89,11 @@ async def _until_gone(count: Count) -> float:
 
 
 def _starts(done: list[Done]) -> dict[str, float]:
-    return spread([(each.started_at - each.asked_at) * 1_000 for each in done])
+    return spread([(each.started_at - each.requested_at) * 1_000 for each in done])
 
 
 def _results(done: list[Done]) -> dict[str, float]:
-    return spread([(each.ended_at - each.asked_at) * 1_000 for each in done])
+    return spread([(each.ended_at - each.requested_at) * 1_000 for each in done])
 
 
 def check(figures: dict[str, Any]) -> None:

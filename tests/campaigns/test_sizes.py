@@ -49,7 +49,7 @@ def peak_mb(process: Process) -> float:
     return round(int(line.split()[1]) / 1_000, 1)
 
 
-def beats(cluster: Cluster, run: Run[Any]) -> int:
+def heartbeats(cluster: Cluster, run: Run[Any]) -> int:
     return sum(entry.run_id == run.id for entry in cluster.ledger.entries(event="begin"))
 
 
@@ -64,16 +64,16 @@ class Neighbour:
     async def begin(cls, cluster: Cluster, client: Kagzi) -> "Neighbour":
         neighbour = cls(cluster, await client.start(flows.neighbour, PACE_S))
         async with asyncio.timeout(60):
-            while not beats(cluster, neighbour.run):  # noqa: ASYNC110  another process writes it
+            while not heartbeats(cluster, neighbour.run):  # noqa: ASYNC110  another process writes it
                 await asyncio.sleep(0.1)
         return neighbour
 
     async def pace(self, until: Any) -> tuple[float, float]:
         """Steps a second, and seconds, until this is done."""
-        begun, at = beats(self._cluster, self.run), time.monotonic()
+        begun, at = heartbeats(self._cluster, self.run), time.monotonic()
         await until
         seconds = time.monotonic() - at
-        return (beats(self._cluster, self.run) - begun) / seconds, seconds
+        return (heartbeats(self._cluster, self.run) - begun) / seconds, seconds
 
 
 async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int], expected: int) -> dict[str, Any]:
@@ -117,7 +117,7 @@ async def test_large_results(store: str, kind: str, request: pytest.FixtureReque
         ended = asyncio.create_task(beside(cluster, client, worker, run, count * flows.LARGE))
         during, seconds = await neighbour.pace(ended)
         await neighbour.run.terminate()
-        found = {
+        measured = {
             "count": count,
             "bytes_each": flows.LARGE,
             "seconds": round(seconds, 1),
@@ -125,8 +125,8 @@ async def test_large_results(store: str, kind: str, request: pytest.FixtureReque
             "steps_per_s_during": round(during, 1),
             **ended.result(),
         }
-    figures.put(f"{kind} on {store}", found)
-    check(found)
+    figures.put(f"{kind} on {store}", measured)
+    check(measured)
 
 
 @pytest.mark.parametrize("kind", ["acknowledgements", "refusals", "pages"])
@@ -149,7 +149,7 @@ async def test_a_worker_that_does_not_read(
             sent, blocked = attack.result()
             peak = peak_mb(cluster.servers[0])
         await neighbour.run.terminate()
-        found = {
+        measured = {
             "sent_mb": round(sent / 1_000_000, 1),
             "writes_blocked": blocked,
             "seconds": round(seconds, 1),
@@ -158,8 +158,8 @@ async def test_a_worker_that_does_not_read(
             "steps_per_s_during": round(during, 1),
             "reconnects": worker.output.count("interrupted"),
         }
-    figures.put(f"{kind} unread on {store}", found)
-    check(found)
+    figures.put(f"{kind} unread on {store}", measured)
+    check(measured)
 
 
 async def _send(channel: grpc.aio.Channel, kind: str) -> tuple[int, bool]:

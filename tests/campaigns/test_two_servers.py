@@ -113,7 +113,7 @@ async def pickups(database: str, directory: Path) -> dict[str, Any]:
         for _ in range(2):
             await cluster.add_server()
         await cluster.worker(address=cluster.servers[1].grpc, module=flows.__name__)
-        asked: dict[str, float] = {}
+        started: dict[str, float] = {}
         waited: list[float] = []
         async with cluster.client(0) as client:
             for _ in range(PICKUPS + 20):
@@ -121,9 +121,9 @@ async def pickups(database: str, directory: Path) -> dict[str, Any]:
                 run = await client.start(flows.pickup, None)
                 assert await run.result(timeout="30s") == 1
                 waited.append((time.monotonic() - at) * 1_000)
-                asked[run.id] = at
+                started[run.id] = at
         begun = {entry.run_id: entry.at for entry in cluster.ledger.entries(event="begin")}
-    times = [(begun[run_id] - at) * 1_000 for run_id, at in asked.items()]
+    times = [(begun[run_id] - at) * 1_000 for run_id, at in started.items()]
     return {
         "start at A, begun at B": spread(times[20:]),
         "start at A, result at A": spread(waited[20:]),

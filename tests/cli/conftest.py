@@ -1,5 +1,5 @@
-"""A server and a worker as real processes, shared by the tests of a module; every run has a name of its own. Commands that only
-ask run in the test's own process."""
+"""A server and a worker as real processes, shared by the tests of a module; every run has a name of its own. Commands
+that only ask run in the test's own process."""
 
 import subprocess
 from collections.abc import Iterator

@@ -17,10 +17,10 @@ def starts(installation: Installation, count: int, label: str) -> list[str]:
 
 def test_the_count_comes_first_and_yes_does_it(installation: Installation) -> None:
     ids = starts(installation, 3, "cancel")
-    asked = installation.run("cancel", "--label", "batch=cancel")
-    assert asked.returncode == 2
-    assert "3 runs match; nothing was done" in asked.stderr
-    assert "--yes" in asked.stderr
+    shown_first = installation.run("cancel", "--label", "batch=cancel")
+    assert shown_first.returncode == 2
+    assert "3 runs match; nothing was done" in shown_first.stderr
+    assert "--yes" in shown_first.stderr
     assert all(get(installation, run_id)["status"] != "cancelled" for run_id in ids)
     done = installation.run("cancel", "--filter", "label.batch=cancel", "--reason", "enough", "--yes", "--json")
     assert done.returncode == 0, done.stderr
@@ -52,7 +52,7 @@ def test_terminate_and_delete(installation: Installation) -> None:
     ids = starts(installation, 2, "gone")
     refused = installation.run("delete", "--label", "batch=gone", "--yes")
     assert refused.returncode == 1
-    assert "0 runs deleted, 2 could not be" in refused.stderr
+    assert "0 runs deleted, 2 failed" in refused.stderr
     assert "only runs that have ended" in refused.stderr
     ended = installation.run("terminate", "--label", "batch=gone", "--yes")
     assert "2 runs terminated" in ended.stderr
@@ -78,9 +78,9 @@ def test_resume_by_filter(installation: Installation) -> None:
         until(
             installation, run_id, has_status("paused")
         )  # a run that is being worked on is paused when its worker hears of it
-    asked = installation.run("resume", "--workflow", "sleeps", "--label", "batch=rest", "--no-problem")
-    assert asked.returncode == 2
-    assert "2 runs match; nothing was done" in asked.stderr
+    shown_first = installation.run("resume", "--workflow", "sleeps", "--label", "batch=rest", "--no-problem")
+    assert shown_first.returncode == 2
+    assert "2 runs match; nothing was done" in shown_first.stderr
     done = installation.run("resume", "--label", "batch=rest", "--since", "1h", "--yes")
     assert (done.returncode, "2 runs resumed" in done.stderr) == (0, True), done.stderr
     assert all(get(installation, run_id)["status"] != "paused" for run_id in ids)
@@ -90,9 +90,9 @@ def test_resume_by_filter(installation: Installation) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("cancel",), "choose runs with options"),
+        (("cancel",), "select runs with options"),
         (("cancel", "some-run", "--status", "failed"), "not both"),
-        (("resume",), "choose runs with options"),
+        (("resume",), "select runs with options"),
         (("resume", "some-run", "--problem"), "not both"),
         (("retry", "--status", "failed", "--from-step", "x"), "--from-step needs a RUN"),
         (("delete", "--filter", "colour=red"), "is not one of"),
@@ -125,7 +125,7 @@ def test_export_and_import(installation: Installation, tmp_path: Path) -> None:
     assert len(imported.stdout.split()) == 2
     again = kagzi("import", str(file), "--address", target, "--json")
     assert [view["created"] for view in json.loads(again.stdout)] == [False, False]
-    assert "2 existed already" in again.stderr
+    assert "2 already existed" in again.stderr
     view = json.loads(kagzi("get", "moved", "--address", target, "--json").stdout)
     assert view["output"] == {"a": 1.0}
     file.write_text(file.read_text().replace('"seq":2', '"seq":"two"'))

@@ -58,9 +58,9 @@ def test_the_smallest_example_runs_by_the_command_that_is_shown(tmp_path: Path) 
         done = kagzi(*shlex.split(command))
         assert (done.returncode, done.stdout) == (0, "HELLO, WORLD!\n"), done.stderr
         assert dev.interrupt() == 0
-        said = "\n".join(dev.out + dev.err)
-        assert "Traceback" not in said
-        assert "KeyboardInterrupt" not in said
+        output = "\n".join(dev.out + dev.err)
+        assert "Traceback" not in output
+        assert "KeyboardInterrupt" not in output
 
 
 def test_without_a_file_there_is_something_to_start(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_change_restarts_the_worker_and_a_broken_file_waits_for_the_fix(tmp_pa
         assert answer() == "two"
         flow.write_text("def broken(:\n")
         dev.says("SyntaxError")
-        dev.says("Mend it and save")
+        dev.says("Fix it and save")
         flow.write_text(simple_flow("three"))
         dev.says("reloaded: simple")
         assert answer() == "three"
@@ -120,7 +120,7 @@ def test_a_worker_that_dies_comes_back(tmp_path: Path) -> None:
         address = ready(dev)
         (child,) = worker_processes(dev)
         child.kill()
-        dev.says("starting another one")
+        dev.says("starting a new one")
         dev.says("reloaded: simple")
         assert kagzi("start", "simple", "--wait", "--address", address).stdout == "one\n"
 
@@ -136,7 +136,7 @@ def test_nobody_is_left_when_dev_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_dev_alone_ends_both(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_to_dev_alone_stops_both(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "flow.py").write_text(simple_flow("one"))
     with running("dev", "flow.py", *NO_PORTS, cwd=tmp_path) as dev:
         ready(dev)

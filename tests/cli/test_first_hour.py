@@ -1,5 +1,5 @@
-"""The two terminals of a new user who makes ten mistakes, word for word: `kagzi dev` in one, commands in the other. The file is written
-anew as those of test_golden."""
+"""The two terminals of a new user who makes ten mistakes, word for word: `kagzi dev` in one, commands in the other. The
+file is updated like those of test_golden."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.cli.transcripts import GOLDEN, Transcript, check
 from tests.support.kagzi_process import RunningCommand, kagzi, running
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d{4}"), "<time>"),
@@ -34,8 +34,8 @@ class Terminals(Transcript):
     def about(self, mistake: str) -> None:
         self._lines += [f"# {mistake}", ""]
 
-    def hears(self, pattern: str) -> None:
-        """Show what `dev` has said since, up to a line like this."""
+    def shows_output(self, pattern: str) -> None:
+        """Show what `dev` has printed since, up to a line like this."""
         end = time.monotonic() + LOADED_MACHINE_S
         while not any(re.search(pattern, line) for line in self._dev.err[self._shown :]):
             assert time.monotonic() < end, f"no {pattern!r} in {self._dev.err[self._shown :]}"
@@ -57,23 +57,23 @@ def test_ten_mistakes(tmp_path: Path) -> None:
     with running("dev", "shop.py", *no_ports, cwd=tmp_path) as dev:
         dev.says(r"Kagzi \S+ is ready")
         address = dev.says(r"^  server +(\S+)$")[1]
-        dev.says("Ctrl-C ends it")
+        dev.says("Press Ctrl-C to stop")
         seen = Terminals(tmp_path, dev, address)
 
         seen.about("a blocking call in a workflow")
-        seen.hears("serves")
+        seen.shows_output("serves")
         seen.call("start", "blocks", "--wait")
 
         seen.about("a step that fails")
         seen.call("start", "failing-step", "coffee", "--wait", "--id", "coffee")
-        seen.hears("the run failed in step 'price'")
+        seen.shows_output("the run failed in step 'price'")
         seen.call("start", "failing-twice", "coffee", "--wait")
-        seen.hears("the run failed in step 'pay'")
+        seen.shows_output("the run failed in step 'pay'")
         seen.call("explain", "coffee")
 
         seen.about("a forgotten await")
         seen.call("start", "forgotten-await", "tea", "--wait")
-        seen.hears(r"ctx\.step\(\"price\"\)\.run")
+        seen.shows_output(r"ctx\.step\(\"price\"\)\.run")
 
         seen.about("a typo in a name")
         seen.call("start", "faling-step", "tea", "--id", "typo")
@@ -83,24 +83,24 @@ def test_ten_mistakes(tmp_path: Path) -> None:
         seen.call("start", "waits-for-approval", "--id", "approval")
         _until_sleeping(tmp_path, address, "approval")
         seen.call("signal", "approval", "approve", "maybe")
-        seen.hears("is paused")
+        seen.shows_output("is paused")
         seen.call("explain", "approval")
         seen.call("signal", "approval", "approve", "true", "--replace")
 
         seen.about("an input of the wrong type")
         seen.call("start", "takes-a-number", "seven", "--wait")
-        seen.hears("the run failed")
+        seen.shows_output("the run failed")
 
         seen.about("a result that cannot be stored")
         seen.call("start", "returns-a-file", "--wait")
-        seen.hears("the run failed")
+        seen.shows_output("the run failed")
 
         seen.about("an exception in a workflow")
         seen.call("start", "breaks", "tea", "--wait")
-        seen.hears("^ +\\| ZeroDivisionError")
+        seen.shows_output("^ +\\| ZeroDivisionError")
 
         seen.about("a port that is taken")
-        # Without the file: whether its warning comes before the server ends depends on how fast the worker's process starts.
+        # Without the file: whether its warning comes before the server ends depends on how fast the worker starts.
         seen.call("dev", "--data", "other", "--listen", address, "--http", "off")
 
         assert dev.interrupt() == 0

@@ -1,4 +1,4 @@
-"""What commands print, word for word: help, typical calls, and mistakes. See transcripts.py for how to write the files anew."""
+"""What commands print, word for word: help, typical calls, and mistakes. See transcripts.py for updating the files."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Groups of commands are alike: without a verb they list, every list has the same options, and everything can be had as JSON."""
+"""Groups of commands are alike: without a verb they list, lists have the same options, and everything has --json."""
 
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ WITHOUT_JSON = {"dev", "server", "worker", "export"}
 
 
 def command(name: str) -> click.Command:
-    found = kagzi.get_command(click.Context(kagzi), name)
-    assert found is not None
-    return found
+    named = kagzi.get_command(click.Context(kagzi), name)
+    assert named is not None
+    return named
 
 
 def flags(of: click.Command) -> set[str]:
@@ -32,49 +32,49 @@ LISTS = [name for name in GROUPS if name != "db"]  # there is nothing to list
 @pytest.mark.parametrize("group", LISTS)
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--jsonl", "--namespace", "other")])
 def test_without_a_verb_a_group_lists(group: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = command(group)
-    assert isinstance(found, Listing)
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(found.commands["list"], "callback", lambda **options: asked.append(options))
+    named = command(group)
+    assert isinstance(named, Listing)
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(named.commands["list"], "callback", lambda **options: calls.append(options))
     for words in ((group, *arguments), (group, "list", *arguments)):
         done = kagzi_inline(*words)
         assert done.returncode == 0, done.stderr
-    assert asked[0] == asked[1]
-    assert asked[0]["as_json"] == ("--json" in arguments)
-    assert asked[0]["jsonl"] == ("--jsonl" in arguments)
+    assert calls[0] == calls[1]
+    assert calls[0]["as_json"] == ("--json" in arguments)
+    assert calls[0]["jsonl"] == ("--jsonl" in arguments)
 
 
 @pytest.mark.parametrize("group", LISTS)
 def test_options_of_the_list_need_no_verb(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = command(group)
-    assert isinstance(found, click.Group)
-    lists = found.commands["list"]
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(lists, "callback", lambda **options: asked.append(options))
+    named = command(group)
+    assert isinstance(named, click.Group)
+    lists = named.commands["list"]
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(lists, "callback", lambda **options: calls.append(options))
     for parameter in lists.params:
         if isinstance(parameter, click.Option) and not parameter.is_flag:
             value = {"status": "online", "limit": "7"}.get(parameter.name or "", "some")
             assert kagzi_inline(group, parameter.opts[0], value).returncode == 0
-            assert str(asked[-1][parameter.name]) == value
-    assert asked
+            assert str(calls[-1][parameter.name]) == value
+    assert calls
 
 
 def test_every_command_gives_json() -> None:
     poor: list[str] = []
     for name in COMMANDS:
-        found = command(name)
-        each = found.commands.items() if isinstance(found, click.Group) else [("", found)]
+        named = command(name)
+        each = named.commands.items() if isinstance(named, click.Group) else [("", named)]
         poor += [f"{name} {verb}".strip() for verb, one in each if "--json" not in flags(one)]
     assert set(poor) == WITHOUT_JSON
 
 
 @pytest.mark.parametrize("group", LISTS)
 def test_one_thing_is_shown_by_the_same_verb(group: str) -> None:
-    found = command(group)
-    assert isinstance(found, Listing)
-    context = click.Context(found)
+    named = command(group)
+    assert isinstance(named, Listing)
+    context = click.Context(named)
     if group != "versions":
-        assert found.get_command(context, "get") is found.get_command(context, "show") is not None
+        assert named.get_command(context, "get") is named.get_command(context, "show") is not None
 
 
 def test_the_project_file_is_for_every_command_that_asks_a_server(
@@ -85,9 +85,9 @@ def test_the_project_file_is_for_every_command_that_asks_a_server(
     asking = {name for name in COMMANDS if "--address" in flags(command(name))} | set(LISTS)
     assert asking == set(CLIENTS)
     assert set(default_map()) - {"dev"} == asking
-    found = command("workers")
-    assert isinstance(found, click.Group)
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(found.commands["get"], "callback", lambda **options: asked.append(options))
+    named = command("workers")
+    assert isinstance(named, click.Group)
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(named.commands["get"], "callback", lambda **options: calls.append(options))
     assert kagzi_inline("workers", "get", "w-1").returncode == 0
-    assert asked == [{"worker": "w-1", "as_json": False, "address": "far:1", "namespace": "team"}]
+    assert calls == [{"worker": "w-1", "as_json": False, "address": "far:1", "namespace": "team"}]

@@ -19,7 +19,7 @@ ALL_NAMES_S = 0.300
 
 
 def best_cpu_s(*arguments: str, tries: int = 9) -> float:
-    """CPU seconds of a Python with these arguments, the least of several: what it costs, however busy the machine is."""
+    """CPU seconds of a Python with these arguments, the least of several: its cost, however busy the machine is."""
     used: list[float] = []
     for _ in range(tries):
         command = [sys.executable, *arguments]

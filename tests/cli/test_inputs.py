@@ -68,7 +68,7 @@ def test_a_file_and_stdin_are_read_like_an_argument(tmp_path: Path) -> None:
         (["hello", "world"], "'hello' is not a pair"),
         (["a=1", "b"], "'b' is not a pair"),
         (["a=1", "a=2"], "'a' twice"),
-        (["a:=x"], "a:=x is not valid JSON: expecting value at column 1. For a text, write a=x."),
+        (["a:=x"], "a:=x is not valid JSON: expecting value at column 1. For text, write a=x."),
         (["{user: ada}"], "INPUT is not valid JSON: expecting property name enclosed in double quotes at column 2."),
         (["[1, 2"], "INPUT is not valid JSON: expecting ',' delimiter at column 6. Correct it, or add --text"),
         (['"ada'], "INPUT is not valid JSON: unterminated string starting at column 1."),
@@ -95,7 +95,7 @@ def test_broken_json_in_a_file_names_the_file_and_the_line(tmp_path: Path) -> No
         value_of(f"@{tmp_path / 'order.json'}")
 
 
-def test_text_is_text_whatever_it_looks_like(tmp_path: Path) -> None:
+def test_text_is_text_even_if_it_resembles_json(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("[a link](x)\n")
     for arguments, value in ((["42"], "42"), (["{a"], "{a"), (["a=b"], "a=b"), (["-"], "[x"), ([], None)):
         data = read_input(arguments, lambda: b"[x\n", as_text=True)

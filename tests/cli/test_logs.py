@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from kagzi.cli.logs import JsonLines, TextLines, announce, show_logs
@@ -86,15 +87,15 @@ def test_no_value_makes_a_line_of_its_own_in_text() -> None:
     assert any("ValueError: x" in line for line in log.lines)
 
 
-def test_json_is_one_object_per_line_whatever_is_said(in_a_step: None) -> None:
+def test_json_is_one_object_per_line_whatever_the_message(in_a_step: None) -> None:
     log = Log(JsonLines())
     say_evil(log.logger)
     log.logger.warning("plain", extra={"order": 7, "items": {1}, "step": "mine"})
-    said, _, failed, plain = log.objects
-    assert said["message"] == f"run {EVIL}: 7"
-    assert set(said) == {"time", "level", "logger", "message", "run_id", "step", "attempt"}
-    assert (said["level"], said["logger"], said["run_id"], said["step"]) == ("error", "shop", "r-1", "charge")
-    assert said["time"].endswith("+00:00")
+    first, _, failed, plain = log.objects
+    assert first["message"] == f"run {EVIL}: 7"
+    assert set(first) == {"time", "level", "logger", "message", "run_id", "step", "attempt"}
+    assert (first["level"], first["logger"], first["run_id"], first["step"]) == ("error", "shop", "r-1", "charge")
+    assert first["time"].endswith("+00:00")
     assert "ValueError" in failed["exception"]
     assert "in say_evil" in failed["exception"]
     assert (plain["order"], plain["items"], plain["step"]) == (7, "{1}", "mine")
@@ -143,7 +144,7 @@ def a_new_process() -> Iterator[logging.Logger]:
         logger.setLevel(level)
 
 
-def test_a_program_that_has_set_up_logging_keeps_it_unless_asked() -> None:
+def test_a_program_that_has_set_up_logging_keeps_it_unless_a_level_is_named() -> None:
     with a_new_process() as root:
         own = logging.NullHandler()
         root.addHandler(own)
@@ -157,7 +158,7 @@ def test_a_program_that_has_set_up_logging_keeps_it_unless_asked() -> None:
         assert isinstance(root.handlers[0].formatter, JsonLines)
 
 
-def test_what_is_said_beside_the_log_is_in_its_form(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_beside_the_log_is_in_its_form(capsys: pytest.CaptureFixture[str]) -> None:
     announce("text")("ready")
     announce("json")("ready")
     plain, line = capsys.readouterr().err.splitlines()
@@ -166,10 +167,12 @@ def test_what_is_said_beside_the_log_is_in_its_form(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("name", ["dev", "server", "worker"])
-def test_the_options_are_those_of_every_command_that_goes_on(name: str) -> None:
-    found = {option.name: option for option in command.get_command(None, name).params}  # type: ignore[arg-type,union-attr]  no context is needed
-    assert found["log_level"].envvar == "KAGZI_LOG_LEVEL"
-    assert found["log_format"].envvar == "KAGZI_LOG_FORMAT"
+def test_the_options_are_those_of_every_long_running_command(name: str) -> None:
+    served = command.get_command(click.Context(command), name)
+    assert served is not None
+    options = {option.name: option for option in served.params}
+    assert options["log_level"].envvar == "KAGZI_LOG_LEVEL"
+    assert options["log_format"].envvar == "KAGZI_LOG_FORMAT"
     refused = kagzi(name, "--log-level", "loud")
     assert refused.returncode == 2
     assert "'debug', 'info', 'warning', 'error'" in refused.stderr
@@ -193,8 +196,8 @@ def test_dev_shows_what_fails_with_the_users_own_lines(tmp_path: Path) -> None:
         assert failed.returncode == 1
         dev.says("the run failed")
         assert dev.interrupt() == 0
-    said = [json.loads(line) for line in dev.err if line.startswith("{")]
-    about = [each for each in said if each.get("workflow_id") == "order-1"]
+    records = [json.loads(line) for line in dev.err if line.startswith("{")]
+    about = [each for each in records if each.get("workflow_id") == "order-1"]
     assert [(each["level"], each["logger"], each.get("step"), each.get("attempt")) for each in about] == [
         ("info", "kagzi.workflow", None, None),
         ("info", "shop", "charge", 1),

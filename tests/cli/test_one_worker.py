@@ -110,8 +110,13 @@ def test_every_field_of_a_worker_object_is_kept(module: Path, begun: list[Worker
 def test_what_the_command_says_wins(module: Path, begun: list[Worker]) -> None:
     options, reports = by_dev(str(module), begun, namespace="elsewhere")
     assert options.namespace == reports[0]["namespace"] == "elsewhere"
-    said = by_worker(str(module), begun, "--namespace", "elsewhere", "--max-concurrent", "3", "--address", "a:1")
-    assert (said.namespace, said.max_concurrent, said.address, said.hostname) == ("elsewhere", 3, "a:1", "rack-7")
+    chosen = by_worker(str(module), begun, "--namespace", "elsewhere", "--max-concurrent", "3", "--address", "a:1")
+    assert (chosen.namespace, chosen.max_concurrent, chosen.address, chosen.hostname) == (
+        "elsewhere",
+        3,
+        "a:1",
+        "rack-7",
+    )
 
 
 def test_workflows_alone_get_the_same_worker_too(module: Path, begun: list[Worker]) -> None:

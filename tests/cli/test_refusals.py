@@ -35,7 +35,7 @@ def free_port() -> int:
         (["list", "--limit", "0"], "--limit", "1<=x"),
         (["list", "--address", "nonsense://x"], "--address", "unknown scheme"),
         (["list", "--address", "postgresql://u:geheim@h/db"], "--address", "kagzi server --db"),
-        (["list", "--address", ":memory:"], "--address", "belongs to the process"),
+        (["list", "--address", ":memory:"], "--address", "visible only to the process"),
         (["server", "--lease", "30"], "--lease", 'Write "30s"'),
         (["server", "--lease", "1s", "--heartbeat", "1s"], "--heartbeat", "Make the lease longer"),
         (["server", "--listen", "50051"], "--listen", "127.0.0.1:50051"),

@@ -1,4 +1,4 @@
-"""Code that does not fit pauses its runs; once it is repaired and loaded again they go on by themselves, on both stores."""
+"""Code that does not fit pauses its runs; once it is repaired they continue by themselves, on both stores."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,21 +11,22 @@ from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, workflow
 from tests.support.kagzi_process import RunningCommand, running
 
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "off")
-PATIENCE_S = 60.0
+DEADLINE_S = 60.0
 
 FLOWS = """
 from kagzi import Context, Signal, Worker, schedule, workflow
 from plan import before
 
-go = Signal("go", str)
+proceed = Signal("go", str)
 
 @workflow
 async def order(ctx: Context) -> str:
     await before(ctx)
     await ctx.step("charge").run(lambda: "charged by new code")
-    return await ctx.wait_for(go)
+    return await ctx.wait_for(proceed)
 
-worker = Worker(workflows=[order], labels={"team": "a"}, schedules=[schedule("nightly", workflow=order, cron="0 3 1 1 *")])
+nightly = schedule("nightly", workflow=order, cron="0 3 1 1 *")
+worker = Worker(workflows=[order], labels={"team": "a"}, schedules=[nightly])
 """
 BROKEN = """
 async def before(ctx):
@@ -37,17 +38,17 @@ async def before(ctx):
         await ctx.step("check").run(lambda: None)
 """
 
-go = Signal("go", str)
+proceed = Signal("go", str)
 
 
 @workflow("order")
 async def as_it_was(ctx: Context) -> str:
     await ctx.step("charge").run(lambda: "charged")
-    return await ctx.wait_for(go)
+    return await ctx.wait_for(proceed)
 
 
 async def until(run: Run[str], status: RunStatus) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(DEADLINE_S):
         while await run.status() is not status:  # noqa: ASYNC110  a pause has no signal for those who do not watch
             await asyncio.sleep(0.05)
 
@@ -72,7 +73,7 @@ class Place:
             self.address = f"sqlite:///{folder}/.kagzi/kagzi.db"
         else:
             server = stack.enter_context(running("server", "--db", database, *NO_PORTS))
-            self.address = server.says(r"kagzi server ready .*?grpc=(\S+)", PATIENCE_S)[1]
+            self.address = server.says(r"kagzi server ready .*?grpc=(\S+)", DEADLINE_S)[1]
 
     def serve(self) -> RunningCommand:
         if self.kind == "dev-on-sqlite":
@@ -80,7 +81,7 @@ class Place:
         else:
             arguments = ("worker", "flows.py", "--reload", "--address", self.address)
         program = self._stack.enter_context(running(*arguments, cwd=self.folder))
-        self.address = program.says(r"worker \S+ serves \S+ at (\S+)", PATIENCE_S)[1]
+        self.address = program.says(r"worker \S+ serves \S+ at (\S+)", DEADLINE_S)[1]
         return program
 
 
@@ -103,10 +104,10 @@ def test_a_run_paused_by_divergence_completes_once_the_code_is_repaired(place: P
     async def repair() -> None:
         async with Kagzi.connect(place.address) as client:
             run = client.get(run_id, workflow=as_it_was)
-            await run.signal(go, "gone")
+            await run.signal(proceed, "gone")
             await until(run, RunStatus.PAUSED)
             (place.folder / "plan.py").write_text(REPAIRED)  # not the file that is served: one that it imports
-            assert await run.result(timeout=f"{PATIENCE_S}s") == "gone"
+            assert await run.result(timeout=f"{DEADLINE_S}s") == "gone"
             charge = (await run.steps())[0]
             assert (charge.id, charge.output) == ("charge", b'"charged"')  # not again, by new code
             builds = {worker.build_id async for worker in client.workers.list() if worker.labels}

@@ -12,9 +12,10 @@ from tests.support.kagzi_process import running
 
 RUN_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 RUN_KEYS = {
-    "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority", "labels",
-    "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested", "pause_requested", "error",
-    "problem", "status_text", "progress", "parent_run_id", "parent_step_id", "forked_from", "continued_as", "url", "blocked_by", "pause_reason", "concurrency_key", "schedule",
+    "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority",
+    "labels", "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested",
+    "pause_requested", "error", "problem", "status_text", "progress", "parent_run_id", "parent_step_id", "forked_from",
+    "continued_as", "url", "blocked_by", "pause_reason", "concurrency_key", "schedule",
 }  # fmt: skip
 
 
@@ -69,7 +70,7 @@ def test_start_prints_the_run_id_and_get_shows_the_run(installation: Installatio
     assert view["input"] == "hi"
 
 
-def test_a_run_is_found_by_id_by_prefix_and_by_workflow_id(installation: Installation) -> None:
+def test_a_run_is_named_by_id_by_prefix_or_by_workflow_id(installation: Installation) -> None:
     run_id = start(installation, "echo", "1", "--id", "findable", "--on-conflict", "existing_or_completed")
     assert get(installation, run_id)["run_id"] == run_id
     assert get(installation, "findable")["run_id"] == run_id
@@ -144,7 +145,7 @@ def test_the_same_id_is_the_same_run_or_refused(installation: Installation) -> N
     first = start(installation, "sleeps", "1h", "--id", "taken")
     again = installation.run("start", "sleeps", "1h", "--id", "taken")
     assert again.stdout.strip() == first
-    assert "exists already" in again.stderr
+    assert "already exists" in again.stderr
     refused = installation.run("start", "sleeps", "1h", "--id", "taken", "--on-conflict", "fail")
     assert (refused.returncode, refused.stdout) == (5, "")
     replaced = start(installation, "sleeps", "1h", "--id", "taken", "--on-conflict", "replace")
@@ -177,7 +178,7 @@ def test_an_interrupted_wait_says_which_run_goes_on(installation: Installation) 
     assert command.out == []
     assert [line for line in command.err if line] == [
         f"run {run_id} started",
-        f"interrupted; run {run_id} goes on",
+        f"interrupted; run {run_id} continues",
         f"hint: kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end",
     ]
     assert get(installation, run_id)["workflow_id"] == "left-alone"
@@ -200,7 +201,7 @@ def test_an_unknown_workflow_type_waits_and_says_why(installation: Installation)
     assert "kagzi worker" in done.stderr
 
 
-def test_names_that_nobody_serves_are_said_wherever_they_are_typed(installation: Installation) -> None:
+def test_names_that_nobody_serves_cause_a_warning_wherever_they_are_typed(installation: Installation) -> None:
     for command, consequence in (
         (("start", "retris"), "The run waits until one does."),
         (("schedule", "create", "typo", "retris", "--cron", "0 6 * * *"), "Its runs will wait until one does."),

@@ -48,7 +48,7 @@ def test_no_migrate_refuses_an_empty_database_and_serves_a_migrated_one(database
         assert server.interrupt() == 0
 
 
-def test_a_server_says_where_it_is_answers_and_ends_cleanly(database: str) -> None:
+def test_a_server_prints_its_address_responds_and_stops_cleanly(database: str) -> None:
     with running("server", "--db", database, *NO_PORTS) as server:
         ready = server.says(r"kagzi server ready grpc=(\S+) http=(\S+) store=(\S+)")
         assert kagzi("list", "--address", ready[1], "--json").stdout == "[]\n"

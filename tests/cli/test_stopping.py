@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C end a worker alike, however it is run: what it has begun is finished, and the program ends with 0."""
+"""SIGTERM and Ctrl-C stop a worker alike, however it runs: it finishes what it has begun and exits with 0."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("stopping")  # they share a server
 MODES = ("serve", "run", "block", "bare", "worker", "dev")
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "off")
-PATIENCE_S = 60.0
+DEADLINE_S = 60.0
 
 PROGRAM = """
 import asyncio, logging, os, sys
@@ -76,7 +76,7 @@ class Case(NamedTuple):
 
 class Ended(NamedTuple):
     code: int
-    said: str
+    output: str
     ledger: list[str]
     status: RunStatus | None
 
@@ -111,7 +111,7 @@ def lines(folder: Path, case: Case) -> list[str]:
 
 def signalled(folder: Path, case: Case, program: RunningCommand) -> bool:
     """In the middle of the step. False: it never came there."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + DEADLINE_S
     while lines(folder, case) != ["begins"]:
         if time.monotonic() > end or program.process.poll() is not None:
             return False
@@ -125,7 +125,7 @@ def signalled(folder: Path, case: Case, program: RunningCommand) -> bool:
 
 def stopping(program: RunningCommand) -> bool:
     with suppress(AssertionError):
-        program.says(r"worker \S+ stops; runs to finish: 1", PATIENCE_S)
+        program.says(r"worker \S+ stops; runs to finish: 1", DEADLINE_S)
         return True
     return False
 
@@ -142,16 +142,16 @@ async def status_of(run_id: str, address: str) -> RunStatus:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, Ended]]:
-    """All at once: each in the middle of a step when its signal comes, and let go on after it has said that it stops."""
+    """All at once: each is within a step when its signal arrives, and continues after it has logged that it stops."""
     folder = tmp_path_factory.mktemp("stopping")
     (folder / "program.py").write_text(PROGRAM)
     with ExitStack() as stack:
         server = stack.enter_context(running("server", "--db", f"sqlite:///{folder}/kagzi.db", *NO_PORTS))
-        shared = server.says(r"kagzi server ready .*?grpc=(\S+)", PATIENCE_S)[1]
+        shared = server.says(r"kagzi server ready .*?grpc=(\S+)", DEADLINE_S)[1]
         programs = {case: launch(stack, case, folder, shared) for case in CASES}
         runs: dict[Case, str] = {}
         for case, program in programs.items():
-            address = program.says(r"worker \S+ serves \S+ at (\S+)", PATIENCE_S)[1]
+            address = program.says(r"worker \S+ serves \S+ at (\S+)", DEADLINE_S)[1]
             runs[case] = asyncio.run(start(case, address))
         begun = [case for case, program in programs.items() if signalled(folder, case, program)]
         drain = [case for case in begun if stopping(programs[case])]
@@ -159,7 +159,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, Ended
         outcomes = {case: Ended(-1, "it did not begin its step, or did not drain", [], None) for case in CASES}
         for case in drain:
             program = programs[case]
-            code = program.wait(PATIENCE_S)
+            code = program.wait(DEADLINE_S)
             address = f"sqlite:///{folder}/data-{case.name}/kagzi.db" if case.mode == "dev" else shared
             status = asyncio.run(status_of(runs[case], address))
             outcomes[case] = Ended(code, "\n".join(program.out + program.err), lines(folder, case), status)
@@ -168,11 +168,11 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, Ended
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_was_begun_is_finished_and_the_program_ends_with_0(ended: dict[Case, Ended], case: Case) -> None:
-    code, said, ledger, status = ended[case]
-    assert code == 0, said
-    assert "Traceback" not in said
-    assert "KeyboardInterrupt" not in said
+def test_what_was_begun_is_finished_and_the_program_exits_with_0(ended: dict[Case, Ended], case: Case) -> None:
+    code, output, ledger, status = ended[case]
+    assert code == 0, output
+    assert "Traceback" not in output
+    assert "KeyboardInterrupt" not in output
     assert ledger[:2] == ["begins", "ends"]
     assert ledger[2:] == (["left the block"] if case.mode == "block" else [])
     assert status is RunStatus.COMPLETED

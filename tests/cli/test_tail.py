@@ -14,7 +14,7 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_run_that_has_ended_is_told_whole(installation: Installation) -> None:
+def test_a_run_that_has_ended_is_shown_whole(installation: Installation) -> None:
     run_id = start(installation, "retries", "--id", "tailed", "--wait")
     done = installation.run("tail", "tailed", "--jsonl")
     events = lines(done.stdout)
@@ -63,7 +63,7 @@ def test_a_run_is_followed_to_its_end(installation: Installation) -> None:
         assert tail.process.wait(20) == 0
 
 
-def test_all_runs_are_told_when_they_change(installation: Installation) -> None:
+def test_all_runs_are_shown_when_they_change(installation: Installation) -> None:
     first = start(installation, "approval", "1", "--id", "all-1", "--label", "tail=all")
     options = ("--label", "tail=all", "--jsonl", "--address", installation.address)
     with running("tail", *options) as tail:
@@ -77,7 +77,7 @@ def test_all_runs_are_told_when_they_change(installation: Installation) -> None:
     assert {view["run_id"] for view in lines("\n".join(tail.out))} == {first, second}
 
 
-def test_what_does_not_go_together_is_refused(installation: Installation) -> None:
+def test_options_that_cannot_be_combined_are_refused(installation: Installation) -> None:
     for arguments in (("RUN", "--status", "failed"), ("--after", "3")):
         done = installation.run("tail", *arguments)
         assert done.returncode == 2, arguments

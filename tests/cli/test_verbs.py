@@ -12,21 +12,21 @@ import pytest
 
 from tests.cli.conftest import Installation
 from tests.cli.test_runs import get, start
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
-PATIENCE_S = LOADED_MACHINE_S
-LOOK_S = 0.05
+DEADLINE_S = LOADED_MACHINE_S
+POLL_S = 0.05
 
 
 def until(installation: Installation, name: str, wanted: Callable[[Any], bool]) -> Any:
     """The run, once it is as wanted."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + DEADLINE_S
     while True:
         view = get(installation, name)
         if wanted(view):
             return view
         assert time.monotonic() < end, view
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
 def has_status(status: str) -> Callable[[Any], bool]:
@@ -75,7 +75,7 @@ def test_a_signal_that_does_not_fit_is_replaced(installation: Installation) -> N
     assert "was sent no signal 'stop'" in refused.stderr
     done = installation.run("signal", "w", "go", "5", "--replace", "--request-id", "fix")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "was replaced; the run goes on" in done.stderr
+    assert "was replaced; the run continues" in done.stderr
     assert until(installation, "w", has_status("completed"))["output"] == 5
     again = installation.run("signal", "w", "go", "5", "--replace", "--request-id", "fix", "--json")
     assert json.loads(again.stdout) == {"run_id": run_id, "signal": "go", "replaced": True, "resumed": False}
@@ -90,7 +90,7 @@ def test_a_signal_that_nobody_waits_for_yet_is_dropped_or_replaced(installation:
     assert "has not waited for yet, was replaced" in installation.run("signal", "later", "go", "3", "--replace").stderr
 
 
-def test_replace_and_drop_do_not_go_together(installation: Installation) -> None:
+def test_replace_and_drop_cannot_be_combined(installation: Installation) -> None:
     assert installation.run("signal", "any", "go", "--replace", "--drop").returncode == 2
     wrong = installation.run("signal", "any", "go", "5", "--drop")
     assert wrong.returncode == 2
@@ -117,7 +117,7 @@ def test_terminate(installation: Installation) -> None:
     view = get(installation, "terminated")
     assert (view["status"], view["error"]["kind"]) == ("cancelled", "terminated")
     installation.run("start", "nothing", "--id", "over", "--wait")
-    assert "had already completed" in installation.run("terminate", "over").stderr
+    assert "has already completed" in installation.run("terminate", "over").stderr
     assert "completed: nothing to pause" in installation.run("pause", "over").stderr
     assert "terminated" in installation.run("explain", run_id).stdout
 
@@ -191,9 +191,9 @@ def commands_of(installation: Installation, name: str, reason: str) -> list[list
     """What `kagzi explain` says can be typed."""
     view = json.loads(installation.run("explain", name, "--json").stdout)
     assert view["reason"] == reason, view
-    found = [shlex.split(command) for command in COMMAND.findall(view["remedy"])]
-    assert found, view
-    return [[PLACEHOLDERS.get(word, word) for word in words] for words in found]
+    commands = [shlex.split(command) for command in COMMAND.findall(view["remedy"])]
+    assert commands, view
+    return [[PLACEHOLDERS.get(word, word) for word in words] for words in commands]
 
 
 def test_every_command_that_explain_prints_works(installation: Installation) -> None:

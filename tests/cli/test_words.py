@@ -88,19 +88,19 @@ def test_numbers_and_nouns() -> None:
     ],
 )
 def test_a_refusal_names_options(command: tuple[str, ...], message: str, text: str) -> None:
-    found: click.Command | None = kagzi
+    target: click.Command | None = kagzi
     for word in command:
-        assert isinstance(found, click.Group)
-        found = found.get_command(click.Context(kagzi), word)
-    assert in_options(message, found) == text
+        assert isinstance(target, click.Group)
+        target = target.get_command(click.Context(kagzi), word)
+    assert in_options(message, target) == text
 
 
 def test_a_refused_field_is_named_as_an_option_even_if_it_is_an_ordinary_word() -> None:
     schedule = kagzi.get_command(click.Context(kagzi), "schedule")
     assert isinstance(schedule, click.Group)
     text = "timezone is given with an interval. Leave it out, or use cron_expr."
-    said = in_options(text, schedule.commands["update"], "timezone")
-    assert said == "--timezone is given with an interval. Leave it out, or use --cron."
+    shown = in_options(text, schedule.commands["update"], "timezone")
+    assert shown == "--timezone is given with an interval. Leave it out, or use --cron."
 
 
 def test_choices_are_kebab_case_and_underscores_are_accepted() -> None:

@@ -39,7 +39,7 @@ def served(worker: RunningCommand) -> str:
     return worker.says(r"worker \S+ serves (.*) at ")[1]
 
 
-def test_a_file_serves_all_its_workflows_and_ctrl_c_ends_it_cleanly(address: str, tmp_path: Path) -> None:
+def test_a_file_serves_all_its_workflows_and_ctrl_c_stops_it_cleanly(address: str, tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text(FLOWS.format(answer="yes"))
     with running("worker", "flows.py", "--address", address, cwd=tmp_path) as worker:
         assert served(worker) == "ask, other"
@@ -59,7 +59,7 @@ def test_a_module_in_a_package_may_import_its_neighbours(address: str, tmp_path:
             assert served(worker) == "ask, other"
 
 
-def test_a_worker_object_is_used_as_it_is_but_for_what_is_said(address: str, tmp_path: Path) -> None:
+def test_a_worker_object_is_used_as_it_is_except_for_options(address: str, tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text(WITH_WORKER)
     with running("worker", "flows.py", "--address", address, cwd=tmp_path) as worker:
         assert served(worker) == "ask"  # of the one called `worker`

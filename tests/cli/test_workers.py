@@ -46,15 +46,15 @@ def test_a_worker_is_sent_home(installation: Installation) -> None:
     command = ("worker", str(installation.directory / "flows.py"), "--address", installation.address)
     with running(*command, cwd=installation.directory) as worker:
         worker.says(r"\bserves\b")
-        (found,) = [each for each in answer(installation, "workers", "list") if each["pid"] == worker.process.pid]
-        gone = installation.run("workers", "drain", found["worker_id"], "--wait", "--timeout", "30s", "--json")
+        (served,) = [each for each in answer(installation, "workers", "list") if each["pid"] == worker.process.pid]
+        gone = installation.run("workers", "drain", served["worker_id"], "--wait", "--timeout", "30s", "--json")
         assert gone.returncode == 0, gone.stderr
         assert json.loads(gone.stdout)["status"] == "offline"
         assert worker.wait() == 0
-    again = installation.run("workers", "drain", found["worker_id"])
+    again = installation.run("workers", "drain", served["worker_id"])
     assert again.returncode == 0
-    assert "has left" in again.stderr
-    kinds = [event["kind"] for event in answer(installation, "workers", "events", found["worker_id"])]
+    assert "has exited" in again.stderr
+    kinds = [event["kind"] for event in answer(installation, "workers", "events", served["worker_id"])]
     assert kinds == ["left", "drained", "draining", "registered"]
     assert installation.run("workers", "drain", "nobody").returncode == 3
 
@@ -63,11 +63,11 @@ def test_a_worker_that_does_not_leave_in_time(installation: Installation) -> Non
     command = ("worker", str(installation.directory / "flows.py"), "--address", installation.address)
     with running(*command, cwd=installation.directory) as worker:
         worker.says(r"\bserves\b")
-        (found,) = [each for each in answer(installation, "workers", "list") if each["pid"] == worker.process.pid]
-        worker.process.send_signal(signal.SIGSTOP)  # it hears nothing
-        late = installation.run("workers", "drain", found["worker_id"], "--wait", "--timeout", "300ms")
+        (served,) = [each for each in answer(installation, "workers", "list") if each["pid"] == worker.process.pid]
+        worker.process.send_signal(signal.SIGSTOP)  # it gets nothing
+        late = installation.run("workers", "drain", served["worker_id"], "--wait", "--timeout", "300ms")
         assert late.returncode == 124
-        assert "has not left" in late.stderr
+        assert "has not exited" in late.stderr
 
 
 def test_versions_are_listed_set_and_deprecated(installation: Installation) -> None:
@@ -80,11 +80,11 @@ def test_versions_are_listed_set_and_deprecated(installation: Installation) -> N
     assert refused.returncode == 5
     assert "kagzi versions set-default echo" in refused.stderr
     assert answer(installation, "versions", "set-default", "echo", "--highest")["is_set"] is False
-    assert "takes no new runs" in installation.run("versions", "deprecate", "echo", "1").stderr
+    assert "accepts no new runs" in installation.run("versions", "deprecate", "echo", "1").stderr
     start = installation.run("start", "echo", "hello")
     assert start.returncode == 5
     assert "deprecated" in start.stderr
-    assert "takes new runs" in installation.run("versions", "deprecate", "echo", "1", "--undo").stderr
+    assert "accepts new runs" in installation.run("versions", "deprecate", "echo", "1", "--undo").stderr
     assert installation.run("start", "echo", "hello", "--wait").stdout == "hello\n"
     assert installation.run("versions", "set-default", "echo", "99").returncode == 3
     assert installation.run("versions", "set-default", "echo").returncode == 2

@@ -1,5 +1,5 @@
-"""What commands print, word for word, kept in files: `KAGZI_UPDATE_GOLDEN=1 pytest tests/cli/test_golden.py` writes them anew, and the
-difference is to be read like any other change."""
+"""What commands print, word for word, kept in files. `KAGZI_UPDATE_GOLDEN=1 pytest tests/cli/test_golden.py` updates
+them; read the difference like any other change."""
 
 import difflib
 import os
@@ -57,8 +57,8 @@ class Transcript:
     def plain(self) -> str:
         return "\n".join(self._lines)
 
-    def _numbered(self, found: re.Match[str]) -> str:
-        return self._ids.setdefault(found[0], f"<id {len(self._ids) + 1}>")
+    def _numbered(self, match: re.Match[str]) -> str:
+        return self._ids.setdefault(match[0], f"<id {len(self._ids) + 1}>")
 
 
 def check(name: str, text: str) -> None:

@@ -62,15 +62,15 @@ def test_a_time_of_day_runs_once_a_day_whatever_the_clock_does(
     zone: str, expression: str, begin: str, expected: list[str]
 ) -> None:
     times = Times(Cron(expression, zone))
-    found = list(islice(times.after(at(f"{begin}T00:00:00+00:00")), 3))
-    assert [utc(nominal) for nominal in found] == expected
-    assert list(islice(times.back_from(found[-1]), 3)) == found[::-1]
+    nominals = list(islice(times.after(at(f"{begin}T00:00:00+00:00")), 3))
+    assert [utc(nominal) for nominal in nominals] == expected
+    assert list(islice(times.back_from(nominals[-1]), 3)) == nominals[::-1]
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
 @pytest.mark.parametrize("day", TURNS)
 @pytest.mark.parametrize(("expression", "step_s"), [("*/15 * * * *", 900), ("0 * * * *", 3600), ("0 */5 * * * *", 300)])
-def test_a_rhythm_has_no_gap_and_no_double(zone: str, day: str, expression: str, step_s: int) -> None:
+def test_an_interval_has_no_gap_and_no_double(zone: str, day: str, expression: str, step_s: int) -> None:
     begin = at(f"{day}T00:00:00+00:00")
     end = begin + 86_400 * US_PER_S
     expected = list(range(begin, end, step_s * US_PER_S))
@@ -94,10 +94,10 @@ def test_forward_and_backward_agree_with_a_walk_through_every_minute(expression:
     begin = at(f"{day}T00:00:00+00:00") - 36 * 3600 * US_PER_S
     end = begin + 96 * 3600 * US_PER_S
     times = Times(Cron(expression, zone))
-    found = times_between(times, begin, end)
-    assert found == expected_by_walking(expression, zone, begin, end)
+    nominals = times_between(times, begin, end)
+    assert nominals == expected_by_walking(expression, zone, begin, end)
     backwards = list(takewhile(lambda nominal: nominal >= begin, times.back_from(end - 1)))
-    assert backwards == found[::-1]
+    assert backwards == nominals[::-1]
 
 
 @settings(deadline=None, max_examples=100)
@@ -118,25 +118,25 @@ def expected_by_walking(expression: str, zone: str, begin: Timestamp, end: Times
     """Another way to the same answer: every minute of UTC says what the clock shows, every minute of the calendar what it
     should show."""
     matches = Times(Cron(expression))  # read as if it were UTC, for what the calendar says
-    rhythm = expression.split()[1] == "*"
+    every_hour = expression.split()[1] == "*"
     shown: dict[datetime, list[Timestamp]] = {}
     margin = 3 * 3600 * US_PER_S
     for minute in range(begin - margin, end + margin, 60 * US_PER_S):
         local = to_datetime(minute).astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
         shown.setdefault(local, []).append(minute)
-    found: set[Timestamp] = set()
+    nominals: set[Timestamp] = set()
     first, last = min(shown), max(shown)
     for nominal in matches.after(from_datetime(first.replace(tzinfo=UTC)) - 1):
         local = to_datetime(nominal).replace(tzinfo=None)
         if local > last:
             break
         if local in shown:
-            found.update(shown[local] if rhythm else shown[local][:1])
-        elif not rhythm:
+            nominals.update(shown[local] if every_hour else shown[local][:1])
+        elif not every_hour:
             while local not in shown:
                 local += timedelta(minutes=1)
-            found.add(shown[local][0])
-    return sorted(nominal for nominal in found if begin <= nominal < end)
+            nominals.add(shown[local][0])
+    return sorted(nominal for nominal in nominals if begin <= nominal < end)
 
 
 @given(st.integers(US_PER_S, 10**13), st.integers(1, 2 * 10**15), st.integers(1, 2 * 10**15))
@@ -186,11 +186,11 @@ def test_a_zone_that_is_none_is_refused(zone: str) -> None:
 
 
 def test_an_interval_under_a_second_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="least is 1s"):
+    with pytest.raises(InvalidArgument, match="minimum is 1s"):
         Interval(999_999, 0)
 
 
-def test_a_rare_day_is_found_and_the_end_of_the_calendar_is_no_error() -> None:
+def test_a_rare_day_matches_and_the_end_of_the_calendar_is_not_an_error() -> None:
     leap = Times(Cron("0 0 29 2 *", "Europe/Berlin"))
     assert utc(leap.next(at("2097-01-01T00:00:00+00:00")) or 0) == "02-28 23:00:00"
     assert Cron("0 0 1 1 *").next(at("9500-01-01T00:00:00+00:00")) is None
@@ -239,6 +239,6 @@ def test_the_search_finds_what_the_simulation_walks_to(
 def test_years_in_which_nothing_matches_cost_a_few_steps(expression: str, most_steps_a_time: int) -> None:
     cron = Cron(expression)
     before = cron.steps
-    found = list(islice(Times(cron).after(at("2026-01-01T00:00:00+00:00")), 50))
-    assert len(found) == 50
+    nominals = list(islice(Times(cron).after(at("2026-01-01T00:00:00+00:00")), 50))
+    assert len(nominals) == 50
     assert cron.steps - before <= 50 * most_steps_a_time

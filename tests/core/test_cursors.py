@@ -34,7 +34,7 @@ def test_a_token_of_another_list_is_refused(cursor: Cursor, made_for: str, used_
 
 
 @given(st.integers(0, len(TOKEN) - 1), st.sampled_from(URL_SAFE))
-def test_a_token_with_one_letter_changed_is_refused(position: int, message: str) -> None:
+def test_a_token_with_one_character_changed_is_refused(position: int, message: str) -> None:
     tampered = TOKEN[:position] + message + TOKEN[position + 1 :]
     if tampered != TOKEN:
         with pytest.raises(InvalidArgument, match="page_token"):

@@ -66,7 +66,7 @@ def test_every_unit_by_every_name(name: str, size: timedelta, space: str) -> Non
     assert parse_duration(f"3{space}{name}") == 3 * size
 
 
-def test_minutes_and_months_differ_by_case_only_where_the_letter_stands_alone() -> None:
+def test_minutes_and_months_differ_by_case_only_where_the_unit_is_one_character() -> None:
     assert parse_duration("1m") == timedelta(minutes=1)
     assert parse_duration("1M") == timedelta(days=30.44)
     assert parse_duration("1 Min") == timedelta(minutes=1)

@@ -128,7 +128,7 @@ def test_a_record_that_says_exhausted_in_its_kind_is_read_as_one() -> None:
 
 
 def test_every_error_says_whether_to_try_again_and_what_it_is_about() -> None:
-    told = [
+    raised = [
         KagziError("x"),
         NonRetryable("x"),
         RetryAfter("x", "1s"),
@@ -140,7 +140,7 @@ def test_every_error_says_whether_to_try_again_and_what_it_is_about() -> None:
         Unavailable("x"),
         InternalError("x"),
     ]
-    assert [(each.non_retryable, each.subject, each.subject_id) for each in told] == [
+    assert [(each.non_retryable, each.subject, each.subject_id) for each in raised] == [
         (True, "", ""),
         (True, "", ""),
         (False, "", ""),

@@ -93,8 +93,8 @@ def test_an_id_from_elsewhere_has_one_place_in_a_namespace(name: str, now: int, 
 
 def test_two_namespaces_have_no_id_in_common() -> None:
     ids = SystemIds()
-    marks = {name: ids.run_id(BEGINNING, name)[-6:] for name in (f"tenant-{number}" for number in range(1_000))}
-    assert len(set(marks.values())) > 998, "of 16 million marks two should hardly be the same"
+    suffixes = {name: ids.run_id(BEGINNING, name)[-6:] for name in (f"tenant-{number}" for number in range(1_000))}
+    assert len(set(suffixes.values())) > 998, "of 16 million suffixes two should hardly be the same"
 
 
 def test_what_is_made_in_one_moment_is_never_made_twice() -> None:

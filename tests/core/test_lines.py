@@ -14,8 +14,8 @@ from kagzi.sdk.client.operations.transfers import lines_of
 
 
 @given(st.binary(max_size=200).map(lambda data: data.replace(b"a", b"\n")), st.lists(st.integers(0, 200)))
-def test_the_same_lines_however_they_are_cut(data: bytes, cuts: list[int]) -> None:
-    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+def test_the_same_lines_however_they_are_split(data: bytes, cuts: list[int]) -> None:
+    places = sorted({0, len(data), *(position for position in cuts if position < len(data))})
     buffer = LineBuffer()
     lines = [line for start, end in itertools.pairwise(places) for line in buffer.add(data[start:end])]
     assert b"".join(lines) + buffer.last() == data
@@ -30,9 +30,9 @@ class Watched(bytes):
     searched = 0
 
     def find(self, sub: bytes, start: SupportsIndex = 0, end: SupportsIndex | None = None) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]  mypy and typeshed disagree on the ellipsis
-        found = super().find(sub, start)
-        Watched.searched += (len(self) if found < 0 else found + 1) - int(start)
-        return found
+        index = super().find(sub, start)
+        Watched.searched += (len(self) if index < 0 else index + 1) - int(start)
+        return index
 
 
 @pytest.mark.parametrize("split", [_lines_of, lines_of], ids=["server", "client"])

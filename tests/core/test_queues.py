@@ -15,7 +15,7 @@ def candidates(keys: str, **options: int) -> list[Candidate]:
     return [Candidate(f"{key}{n}", key, 0, NOW - 100 + n, True, places[key], **options) for n, key in enumerate(keys)]
 
 
-def room(wanted: int = 100, running: dict[str, int] | None = None, **limits: object) -> Room:
+def quota(wanted: int = 100, running: dict[str, int] | None = None, **limits: object) -> Room:
     return Room(TypeLimits(**limits), wanted=wanted, running=running or {}, now=NOW)  # type: ignore[arg-type]
 
 
@@ -28,44 +28,44 @@ def test_what_limits_claims() -> None:
 
 
 def test_no_more_than_wanted_permitted_and_spared() -> None:
-    assert room(3).left == 3
-    assert room(3, {"": 4}, max_running=5).left == 1
-    assert room(3, {"a": 4, "b": 4}, max_running=5).left == 0
-    assert room(3, paused=True).left == 0
+    assert quota(3).left == 3
+    assert quota(3, {"": 4}, max_running=5).left == 1
+    assert quota(3, {"a": 4, "b": 4}, max_running=5).left == 0
+    assert quota(3, paused=True).left == 0
     assert Room(TypeLimits(max_running=9), wanted=5, running={}, now=NOW, spare=2).left == 2
 
 
-def test_keys_take_turns_and_then_go_round_again() -> None:
-    chosen = choose(room(4, max_running_per_key=9), candidates("aaabbc"))
+def test_keys_take_turns_and_then_start_over() -> None:
+    chosen = choose(quota(4, max_running_per_key=9), candidates("aaabbc"))
     assert [each.key for each in chosen] == ["a", "b", "c", "a"]
 
 
 def test_full_keys_are_passed_over() -> None:
-    here = room(10, {"a": 2, "b": 1, "": 50}, max_running_per_key=2)
+    here = quota(10, {"a": 2, "b": 1, "": 50}, max_running_per_key=2)
     assert here.full_keys == ["a"]
     assert [each.key for each in choose(here, candidates("aabbc"))] == ["b", "c"]
 
 
 def test_priority_comes_before_turns() -> None:
-    found = [Candidate("low", "a", 0, NOW, True, 1), Candidate("high", "b", 5, NOW + 1, True, 2)]
-    assert [each.run_id for each in choose(room(1, max_running_per_key=1), found)] == ["high"]
+    waiting = [Candidate("low", "a", 0, NOW, True, 1), Candidate("high", "b", 5, NOW + 1, True, 2)]
+    assert [each.run_id for each in choose(quota(1, max_running_per_key=1), waiting)] == ["high"]
 
 
-def test_a_run_that_was_found_twice_begins_once() -> None:
-    found = candidates("a") * 2
-    assert len(choose(room(5), found)) == 1
+def test_a_run_that_is_listed_twice_begins_once() -> None:
+    waiting = candidates("a") * 2
+    assert len(choose(quota(5), waiting)) == 1
 
 
 def test_rates_hold_back_new_runs_only() -> None:
-    here = room(10, starts_per_second=1.0)
-    found = [Candidate(f"new{n}", "", 0, NOW + n, True) for n in range(3)]
-    found += [Candidate(f"old{n}", "", 0, NOW + n, False) for n in range(3)]
-    assert [each.run_id for each in choose(here, found)] == ["new0", "old0", "old1", "old2"]
+    here = quota(10, starts_per_second=1.0)
+    waiting = [Candidate(f"new{n}", "", 0, NOW + n, True) for n in range(3)]
+    waiting += [Candidate(f"old{n}", "", 0, NOW + n, False) for n in range(3)]
+    assert [each.run_id for each in choose(here, waiting)] == ["new0", "old0", "old1", "old2"]
     assert here.again_at == NOW + US_PER_S
 
 
 def test_rates_of_keys_are_apart() -> None:
-    here = room(10, starts_per_second_per_key=1.0)
+    here = quota(10, starts_per_second_per_key=1.0)
     here.know_keys({"a": NOW + 5 * US_PER_S, "b": NOW - 1})
     assert [each.key for each in choose(here, candidates("aabc"))] == ["b", "c"]
     assert here.changed_keys == {"b", "c"}
@@ -89,7 +89,7 @@ def test_a_rate_is_never_exceeded_over_any_stretch(per_second: float, pauses_us:
 
 
 @given(per_second=st.floats(0.001, 10_000))
-def test_whoever_comes_when_he_is_told_to_is_let_in(per_second: float) -> None:
+def test_a_call_that_returns_when_the_refusal_says_is_admitted(per_second: float) -> None:
     rate, now = Rate(per_second, 0), NOW
     for _ in range(50):
         assert rate.allows(now)

@@ -62,7 +62,7 @@ def test_an_error_without_any_traceback_has_no_note() -> None:
     assert not hasattr(RunError.of("r-1", "cancelled", bare), "__notes__")
 
 
-def test_a_note_is_bounded_and_keeps_both_ends() -> None:
+def test_a_note_is_bounded_and_keeps_its_head_and_tail() -> None:
     long = ErrorDetail(type="ValueError", message="the end", traceback="Traceback:\n" + "  File x\n" * 100_000)
     note = remote_traceback(long)
     assert len(note) <= NOTE_CHARS + 100

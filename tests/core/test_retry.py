@@ -103,14 +103,14 @@ def test_full_jitter_spreads_over_the_whole_interval() -> None:
 
 @given(policies, attempts, fractions, st.integers(0, 10**9))
 def test_never_before_the_delay_the_error_asks_for(
-    policy: RetryPolicy, attempt: int, fraction: float, asked_ms: int
+    policy: RetryPolicy, attempt: int, fraction: float, requested_ms: int
 ) -> None:
-    busy = msgspec.structs.replace(BOOM, retry_after_ms=asked_ms)
+    busy = msgspec.structs.replace(BOOM, retry_after_ms=requested_ms)
     decision = decide(policy, attempt, busy, fraction=fraction)
-    assert isinstance(decision, Exhausted) or decision.at >= NOW + asked_ms * US_PER_MS
+    assert isinstance(decision, Exhausted) or decision.at >= NOW + requested_ms * US_PER_MS
 
 
-def test_a_delay_asked_for_is_at_most_a_century() -> None:
+def test_a_requested_delay_is_at_most_a_century() -> None:
     endless = msgspec.structs.replace(BOOM, retry_after_ms=2**63 - 1)
     decision = decide(SERVER_DEFAULT, 1, endless)
     assert decision == RetryAt(2, NOW + limits.DURATION_MAX_US)
@@ -121,7 +121,7 @@ def test_no_retry_means_one_execution_and_keeps_the_kind_of_the_error() -> None:
     assert decide(NO_RETRY) == Exhausted(BOOM)
 
 
-def test_out_of_retries_is_told_as_exhausted() -> None:
+def test_out_of_retries_is_reported_as_exhausted() -> None:
     decision = decide(RetryPolicy(maximum_attempts=3), 3)
     assert decision == Exhausted(msgspec.structs.replace(BOOM, exhausted=True))
 
@@ -176,9 +176,11 @@ def test_of_two_names_the_nearer_one_decides(retried: str, final: str, is_retrie
 @pytest.mark.parametrize(
     "code", ["InvalidArgument", "INVALID_ARGUMENT", "invalid_argument", "ERROR_CODE_INVALID_ARGUMENT"]
 )
-@pytest.mark.parametrize("told", [{"code": ErrorCode.INVALID_ARGUMENT}, {"metadata": {"code": "INVALID_ARGUMENT"}}])
-def test_codes_are_matched_in_every_spelling(code: str, told: dict[str, Any]) -> None:
-    error = ErrorDetail(message="no class, only a code", **told)
+@pytest.mark.parametrize(
+    "code_fields", [{"code": ErrorCode.INVALID_ARGUMENT}, {"metadata": {"code": "INVALID_ARGUMENT"}}]
+)
+def test_codes_are_matched_in_every_spelling(code: str, code_fields: dict[str, Any]) -> None:
+    error = ErrorDetail(message="no class, only a code", **code_fields)
     assert isinstance(decide(RetryPolicy(), 1, error), RetryAt)
     assert isinstance(decide(RetryPolicy(non_retryable_errors=(code,)), 1, error), Exhausted)
     wrong = msgspec.structs.replace(error, kind=ErrorKind.PERMANENT)

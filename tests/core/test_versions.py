@@ -18,7 +18,7 @@ from kagzi.core.workflow_types.versions import (
 )
 
 
-def marks(*texts: str) -> list[VersionMark]:
+def version_records(*texts: str) -> list[VersionMark]:
     """`2!` is deprecated, `2*` was set as the default."""
     return [VersionMark("hello", text.rstrip("!*"), text.endswith("!"), text.endswith("*")) for text in texts]
 
@@ -53,22 +53,22 @@ def test_any_texts_have_one_order(versions: list[str]) -> None:
 def test_the_default_is_what_was_set_or_the_highest_that_is_not_deprecated(
     known: tuple[str, ...], default: str | None
 ) -> None:
-    assert default_version(marks(*known)) == default
+    assert default_version(version_records(*known)) == default
 
 
 def test_a_start_is_pinned_to_what_it_asks_for_or_to_the_default() -> None:
     assert version_for_start("hello", "", []) == ""  # the first worker decides
     assert version_for_start("hello", "7", []) == "7"
-    assert version_for_start("hello", "", marks("1", "2")) == "2"
-    assert version_for_start("hello", "1", marks("1", "2")) == "1"
-    assert version_for_start("hello", "3", marks("1", "2")) == "3"  # waits for a worker that has it
+    assert version_for_start("hello", "", version_records("1", "2")) == "2"
+    assert version_for_start("hello", "1", version_records("1", "2")) == "1"
+    assert version_for_start("hello", "3", version_records("1", "2")) == "3"  # waits for a worker that has it
 
 
 def test_a_deprecated_version_is_refused_with_the_remedy() -> None:
     with pytest.raises(PreconditionFailed, match=r"version 1 of hello is deprecated.*Ask for version 2.*--undo"):
-        version_for_start("hello", "1", marks("1!", "2"))
+        version_for_start("hello", "1", version_records("1!", "2"))
     with pytest.raises(PreconditionFailed, match=r"every version of hello is deprecated.*--undo"):
-        version_for_start("hello", "", marks("1!"))
+        version_for_start("hello", "", version_records("1!"))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_what_would_strand_new_runs_is_refused(
     known: tuple[str, ...], version: str, change: VersionChange, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        check_change(marks(*known), "hello", version, change)
+        check_change(version_records(*known), "hello", version, change)
 
 
 def test_the_rest_is_allowed() -> None:
-    check_change(marks("1", "2"), "hello", "2", "deprecate")  # the highest, but not set
-    check_change(marks("1!", "2*"), "hello", "1", "restore")
-    check_change(marks("1*", "2"), "hello", "2", "default")
-    check_change(marks("1*", "2"), "hello", "", "no_default")
+    check_change(version_records("1", "2"), "hello", "2", "deprecate")  # the highest, but not set
+    check_change(version_records("1!", "2*"), "hello", "1", "restore")
+    check_change(version_records("1*", "2"), "hello", "2", "default")
+    check_change(version_records("1*", "2"), "hello", "", "no_default")

@@ -15,8 +15,8 @@ class Block(NamedTuple):
 
 
 def blocks(page: str) -> list[Block]:
-    found = _BLOCK.finditer((ROOT / page).read_text())
-    return [Block(match["language"], match["name"] or "", match["text"]) for match in found]
+    matches = _BLOCK.finditer((ROOT / page).read_text())
+    return [Block(match["language"], match["name"] or "", match["text"]) for match in matches]
 
 
 def write_files(page: str, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Everything that `from kagzi import ...` offers is described, argument by argument, and the committed reference says so."""
+"""Everything that `from kagzi import ...` offers is described, argument by argument, in the committed reference."""
 
 import importlib.util
 from pathlib import Path

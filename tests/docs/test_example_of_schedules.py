@@ -1,4 +1,4 @@
-"""e08 as it is: embedded, on an SQLite server and on a PostgreSQL server, its schedule is set up, and does what schedules do."""
+"""e08 as it is: embedded, on SQLite and on PostgreSQL, its schedule is set up, and does what schedules do."""
 
 import asyncio
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ import pytest
 from examples import e08_schedule
 from kagzi import Kagzi, Worker
 from tests.support.kagzi_process import running
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 

@@ -15,9 +15,9 @@ from kagzi import Kagzi
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import ListenAddress
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
-PATIENCE_S = LOADED_MACHINE_S
+DEADLINE_S = LOADED_MACHINE_S
 ORDER = {"user_id": 123, "items": ["book"], "total": 9.5}
 
 
@@ -30,7 +30,7 @@ async def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     transport = httpx.ASGITransport(app=e09_fastapi.app)
     async with (
         e09_fastapi.lifespan(e09_fastapi.app),
-        httpx.AsyncClient(transport=transport, base_url="http://shop", timeout=PATIENCE_S) as client,
+        httpx.AsyncClient(transport=transport, base_url="http://shop", timeout=DEADLINE_S) as client,
     ):
         yield client
     await server.stop(0)
@@ -47,18 +47,18 @@ async def test_an_order_is_placed_once_and_can_be_watched(browser: httpx.AsyncCl
     watching = asyncio.create_task(browser.get("/orders/7/events"))
     kagzi: Kagzi = e09_fastapi.app.state.kagzi
     run = kagzi.get("order-7")
-    async with asyncio.timeout(PATIENCE_S), aclosing(run.events()) as events:
+    async with asyncio.timeout(DEADLINE_S), aclosing(run.events()) as events:
         async for event in events:
             if event.get("status") == "sleeping":  # it waits for the payment, for half a minute
                 break
     assert (await browser.get("/orders/7")).json() == "sleeping"
     await run.cancel("changed my mind")
-    told = events_of((await watching).text)
-    assert told[0]["kind"] == "run_started"
-    assert [(event["kind"], event["step"]) for event in told if "step" in event][:4] == [
+    events_sent = events_of((await watching).text)
+    assert events_sent[0]["kind"] == "run_started"
+    assert [(event["kind"], event["step"]) for event in events_sent if "step" in event][:4] == [
         ("step_started", "fetch-user"),
         ("step_completed", "fetch-user"),
         ("step_started", "charge-card"),
         ("step_completed", "charge-card"),
     ]
-    assert told[-1]["kind"] == "run_cancelled"
+    assert events_sent[-1]["kind"] == "run_cancelled"

@@ -35,9 +35,9 @@ async def results_at(address: str) -> tuple[object, ...]:
     )
 
 
-async def result_of(address: str, namespace: str, workflow: Workflow[Any, Any], given: object) -> object:
+async def result_of(address: str, namespace: str, workflow: Workflow[Any, Any], input: object) -> object:
     async with (
         Worker(address, namespace=namespace, workflows=[workflow]),
         Kagzi.connect(address, namespace=namespace) as client,
     ):
-        return await client.run(workflow, given, timeout="90s")
+        return await client.run(workflow, input, timeout="90s")

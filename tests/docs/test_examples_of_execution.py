@@ -11,8 +11,8 @@ import pytest
 from examples import e03_parallel, e04_race, e05_approval, e06_child, e07_agent
 from kagzi import Kagzi, Run, RunStatus, StepStatus, Worker
 from tests.support.kagzi_process import running
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import Databases
+from tests.support.timeouts import LOADED_MACHINE_S
 
 PLACES = ("embedded", "sqlite", "postgres")
 WAIT_S = LOADED_MACHINE_S

@@ -41,7 +41,7 @@ def span(duration: timedelta | str | float) -> str:
         if seconds % unit == 0 and seconds >= unit:
             count = seconds // unit
             return f"{count:,} {name}{'s' if name == 'day' and count > 1 else ''}"
-    raise AssertionError(f"{duration} is no whole number of seconds")
+    raise AssertionError(f"{duration} is not a whole number of seconds")
 
 
 LIMITS = {

@@ -35,12 +35,12 @@ def python(name: str, directory: Path) -> str:
 
 def programs() -> list[tuple[str, str]]:
     """Every named program of a page that is followed by what it prints."""
-    found: list[tuple[str, str]] = []
+    named: list[tuple[str, str]] = []
     for page in PAGES:
         for block, after in pairwise(blocks(page)):
             if block.language == "python" and block.name and after.language == "text":
-                found.append((page, block.name))
-    return found
+                named.append((page, block.name))
+    return named
 
 
 def test_the_pages_have_programs() -> None:
@@ -95,7 +95,7 @@ def test_links_within_the_project_lead_somewhere(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", [*WRITTEN_BY_HAND, "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"])
-def test_prose_ends_at_120(page: str) -> None:
+def test_prose_is_wrapped_at_120(page: str) -> None:
     """Code shows what programs print, and a row of a table is one line."""
     prose = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
     assert [line for line in prose.splitlines() if len(line) > LINE and not line.startswith("|")] == []

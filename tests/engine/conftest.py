@@ -8,7 +8,7 @@ from kagzi.engine import Engine
 from kagzi.store.protocol import Bus, NullBus
 from kagzi.store.sqlite import SqliteStore
 from kagzi.system import SystemIds, SystemRng
-from tests.engine.parties import MovableClock, TroubledStore, until
+from tests.engine.fakes import MovableClock, TroubledStore, until
 
 MakeEngine: TypeAlias = Callable[..., Engine]
 
@@ -58,8 +58,8 @@ async def engine(make_engine: MakeEngine) -> Engine:
     engine = make_engine(look_interval_ms=600_000)
     await engine.start()
 
-    async def looked() -> bool:
+    async def has_polled() -> bool:
         return engine._timers._look_at > 0
 
-    await until(looked)
+    await until(has_polled)
     return engine

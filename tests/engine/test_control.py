@@ -14,21 +14,21 @@ from kagzi.core.run.outcomes import Recorded, RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
     TIMEOUT_S,
+    Barrier,
     Exchange,
-    Gate,
     MovableClock,
     RecordingOutlet,
     TroubledStore,
     complete,
-    held,
+    leased,
     start,
     status_of,
     until,
     worker,
 )
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 NO_RUN = "0191e000-0000-7000-8000-000000000000"
 
@@ -36,8 +36,8 @@ NO_RUN = "0191e000-0000-7000-8000-000000000000"
 async def taken(engine: Engine, outlet: RecordingOutlet, types: str = "hello") -> tuple[Session, ClaimedRun]:
     session = await engine.sessions.open(worker(types), (), outlet)
     await engine.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
-    session.received([held(run)])
+    (run,) = await outlet.until_received(1)
+    session.received([leased(run)])
     return session, run
 
 
@@ -58,24 +58,24 @@ async def test_a_run_that_waits_for_a_worker_is_paused_and_resumed(engine: Engin
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello"), (), outlet)
     assert await engine.control.pause("default", run_id=started.run_id) is RunStatus.PAUSED
-    assert outlet.given == []
+    assert outlet.claimed_runs == []
     assert await engine.control.resume("default", run_id=started.run_id) is RunStatus.PENDING
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
 
 
-async def test_the_holder_is_asked_to_pause_and_hands_the_run_back(engine: Engine) -> None:
+async def test_the_holder_is_notified_of_a_pause_and_releases_the_run(engine: Engine) -> None:
     outlet = RecordingOutlet()
     session, run = await taken(engine, outlet)
     assert await engine.control.pause("default", run_id=run.run.run_id, reason="look") is RunStatus.RUNNING
     await outlet.until(
-        lambda: [(notice.kind, notice.reason) for notice in outlet.told] == [("pause_requested", "look")]
+        lambda: [(notice.kind, notice.reason) for notice in outlet.notices_received] == [("pause_requested", "look")]
     )
     await session.submit([(1, ReleaseRun(run=run.run, lease=run.lease))])
     closed = await outlet.answer_to(1)
     assert isinstance(closed, RunClosed)
     assert closed.status is RunStatus.PAUSED
     assert await engine.control.resume("default", run_id=run.run.run_id) is RunStatus.PENDING
-    await outlet.tasks_given(2)
+    await outlet.until_received(2)
 
 
 # --- cancel and terminate ---------------------------------------------------------------------------------------------------
@@ -86,14 +86,14 @@ async def test_pause_and_cancel_cross_over_to_the_holder_s_server(make_engine: M
     outlet = RecordingOutlet()
     _, run = await taken(there, outlet)
     await here.control.pause("default", run_id=run.run.run_id)
-    await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["pause_requested"])
+    await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["pause_requested"])
     async with asyncio.timeout(LOADED_MACHINE_S):  # the promise
         await here.control.cancel("default", run_id=run.run.run_id, reason="enough")
-        await outlet.until(lambda: len(outlet.told) == 2)
-    assert (outlet.told[1].kind, outlet.told[1].reason) == ("cancel_requested", "enough")
+        await outlet.until(lambda: len(outlet.notices_received) == 2)
+    assert (outlet.notices_received[1].kind, outlet.notices_received[1].reason) == ("cancel_requested", "enough")
 
 
-async def test_terminate_ends_the_run_under_its_holder_s_hands(engine: Engine) -> None:
+async def test_terminate_closes_the_run_while_its_holder_works(engine: Engine) -> None:
     outlet = RecordingOutlet()
     session, run = await taken(engine, outlet)
     wait = asyncio.create_task(engine.runs.wait("default", run_id=run.run.run_id, timeout_ms=60_000))
@@ -102,7 +102,7 @@ async def test_terminate_ends_the_run_under_its_holder_s_hands(engine: Engine) -
     assert isinstance(end, RunEnd)
     assert end.error is not None
     assert end.error.kind is ErrorKind.TERMINATED
-    assert [notice.kind for notice in outlet.told] == ["lease_lost"]
+    assert [notice.kind for notice in outlet.notices_received] == ["lease_lost"]
     assert session.held == {}
     assert await engine.control.terminate("default", run_id=run.run.run_id) is RunStatus.CANCELLED
 
@@ -112,7 +112,7 @@ async def test_a_terminated_run_is_lost_to_its_holder_on_another_server(make_eng
     outlet = RecordingOutlet()
     session, run = await taken(there, outlet)
     await here.control.terminate("default", run_id=run.run.run_id)
-    await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["lease_lost"])
+    await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["lease_lost"])
     assert session.held == {}
 
 
@@ -163,11 +163,11 @@ async def failed_run(engine: Engine, outlet: RecordingOutlet) -> tuple[Session, 
     return session, run
 
 
-async def test_a_retried_run_is_given_out_again_without_the_step_that_failed(engine: Engine) -> None:
+async def test_a_retried_run_is_assigned_again_without_the_step_that_failed(engine: Engine) -> None:
     outlet = RecordingOutlet()
     session, run = await failed_run(engine, outlet)
     assert await engine.control.retry("default", run_id=run.run.run_id) is RunStatus.PENDING
-    _, again = await outlet.tasks_given(2)
+    _, again = await outlet.until_received(2)
     assert [step.step_id for step in again.history.steps if step.seq] == ["one"]
     with pytest.raises(PreconditionFailed):
         await engine.control.retry("default", run_id=run.run.run_id)
@@ -176,14 +176,14 @@ async def test_a_retried_run_is_given_out_again_without_the_step_that_failed(eng
     assert await status_of(engine, run.run.run_id) == RunStatus.COMPLETED
 
 
-async def test_a_fork_begins_where_it_is_told_with_the_outputs_it_is_given(engine: Engine) -> None:
+async def test_a_fork_begins_at_the_named_step_with_the_replaced_outputs(engine: Engine) -> None:
     outlet = RecordingOutlet()
     _, run = await failed_run(engine, outlet)
     forked = await engine.control.fork(
         "default", run.run.run_id, from_step="two", outputs={"one": Payload(b"11")}, workflow_id="again"
     )
     assert isinstance(forked, Started)
-    _, fork = await outlet.tasks_given(2)
+    _, fork = await outlet.until_received(2)
     assert (fork.run.run_id, fork.workflow_id) == (forked.run_id, "again")
     assert [(step.step_id, step.output) for step in fork.history.steps] == [("one", Payload(b"11"))]
     assert (await engine.runs.get("default", run_id=forked.run_id)).forked_from == run.run.run_id
@@ -208,7 +208,7 @@ async def test_a_run_that_does_not_fit_is_offered_to_the_next_build(engine: Engi
     await engine.sessions.open(_build("new"), (), other)
 
     async def offered() -> bool:
-        return len(same.given) + len(other.given) == 1
+        return len(same.claimed_runs) + len(other.claimed_runs) == 1
 
     await until(offered)
 
@@ -217,7 +217,7 @@ def _build(build_id: str) -> WorkerRecord:
     return msgspec.structs.replace(worker("hello"), build_id=build_id)
 
 
-async def test_a_run_that_loses_every_worker_is_quarantined(make_engine: MakeEngine) -> None:
+async def test_a_run_whose_every_worker_is_lost_is_quarantined(make_engine: MakeEngine) -> None:
     engine = make_engine(look_interval_ms=20, lease_ms=100, claim_cap=2)
     await engine.start()
     started = await engine.runs.start(start())
@@ -229,7 +229,7 @@ async def test_a_run_that_loses_every_worker_is_quarantined(make_engine: MakeEng
         return await status_of(engine, started.run_id) == RunStatus.PAUSED
 
     await until(paused)
-    assert sum(len(outlet.given) for outlet in outlets) == 2
+    assert sum(len(outlet.claimed_runs) for outlet in outlets) == 2
     record = await engine.runs.get("default", run_id=started.run_id)
     assert record.status is RunStatus.PAUSED
     assert record.problem is not None
@@ -271,15 +271,15 @@ async def test_a_timeout_is_a_deadline_from_the_creation(engine: Engine, clock: 
         await engine.runs.start(start(timeout_us=1_000, delay_us=60_000_000))
 
 
-async def test_past_its_deadline_a_run_is_refused_alike_at_both_doors(
+async def test_past_its_deadline_a_run_is_refused_alike_by_session_and_unary_call(
     engine: Engine, store: TroubledStore, clock: MovableClock
 ) -> None:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     await engine.runs.start(start(timeout_us=60_000_000))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     late = BeginStep(run=run.run, lease=run.lease, step_id="late", name="late")
-    store.before["fire"] = timer = Gate()  # which fails the run: not there yet
+    store.before["fire"] = timer = Barrier()  # which fails the run: not there yet
     clock.ahead_us = 61_000_000
     await session.submit([(1, late)])
     assert isinstance(await outlet.answer_to(1), outcomes.DeadlinePassed)

@@ -11,7 +11,7 @@ from kagzi.core.records import ClaimedRun, Payload, RunKey
 from kagzi.core.run.commands import BeginStep, Command, ContinueAsNew, StartChild, StartRun
 from kagzi.core.run.outcomes import Begun, ChildStarted, Outcome, Refused, RunClosed
 from kagzi.engine import Engine, Session
-from tests.engine.parties import TIMEOUT_S, Gate, RecordingOutlet, TroubledStore, complete, held, start, worker
+from tests.engine.fakes import TIMEOUT_S, Barrier, RecordingOutlet, TroubledStore, complete, leased, start, worker
 
 
 def child(run: ClaimedRun, step: str, **fields: Any) -> StartChild:
@@ -44,91 +44,93 @@ class InOrder(RecordingOutlet):
 
 
 @pytest.fixture
-async def stage(engine: Engine, store: TroubledStore) -> tuple[Session, InOrder, list[ClaimedRun], Gate]:
+async def deferred(engine: Engine, store: TroubledStore) -> tuple[Session, InOrder, list[ClaimedRun], Barrier]:
     """A worker with two runs, and a store that keeps the look-up of versions waiting."""
     for _ in range(2):
         await engine.runs.start(start())
     outlet = InOrder()
     session = await engine.sessions.open(worker("hello", "child"), (), outlet)
-    runs = list(await outlet.tasks_given(2))
+    runs = list(await outlet.until_received(2))
     engine.versions.forget_all()
-    gate = store.before["versions_of"] = Gate()
-    return session, outlet, runs, gate
+    barrier = store.before["versions_of"] = Barrier()
+    return session, outlet, runs, barrier
 
 
 @pytest.mark.parametrize("starting", [child, carry_on])
-async def test_other_runs_and_heartbeats_go_on(
-    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore, starting: Any
+async def test_other_runs_and_heartbeats_are_not_delayed(
+    deferred: tuple[Session, InOrder, list[ClaimedRun], Barrier], store: TroubledStore, starting: Any
 ) -> None:
-    session, outlet, (blocked, free), gate = stage
+    session, outlet, (blocked, free), barrier = deferred
     await asyncio.wait_for(session.submit([(1, starting(blocked, "kid")), (2, begin(free, "a"))]), TIMEOUT_S)
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     renewals = store.calls["renew"]
-    await asyncio.wait_for(session.heartbeat([held(blocked), held(free)]), TIMEOUT_S)
+    await asyncio.wait_for(session.heartbeat([leased(blocked), leased(free)]), TIMEOUT_S)
     assert store.calls["renew"] == renewals + 1
     await asyncio.wait_for(session.submit([(3, complete(free))]), TIMEOUT_S)
     assert isinstance(await outlet.answer_to(3), RunClosed)
     assert outlet.order == [2, 3]
-    gate.open()
+    barrier.open()
     assert isinstance(await outlet.answer_to(1), ChildStarted | RunClosed)
 
 
 async def test_the_operations_of_the_run_keep_their_order(
-    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore
+    deferred: tuple[Session, InOrder, list[ClaimedRun], Barrier], store: TroubledStore
 ) -> None:
-    session, outlet, (run, _), gate = stage
-    kids, asked = 20, store.calls["versions_of"]
+    session, outlet, (run, _), barrier = deferred
+    kids, calls_before = 20, store.calls["versions_of"]
     first: list[tuple[int, Command]] = [(number, child(run, f"kid-{number}")) for number in range(kids)]
     await session.submit([*first, (kids, begin(run, "a"))])
     await session.submit([(kids + 1, begin(run, "b"))])
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     assert outlet.order == []
     written = len(store.batches)
-    gate.open()
+    barrier.open()
     await session.submit([(kids + 2, begin(run, "c"))])
     await outlet.answer_to(kids + 2)
     assert outlet.order == list(range(kids + 3))
     assert all(isinstance(outlet.answered[number], ChildStarted) for number in range(kids))
     assert isinstance(outlet.answered[kids + 1], Begun)
     assert len(store.batches) - written <= 3, "they were not written together"
-    assert store.calls["versions_of"] - asked <= 1
+    assert store.calls["versions_of"] - calls_before <= 1
 
 
-async def test_goodbye_waits_for_what_was_said(stage: tuple[Session, InOrder, list[ClaimedRun], Gate]) -> None:
-    session, outlet, (run, _), gate = stage
+async def test_goodbye_waits_for_deferred_operations(
+    deferred: tuple[Session, InOrder, list[ClaimedRun], Barrier],
+) -> None:
+    session, outlet, (run, _), barrier = deferred
     await session.submit([(1, child(run, "kid")), (2, complete(run))])
     leaving = asyncio.ensure_future(session.goodbye())
-    await gate.arrived.wait()
-    gate.open()
+    await barrier.arrived.wait()
+    barrier.open()
     await leaving
     assert isinstance(outlet.answered[2], RunClosed)
 
 
 async def test_a_session_that_is_over_says_nothing_more(
-    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore
+    deferred: tuple[Session, InOrder, list[ClaimedRun], Barrier], store: TroubledStore
 ) -> None:
     """Its worker has repeated it elsewhere: what came late would be out of order there."""
-    session, _, (run, _), gate = stage
+    session, _, (run, _), barrier = deferred
     await session.submit([(1, child(run, "kid")), (2, complete(run))])
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     await session.close()
     written = len(store.batches)
-    gate.open()
+    barrier.open()
     while run.run.run_id in session._deferred:  # noqa: ASYNC110  nobody is told
         await asyncio.sleep(0)
     assert len(store.batches) == written
 
 
-async def test_what_cannot_be_looked_up_is_refused_with_what_follows(
-    stage: tuple[Session, InOrder, list[ClaimedRun], Gate], store: TroubledStore, engine: Engine
+async def test_an_operation_whose_version_cannot_be_read_is_refused_with_what_follows(
+    deferred: tuple[Session, InOrder, list[ClaimedRun], Barrier], store: TroubledStore, engine: Engine
 ) -> None:
-    session, outlet, (run, other), gate = stage
+    session, outlet, (run, other), barrier = deferred
     await session.submit([(1, child(run, "kid")), (2, complete(run)), (3, begin(other, "a"))])
     await outlet.answer_to(3)
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     store.away = True
     engine.versions.stop()
-    gate.open()
+    barrier.open()
     outcomes: list[Outcome] = [await outlet.answer_to(number) for number in (1, 2)]
     store.away = False
     for outcome in outcomes:
@@ -136,13 +138,13 @@ async def test_what_cannot_be_looked_up_is_refused_with_what_follows(
         assert outcome.error.code is ErrorCode.UNAVAILABLE
 
 
-async def test_no_more_than_a_batch_waits(stage: tuple[Session, InOrder, list[ClaimedRun], Gate]) -> None:
-    session, outlet, (run, _), gate = stage
+async def test_no_more_than_a_batch_waits(deferred: tuple[Session, InOrder, list[ClaimedRun], Barrier]) -> None:
+    session, outlet, (run, _), barrier = deferred
     many = limits.BATCH_OPERATIONS + 1
     submitting = asyncio.ensure_future(session.submit([(number, child(run, f"{number}")) for number in range(many)]))
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     assert not submitting.done(), "the stream would be read on"
-    gate.open()
+    barrier.open()
     await submitting
     await outlet.answer_to(many - 1)
     assert len(session._deferred._waiting) == 0

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
+from kagzi.core.explanation import Explanation
 from kagzi.core.records import ClaimedRun, RunKey
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import (
@@ -19,10 +20,10 @@ from kagzi.core.run.commands import (
     StartRun,
     WaitSignal,
 )
-from kagzi.engine import Engine, Explanation, Session
+from kagzi.engine import Engine, Session
 from kagzi.store.protocol import LeaseTerms
 from kagzi.system import SystemIds
-from tests.engine.parties import MovableClock, RecordingOutlet, TroubledStore, complete, held, start, worker
+from tests.engine.fakes import MovableClock, RecordingOutlet, TroubledStore, complete, leased, start, worker
 
 
 class Scene:
@@ -36,7 +37,7 @@ class Scene:
         self._operations = 0
 
     @property
-    def held(self) -> dict[str, Any]:
+    def leased(self) -> dict[str, Any]:
         return {"run": self.run.run, "lease": self.run.lease}
 
     async def do(self, *commands: Any) -> None:
@@ -47,7 +48,7 @@ class Scene:
             assert not hasattr(answer, "error"), answer
 
     async def park(self, *waits: str) -> None:
-        await self.do(Park(**self.held, waits=waits, known_seq=99))
+        await self.do(Park(**self.leased, waits=waits, known_seq=99))
 
     async def explain(self) -> Explanation:
         return await self.engine.explanations.explain("default", run_id=self.run.run.run_id)
@@ -58,8 +59,8 @@ async def scene(engine: Engine) -> Scene:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello", slots=1), (), outlet)
     await engine.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
-    session.received([held(run)])
+    (run,) = await outlet.until_received(1)
+    session.received([leased(run)])
     return Scene(engine, outlet, session, run)
 
 
@@ -126,7 +127,7 @@ async def test_a_delayed_start(engine: Engine) -> None:
 
 
 async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
-    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge"))
+    await scene.do(BeginStep(**scene.leased, step_id="charge", name="charge"))
     explained = await scene.explain()
     assert explained.reason == "running"
     assert scene.session.worker_id in explained.sentence
@@ -134,25 +135,25 @@ async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
     assert explained.facts["steps"] == "charge"
 
 
-async def test_a_worker_that_took_over_is_not_said_to_have_begun_it(scene: Scene, clock: MovableClock) -> None:
+async def test_a_worker_that_took_over_is_not_reported_to_have_begun_it(scene: Scene, clock: MovableClock) -> None:
     run_id = scene.run.run.run_id
     began = (await scene.explain()).facts["started_at"]
     await scene.engine.workers.leave("default", scene.session.worker_id)
     clock.ahead_us += 5_000_000
     second = await scene.engine.sessions.open(worker("hello", slots=1), (), outlet := RecordingOutlet())
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
     explained = await scene.engine.explanations.explain("default", run_id=run_id)
     assert explained.sentence == f"It runs on worker {second.worker_id}; it began at {began}."
 
 
 async def test_an_attempt_that_was_lost_with_its_worker(scene: Scene, clock: MovableClock) -> None:
-    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge"))
+    await scene.do(BeginStep(**scene.leased, step_id="charge", name="charge"))
     await scene.session.close()
     await scene.engine.workers.died([("default", scene.run.worker_id)])
     scene.engine._timers.look_soon()
     other = RecordingOutlet()
     session = await scene.engine.sessions.open(worker("hello", slots=1, worker_id="worker-2"), (), other)
-    (again,) = await other.tasks_given(1)
+    (again,) = await other.until_received(1)
     assert again.run == scene.run.run
     explained = await scene.explain()
     words = f"Attempt 1 of step charge was lost with worker {scene.run.worker_id}, noticed at "
@@ -183,7 +184,7 @@ async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
 
 
 async def test_a_sleep(scene: Scene) -> None:
-    await scene.do(BeginSleep(**scene.held, step_id="nap", name="nap", duration_us=60_000_000))
+    await scene.do(BeginSleep(**scene.leased, step_id="nap", name="nap", duration_us=60_000_000))
     await scene.park("nap")
     explained = await scene.explain()
     assert explained.reason == "sleeping"
@@ -192,7 +193,7 @@ async def test_a_sleep(scene: Scene) -> None:
 
 
 async def test_a_signal_and_how_to_send_it(scene: Scene) -> None:
-    await scene.do(WaitSignal(**scene.held, step_id="approved#2", signal_name="approved"))
+    await scene.do(WaitSignal(**scene.leased, step_id="approved#2", signal_name="approved"))
     await scene.park("approved#2")
     explained = await scene.explain()
     assert explained.reason == "waiting_for_signal"
@@ -202,8 +203,8 @@ async def test_a_signal_and_how_to_send_it(scene: Scene) -> None:
 
 async def test_several_waits_at_once(scene: Scene) -> None:
     await scene.do(
-        WaitSignal(**scene.held, step_id="approved", signal_name="approved"),
-        BeginSleep(**scene.held, step_id="nap", name="nap", duration_us=60_000_000),
+        WaitSignal(**scene.leased, step_id="approved", signal_name="approved"),
+        BeginSleep(**scene.leased, step_id="nap", name="nap", duration_us=60_000_000),
     )
     await scene.park("approved", "nap")
     explained = await scene.explain()
@@ -214,7 +215,7 @@ async def test_several_waits_at_once(scene: Scene) -> None:
 
 async def test_a_child(scene: Scene) -> None:
     begun = StartRun(run=RunKey("default", ""), workflow_id="", workflow_type="bill", request_id="", on_conflict="fail")
-    await scene.do(StartChild(**scene.held, step_id="bill", name="bill", start=begun))
+    await scene.do(StartChild(**scene.leased, step_id="bill", name="bill", start=begun))
     await scene.park("bill")
     explained = await scene.explain()
     assert explained.reason == "waiting_for_child"
@@ -228,8 +229,8 @@ async def test_a_retry_of_a_step_with_its_last_failure(scene: Scene) -> None:
         maximum_attempts=5, initial_interval_ms=60_000, backoff_coefficient=1.0, maximum_interval_ms=60_000, jitter=0.0
     )
     await scene.do(
-        BeginStep(**scene.held, step_id="call", name="call", retry=policy),
-        FailStep(**scene.held, step_id="call", attempt=1, error=ErrorDetail(type="OSError", message="no route")),
+        BeginStep(**scene.leased, step_id="call", name="call", retry=policy),
+        FailStep(**scene.leased, step_id="call", attempt=1, error=ErrorDetail(type="OSError", message="no route")),
     )
     await scene.park("call")
     explained = await scene.explain()
@@ -245,7 +246,7 @@ async def test_a_retry_of_the_whole_run(engine: Engine) -> None:
         maximum_attempts=3, initial_interval_ms=60_000, backoff_coefficient=1.0, maximum_interval_ms=60_000, jitter=0.0
     )
     await engine.runs.start(start(retry=policy))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     await session.submit([(1, FailRun(run=run.run, lease=run.lease, error=ErrorDetail(type="OSError", message="no")))])
     await outlet.answer_to(1)
     explained = await engine.explanations.explain("default", run_id=run.run.run_id)
@@ -287,7 +288,7 @@ async def test_paused_because_the_code_does_not_fit(scene: Scene) -> None:
     problem = ErrorDetail(
         kind=ErrorKind.NONDETERMINISM, message="step pay is new at order.py:12", subject="step", subject_id="pay"
     )
-    await scene.do(PauseDiverged(**scene.held, problem=problem, build_id="b1"))
+    await scene.do(PauseDiverged(**scene.leased, problem=problem, build_id="b1"))
     explained = await scene.explain()
     assert explained.reason == "diverged"
     assert "order.py:12" in explained.sentence
@@ -303,9 +304,9 @@ async def test_completed(scene: Scene) -> None:
 
 async def test_a_step_that_was_not_retried_says_why_and_what_would(scene: Scene) -> None:
     error = ErrorDetail(type="ValueError", message="no amount", kind=ErrorKind.PERMANENT)
-    await scene.do(BeginStep(**scene.held, step_id="charge", name="charge", attempt=1))
-    await scene.engine.tasks.submit(FailStep(**scene.held, step_id="charge", attempt=1, error=error))
-    await scene.do(FailRun(**scene.held, error=msgspec.structs.replace(error, subject="step", subject_id="charge")))
+    await scene.do(BeginStep(**scene.leased, step_id="charge", name="charge", attempt=1))
+    await scene.engine.tasks.submit(FailStep(**scene.leased, step_id="charge", attempt=1, error=error))
+    await scene.do(FailRun(**scene.leased, error=msgspec.structs.replace(error, subject="step", subject_id="charge")))
     explained = await scene.explain()
     why = "not retried: ValueError is a programming error; retry_on=[ValueError] retries it"
     assert explained.sentence.endswith(f" in step charge: ValueError: no amount ({why}).")
@@ -314,7 +315,7 @@ async def test_a_step_that_was_not_retried_says_why_and_what_would(scene: Scene)
 
 async def test_failed_in_a_step(scene: Scene) -> None:
     error = ErrorDetail(type="StepError", message="card declined", subject="step", subject_id="pay")
-    await scene.do(FailRun(**scene.held, error=error))
+    await scene.do(FailRun(**scene.leased, error=error))
     explained = await scene.explain()
     assert explained.reason == "failed"
     assert "in step pay: StepError: card declined." in explained.sentence

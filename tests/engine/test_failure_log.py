@@ -18,8 +18,8 @@ LATE = ErrorDetail(code=ErrorCode.TIMEOUT, message="the run did not end by its d
 
 def expired(number: int, problem: ErrorDetail | None = None) -> ExpiredLease:
     run = RunKey("shop", f"r-{number}")
-    held = Held(run, Lease(1, 1))
-    return ExpiredLease(held=held, workflow_id=f"order-{number}", workflow_type="checkout", times=3, problem=problem)
+    leased = Held(run, Lease(1, 1))
+    return ExpiredLease(held=leased, workflow_id=f"order-{number}", workflow_type="checkout", times=3, problem=problem)
 
 
 def test_lost_quarantined_and_late_runs_are_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,10 +11,10 @@ from kagzi.core.limits import Settings
 from kagzi.core.times import Timestamp
 from kagzi.engine.background import housekeeping as module
 from kagzi.engine.background.housekeeping import Chore, Housekeeping
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.providers import LoadedRng
+from tests.support.timeouts import LOADED_MACHINE_S
 
-from .parties import MovableClock, TroubledStore
+from .fakes import MovableClock, TroubledStore
 
 Start = Callable[..., Housekeeping]
 QUICK = Settings(housekeeping_ms=5)
@@ -49,11 +49,11 @@ async def start(store: TroubledStore, clock: MovableClock) -> AsyncIterator[Star
     tasks: list[asyncio.Task[None]] = []
 
     def start(*chores: Chore, settings: Settings = QUICK, alone: bool = True) -> Housekeeping:
-        house = Housekeeping(store, clock=clock, rng=LoadedRng(), settings=settings, alone=alone)
+        housekeeping = Housekeeping(store, clock=clock, rng=LoadedRng(), settings=settings, alone=alone)
         for chore in chores:
-            house.add(chore)
-        tasks.append(asyncio.create_task(house.run()))
-        return house
+            housekeeping.add(chore)
+        tasks.append(asyncio.create_task(housekeeping.run()))
+        return housekeeping
 
     yield start
     for task in tasks:
@@ -87,9 +87,9 @@ async def test_a_chore_is_never_done_more_often_than_its_interval(start: Start, 
 
 
 async def test_what_is_left_is_done_at_once(start: Start, diary: Diary) -> None:
-    house = start(chore(diary, "sweep", more=4, every=1_000_000))
+    housekeeping = start(chore(diary, "sweep", more=4, every=1_000_000))
     await asyncio.sleep(0)
-    house.soon("sweep")
+    housekeeping.soon("sweep")
     await diary.until(5, "sweep")
 
 
@@ -97,9 +97,9 @@ async def test_after_its_turn_the_others_come_first(
     start: Start, diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TURN_S", 0.0)
-    house = start(chore(diary, "endless", more=1_000_000), chore(diary, "short", every=1_000_000))
+    housekeeping = start(chore(diary, "endless", more=1_000_000), chore(diary, "short", every=1_000_000))
     await diary.until(3, "endless")
-    house.soon("short")
+    housekeeping.soon("short")
     await diary.until(1, "short")
 
 
@@ -107,11 +107,11 @@ async def test_a_chore_that_fails_is_tried_again_and_stops_no_other(
     start: Start, diary: Diary, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_BACKOFF_FIRST_S", 0.001)
-    troubles = [Unavailable("away"), RuntimeError("a bug")]
+    errors = [Unavailable("away"), RuntimeError("a bug")]
 
     async def work(now: Timestamp) -> bool:
-        if troubles:
-            raise troubles.pop(0)
+        if errors:
+            raise errors.pop(0)
         diary.note("at last")
         return False
 
@@ -124,7 +124,7 @@ async def test_a_chore_that_fails_is_tried_again_and_stops_no_other(
 
 async def test_of_several_servers_one_does_a_shared_chore(start: Start, diary: Diary, clock: MovableClock) -> None:
     minute = Settings(housekeeping_ms=60_000)
-    houses = [
+    instances = [
         start(
             chore(diary, "costly", shared=True),
             chore(diary, f"own-{number}"),
@@ -134,19 +134,19 @@ async def test_of_several_servers_one_does_a_shared_chore(start: Start, diary: D
         for number in range(2)
     ]
     await asyncio.sleep(0)
-    for house in houses:  # their time has come
-        for place in house._places.values():
+    for housekeeping in instances:  # their time has come
+        for place in housekeeping._places.values():
             place.due_s = 0.0
-        house._changed.set()
+        housekeeping._changed.set()
     await diary.until(1, "own-0")
     await diary.until(1, "own-1")
     assert diary.done.count("costly") == 1
 
 
 def test_what_makes_no_sense_is_refused(store: TroubledStore, clock: MovableClock, diary: Diary) -> None:
-    house = Housekeeping(store, clock=clock, rng=LoadedRng(), settings=QUICK, alone=True)
-    house.add(chore(diary, "sweep"))
+    housekeeping = Housekeeping(store, clock=clock, rng=LoadedRng(), settings=QUICK, alone=True)
+    housekeeping.add(chore(diary, "sweep"))
     with pytest.raises(ValueError, match="already"):
-        house.add(chore(diary, "sweep"))
+        housekeeping.add(chore(diary, "sweep"))
     with pytest.raises(ValueError, match="often"):
-        house.add(chore(diary, "dust", every=0))
+        housekeeping.add(chore(diary, "dust", every=0))

@@ -11,7 +11,7 @@ from kagzi.core.records import Payload
 from kagzi.core.run.commands import SignalGiven
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import RecordingOutlet, TroubledStore, complete, start, worker
+from tests.engine.fakes import RecordingOutlet, TroubledStore, complete, start, worker
 
 SLOTS = 50
 TYPES = ("one", "two", "three")
@@ -43,8 +43,8 @@ async def idle_worker(engine: Engine, namespace: str) -> tuple[Session, Recordin
 
 async def finish(session: Session, outlet: RecordingOutlet) -> None:
     """Everything it was given, so that it is idle again."""
-    while outlet.given:
-        run = outlet.given.pop()
+    while outlet.claimed_runs:
+        run = outlet.claimed_runs.pop()
         number = len(outlet.answered)
         await session.submit([(number, complete(run))])
         await outlet.answer_to(number)
@@ -56,15 +56,15 @@ class Cuttable:
     def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
         self._task = asyncio.ensure_future(coroutine)
 
-    async def cut_after(self, steps: int) -> bool:
+    async def cancel_after(self, steps: int) -> bool:
         """Whether it was cut; else it had ended before."""
         for _ in range(steps):
             await asyncio.sleep(0)
             if self._task.done():
                 break
-        cut = self._task.cancel()
+        was_cancelled = self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        return cut
+        return was_cancelled
 
 
 @pytest.mark.parametrize("starting", [batch, single, signalled])
@@ -84,7 +84,7 @@ async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
     cuts = 0
     for steps in range(150):
         engine.versions.forget_all()  # so that each start asks the store, and can be cut there
-        cuts += await Cuttable(starting(engine)).cut_after(steps)
+        cuts += await Cuttable(starting(engine)).cancel_after(steps)
         await engine._journal._idle.wait()
         for session, outlet in workers:
             assert session.offerable() + len(session.held) == SLOTS, f"cut after {steps} steps"
@@ -94,7 +94,7 @@ async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
     assert not engine._matcher._assigned
     session, outlet = workers[0]
     started = await engine.runs.start(start("one"))
-    assert [run.run.run_id for run in await outlet.tasks_given(1)] == [started.run_id]
+    assert [run.run.run_id for run in await outlet.until_received(1)] == [started.run_id]
 
 
 async def test_a_start_that_the_journal_does_not_take_leaves_all_slots(
@@ -119,4 +119,4 @@ async def test_a_start_that_the_journal_does_not_take_leaves_all_slots(
                 await starting
     assert session.offerable() == SLOTS
     await engine.runs.start(start("one"))
-    assert len(await outlet.tasks_given(1)) == 1
+    assert len(await outlet.until_received(1)) == 1

@@ -21,7 +21,7 @@ from kagzi.engine.commit.write_queues import Lane
 from kagzi.engine.timing.store_clock import StoreClock
 from kagzi.store.protocol import Horizon, LeaseTerms
 from kagzi.system import SystemIds
-from tests.engine.parties import TIMEOUT_S, Gate, MovableClock
+from tests.engine.fakes import TIMEOUT_S, Barrier, MovableClock
 
 Answers = list[tuple[int, Outcome]]
 
@@ -31,7 +31,7 @@ class Notebook:
 
     def __init__(self) -> None:
         self.batches: list[list[Command]] = []
-        self.gate: Gate | None = None
+        self.barrier: Barrier | None = None
         self.failures: list[Exception] = []
         self.outcome: Callable[[Command], Outcome] = lambda _: Recorded(1, 1)
 
@@ -41,8 +41,8 @@ class Notebook:
     async def write(self, batch: Sequence[Command], now: int, terms: LeaseTerms) -> Sequence[Outcome]:
         assert terms.until > terms.renew_before > now
         self.batches.append(list(batch))
-        if self.gate is not None:
-            await self.gate()
+        if self.barrier is not None:
+            await self.barrier()
         if self.failures:
             raise self.failures.pop(0)
         return [self.outcome(command) for command in batch]
@@ -112,17 +112,17 @@ async def test_a_hundred_concurrent_completions_cost_at_most_three_batches(
 
 
 async def test_while_one_batch_is_written_the_next_gathers(journal: Journal, notebook: Notebook) -> None:
-    notebook.gate = Gate()
+    notebook.barrier = Barrier()
     first = asyncio.create_task(journal.submit(completion("first")))
-    await notebook.gate.arrived.wait()
+    await notebook.barrier.arrived.wait()
     rest = [asyncio.create_task(journal.submit(completion(f"run-{n}"))) for n in range(250)]
     await asyncio.sleep(0)
-    notebook.gate.open()
+    notebook.barrier.open()
     await asyncio.gather(first, *rest)
     assert [len(batch) for batch in notebook.batches] == [1, limits.BATCH_OPERATIONS, 250 - limits.BATCH_OPERATIONS]
 
 
-async def test_a_batch_is_cut_at_its_limit_of_bytes(journal: Journal, notebook: Notebook) -> None:
+async def test_a_batch_is_limited_to_a_number_of_bytes(journal: Journal, notebook: Notebook) -> None:
     size = limits.BATCH_BYTES // 4
     operations = [(n, completion(f"run-{n}", size=size)) for n in range(9)]
     await all_answered(9, lambda sink: journal.submit_many(operations, sink))
@@ -152,15 +152,15 @@ async def test_large_operations_keep_no_neighbour_waiting_and_their_own_runs_in_
     large = limits.BATCH_BYTES // 3
     operations = [(n, completion(f"large-{n % 5}", f"{n}", size=large if n % 3 else 0)) for n in range(60)]
     operations.append((60, completion("small")))
-    notebook.gate = Gate()
+    notebook.barrier = Barrier()
     blocker = asyncio.create_task(journal.submit(completion("first")))
-    await notebook.gate.arrived.wait()
+    await notebook.barrier.arrived.wait()
 
     def submit(sink: Callable[[Answers], None]) -> None:
         journal.submit_many(operations, sink)
         journal.submit_many([(61, completion("other", "1", "other", large)), (62, completion("b", "2", "other"))], sink)
-        assert notebook.gate is not None
-        notebook.gate.open()
+        assert notebook.barrier is not None
+        notebook.barrier.open()
 
     await all_answered(63, submit)
     await blocker
@@ -258,15 +258,15 @@ async def test_a_run_that_the_store_keeps_failing_on_is_paused_with_the_number_o
 
 
 async def test_a_greedy_namespace_gets_its_share_and_no_more(journal: Journal, notebook: Notebook) -> None:
-    notebook.gate = Gate()
+    notebook.barrier = Barrier()
     first = asyncio.create_task(journal.submit(completion("first")))
-    await notebook.gate.arrived.wait()
+    await notebook.barrier.arrived.wait()
     greedy = [(n, completion(f"greedy-{n}", namespace="greedy")) for n in range(1_000)]
     journal.submit_many(greedy, lambda _: None)
     modest = [(n, completion(f"modest-{n}", namespace="modest")) for n in range(10)]
     answered = asyncio.create_task(all_answered(10, lambda sink: journal.submit_many(modest, sink)))
     await asyncio.sleep(0)
-    notebook.gate.open()
+    notebook.barrier.open()
     await first
     await answered
     namespaces = [command.run.namespace for command in notebook.batches[1]]
@@ -283,7 +283,7 @@ async def test_three_namespaces_share_a_batch_equally(journal: Journal, notebook
     assert [shares.count(namespace) for namespace in "abcd"] == [67, 66, 66, 1]  # of 200
 
 
-async def test_a_locked_run_waits_aside_in_order_and_the_others_go_on(journal: Journal, notebook: Notebook) -> None:
+async def test_a_locked_run_waits_aside_in_order_and_the_others_proceed(journal: Journal, notebook: Notebook) -> None:
     locked = 3
 
     def outcome(command: Command) -> Outcome:
@@ -348,13 +348,13 @@ async def test_an_outage_that_lasts_too_long_fails_every_caller_with_a_reason(no
 
 async def test_a_batch_in_flight_survives_the_death_of_the_loop(notebook: Notebook) -> None:
     journal = make_journal(notebook)
-    notebook.gate = Gate()
+    notebook.barrier = Barrier()
     task = asyncio.create_task(journal.run())
     answer = asyncio.create_task(journal.submit(completion()))
-    await notebook.gate.arrived.wait()
+    await notebook.barrier.arrived.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    notebook.gate.open()
+    notebook.barrier.open()
     again = asyncio.create_task(journal.run())
     assert await asyncio.wait_for(answer, TIMEOUT_S) == Recorded(1, 1)
     again.cancel()
@@ -365,19 +365,19 @@ async def test_a_full_queue_refuses_callers_and_holds_sessions_back(
     journal: Journal, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "JOURNAL_QUEUE_OPERATIONS", 10)
-    notebook.gate = Gate()
+    notebook.barrier = Barrier()
     first = asyncio.create_task(journal.submit(completion("first")))
-    await notebook.gate.arrived.wait()
+    await notebook.barrier.arrived.wait()
     journal.submit_many([(n, completion(f"run-{n}")) for n in range(10)], lambda _: None)
     with pytest.raises(ResourceExhausted, match="limit") as refusal:
         await journal.submit(completion())
     assert refusal.value.retry_after is not None
     assert await journal.room("another") is None  # others have room
-    held_back = asyncio.create_task(journal.room("default"))
+    waiting = asyncio.create_task(journal.room("default"))
     await asyncio.sleep(0)
-    assert not held_back.done()
-    notebook.gate.open()
-    await asyncio.wait_for(held_back, TIMEOUT_S)
+    assert not waiting.done()
+    notebook.barrier.open()
+    await asyncio.wait_for(waiting, TIMEOUT_S)
     await first
 
 
@@ -402,34 +402,34 @@ async def test_what_the_store_defers_comes_first_in_the_next_batch_and_in_order(
     assert [batch[0] for batch in notebook.batches] == commands
 
 
-async def test_what_is_held_back_waits_while_others_go_on(journal: Journal, notebook: Notebook) -> None:
-    heard: Answers = []
-    all_heard = asyncio.Event()
+async def test_a_blocked_sink_waits_while_others_proceed(journal: Journal, notebook: Notebook) -> None:
+    received: Answers = []
+    all_received = asyncio.Event()
 
     def deaf(answers: Answers) -> None:
-        heard.extend(answers)
-        if len(heard) == 4:
-            all_heard.set()
+        received.extend(answers)
+        if len(received) == 4:
+            all_received.set()
 
     journal.hold_back(deaf)
     journal.submit_many([(n, completion("of-the-deaf", f"step-{n}")) for n in range(3)], deaf)
     assert await asyncio.wait_for(journal.submit(completion("other")), TIMEOUT_S) == Recorded(1, 1)
     journal.submit_many([(3, completion("of-the-deaf", "step-3"))], deaf)
     assert await asyncio.wait_for(journal.submit(completion("other")), TIMEOUT_S) == Recorded(1, 1)
-    assert heard == []
+    assert received == []
     journal.let_go(deaf)
-    await asyncio.wait_for(all_heard.wait(), TIMEOUT_S)
-    assert [token for token, _ in heard] == [0, 1, 2, 3]
+    await asyncio.wait_for(all_received.wait(), TIMEOUT_S)
+    assert [token for token, _ in received] == [0, 1, 2, 3]
 
 
-async def test_what_is_held_back_is_written_when_the_journal_stops(journal: Journal) -> None:
-    heard: Answers = []
-    deaf = heard.extend
+async def test_operations_of_a_blocked_sink_are_written_when_the_journal_stops(journal: Journal) -> None:
+    received: Answers = []
+    deaf = received.extend
     journal.hold_back(deaf)
     journal.submit_many([(1, completion("of-the-deaf"))], deaf)
     await journal.submit(completion("other"))
     await journal.stop(TIMEOUT_S)
-    assert heard == [(1, Recorded(1, 1))]
+    assert received == [(1, Recorded(1, 1))]
 
 
 async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_its_share(notebook: Notebook) -> None:

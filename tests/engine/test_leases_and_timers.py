@@ -10,12 +10,12 @@ from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_MS
 from kagzi.engine import Engine
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
     TIMEOUT_S,
     MovableClock,
     RecordingOutlet,
     TroubledStore,
-    held,
+    leased,
     start,
     status_of,
     until,
@@ -23,7 +23,7 @@ from tests.engine.parties import (
 )
 
 
-async def test_a_lease_that_ran_out_goes_to_another_worker_and_its_holder_is_told(
+async def test_a_lease_that_ran_out_passes_to_another_worker_and_its_holder_is_notified(
     make_engine: MakeEngine, clock: MovableClock
 ) -> None:
     engine = make_engine(lease_ms=200, look_interval_ms=50, heartbeat_ms=50)
@@ -31,16 +31,16 @@ async def test_a_lease_that_ran_out_goes_to_another_worker_and_its_holder_is_tol
     started = await engine.runs.start(start())
     silent, other = RecordingOutlet(), RecordingOutlet()
     await engine.sessions.open(worker("hello", slots=1), (), silent)
-    (run,) = await silent.tasks_given(1)
+    (run,) = await silent.until_received(1)
     await engine.sessions.open(worker("hello", slots=1), (), other)
-    (again,) = await other.tasks_given(1)
+    (again,) = await other.until_received(1)
     assert again.run.run_id == started.run_id
     assert again.lease.counter == 2
-    assert [(notice.held, notice.kind) for notice in silent.told] == [(held(run), "lease_lost")]
+    assert [(notice.held, notice.kind) for notice in silent.notices_received] == [(leased(run), "lease_lost")]
     assert (await engine.runs.get("default", run_id=started.run_id)).lost_leases == 1
 
 
-async def test_after_its_start_a_server_ends_no_lease_for_one_ttl(
+async def test_after_its_start_a_server_expires_no_lease_for_one_ttl(
     make_engine: MakeEngine, store: TroubledStore, clock: MovableClock
 ) -> None:
     before = make_engine(lease_ms=1_000)
@@ -48,8 +48,8 @@ async def test_after_its_start_a_server_ends_no_lease_for_one_ttl(
     started = await before.runs.start(start())
     outlet = RecordingOutlet()
     session = await before.sessions.open(worker("hello"), (), outlet)
-    (run,) = await outlet.tasks_given(1)
-    session.received([held(run)])
+    (run,) = await outlet.until_received(1)
+    session.received([leased(run)])
     await before.stop()
     clock.ahead_us += 60_000 * US_PER_MS  # the lease ended long ago
 
@@ -62,14 +62,14 @@ async def test_after_its_start_a_server_ends_no_lease_for_one_ttl(
     await until(fired)
     assert await status_of(after, started.run_id) == RunStatus.RUNNING
     again = RecordingOutlet()
-    holder = await after.sessions.open(worker("hello", worker_id=session.worker_id), [held(run)], again)
+    holder = await after.sessions.open(worker("hello", worker_id=session.worker_id), [leased(run)], again)
     assert holder.lost == ()  # it renewed in time
 
     clock.ahead_us += 120_000 * US_PER_MS
     after._timers.look_soon()
 
     async def taken() -> bool:
-        return bool(again.told) or await status_of(after, started.run_id) != RunStatus.RUNNING
+        return bool(again.notices_received) or await status_of(after, started.run_id) != RunStatus.RUNNING
 
     await until(taken)
 
@@ -80,13 +80,13 @@ async def test_a_timer_is_prompt_and_never_early(engine: Engine, store: Troubled
     late_us: list[int] = []
     for number in range(8):
         await engine.runs.start(start())
-        run = (await outlet.tasks_given(2 * number + 1))[-1]
+        run = (await outlet.until_received(2 * number + 1))[-1]
         sleep = BeginSleep(run=run.run, lease=run.lease, step_id="nap", name="nap", duration_us=30_000 + 1_000 * number)
         await session.submit([(2 * number, sleep), (2 * number + 1, _park(run))])
         parked = await outlet.answer_to(2 * number + 1)
         assert isinstance(parked, Parked)
         assert parked.wake_at is not None
-        again = (await outlet.tasks_given(2 * number + 2))[-1]
+        again = (await outlet.until_received(2 * number + 2))[-1]
         assert again.run == run.run
         late_us.append(again.claimed_at - parked.wake_at)
         assert again.history.steps[0].seq > 0
@@ -104,7 +104,7 @@ async def test_a_delayed_start_begins_when_it_is_due(engine: Engine, clock: Mova
     await engine.sessions.open(worker("hello"), (), outlet)
     now = clock.now()
     await engine.runs.start(start(delay_us=40_000))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     assert run.claimed_at >= now + 40_000
 
 
@@ -117,21 +117,21 @@ async def test_timers_of_a_server_that_died_fire(make_engine: MakeEngine) -> Non
     await heir.start()
     outlet = RecordingOutlet()
     await heir.sessions.open(worker("hello"), (), outlet)
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
 
 
-async def test_a_deadline_fails_the_run_and_tells_holder_and_waiter(engine: Engine, clock: MovableClock) -> None:
+async def test_a_deadline_fails_the_run_and_notifies_holder_and_waiter(engine: Engine, clock: MovableClock) -> None:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     started = await engine.runs.start(start(deadline_at=clock.now() + 50_000))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     wait = engine.runs.wait("default", run_id=started.run_id, timeout_ms=60_000)
     end = await asyncio.wait_for(wait, TIMEOUT_S)
     assert isinstance(end, RunEnd)
     assert end.status is RunStatus.FAILED
     assert end.error is not None
     assert end.error.kind is ErrorKind.TIMEOUT
-    assert [(notice.held, notice.kind) for notice in outlet.told] == [(held(run), "lease_lost")]
+    assert [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
     assert session.offerable() == 10
 
 
@@ -139,19 +139,19 @@ async def test_a_crowd_of_sleepers_all_wake(engine: Engine) -> None:
     await engine.runs.start_many([start(delay_us=50_000) for _ in range(700)])
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello", slots=1_000), (), outlet)
-    assert len({run.run for run in await outlet.tasks_given(700)}) == 700
+    assert len({run.run for run in await outlet.until_received(700)}) == 700
 
 
-async def test_an_idle_server_only_looks(make_engine: MakeEngine, store: TroubledStore) -> None:
+async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: TroubledStore) -> None:
     # Two workers are connected and beat; nothing else happens. Looks are all that reaches the store.
     engine = make_engine(look_interval_ms=50, heartbeat_ms=10, jitter=False)
     await engine.start()
     sessions = [await engine.sessions.open(worker("hello", "other"), (), RecordingOutlet()) for _ in range(2)]
 
-    async def quiet() -> bool:
+    async def idle() -> bool:
         return not engine._matcher._pending and store.calls["look"] > 0
 
-    await until(quiet)
+    await until(idle)
     before, statements = store.calls.copy(), store.statements
     began = asyncio.get_running_loop().time()
     for _ in range(50):
@@ -164,7 +164,7 @@ async def test_an_idle_server_only_looks(make_engine: MakeEngine, store: Trouble
     assert 1 <= store.statements - statements <= intervals + 1
 
 
-async def test_counts_of_workers_are_written_with_a_look(make_engine: MakeEngine) -> None:
+async def test_counts_of_workers_are_written_with_a_poll(make_engine: MakeEngine) -> None:
     engine = make_engine(look_interval_ms=20)
     await engine.start()
     session = await engine.sessions.open(worker("hello"), (), RecordingOutlet())

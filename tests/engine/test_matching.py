@@ -12,13 +12,13 @@ from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.store.protocol import TypeKey
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
     TIMEOUT_S,
-    Gate,
+    Barrier,
     RecordingOutlet,
     TroubledStore,
     complete,
-    held,
+    leased,
     start,
     status_of,
     until,
@@ -29,19 +29,19 @@ from tests.engine.parties import (
 async def idle(engine: Engine, store: TroubledStore) -> None:
     """The first look of a new worker has been made, so that nothing counts as pending."""
 
-    async def looked() -> bool:
+    async def has_polled() -> bool:
         return not engine._matcher._pending
 
-    await until(looked)
+    await until(has_polled)
 
 
-async def test_a_start_is_born_in_the_hands_of_a_waiting_worker(engine: Engine, store: TroubledStore) -> None:
+async def test_a_start_is_inserted_as_leased_by_a_waiting_worker(engine: Engine, store: TroubledStore) -> None:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello@1", "hello@2"), (), outlet)
     await idle(engine, store)
     claims = store.calls["claim"]
     started = await engine.runs.start(start(input=None, labels={"a": "b"}, workflow_id="mine"))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     assert isinstance(started, Started)
     assert started.status is RunStatus.RUNNING
     assert run.run == RunKey("default", started.run_id)
@@ -58,7 +58,7 @@ async def test_what_was_pending_goes_to_the_worker_that_comes(engine: Engine) ->
     assert started.status is RunStatus.PENDING
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello"), (), outlet)
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     assert run.run.run_id == started.run_id
 
 
@@ -68,18 +68,18 @@ async def test_no_more_runs_than_slots_and_the_rest_when_one_is_free(engine: Eng
     await idle(engine, store)
     for _ in range(5):
         await engine.runs.start(start())
-    await outlet.tasks_given(2)
+    await outlet.until_received(2)
     await asyncio.sleep(0)
-    assert len(outlet.given) == 2
+    assert len(outlet.claimed_runs) == 2
     for number in range(5):
-        run = (await outlet.tasks_given(number + 1))[number]
-        assert len(outlet.given) <= number + 2
+        run = (await outlet.until_received(number + 1))[number]
+        assert len(outlet.claimed_runs) <= number + 2
         await session.submit([(number, complete(run))])
         await outlet.answer_to(number)
-    assert len({run.run for run in outlet.given}) == 5
+    assert len({run.run for run in outlet.claimed_runs}) == 5
 
 
-async def test_a_slot_is_given_back_when_the_start_turns_out_to_exist(engine: Engine, store: TroubledStore) -> None:
+async def test_a_slot_is_returned_when_the_start_turns_out_to_exist(engine: Engine, store: TroubledStore) -> None:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello", slots=2), (), outlet)
     await idle(engine, store)
@@ -90,7 +90,7 @@ async def test_a_slot_is_given_back_when_the_start_turns_out_to_exist(engine: En
     with pytest.raises(AlreadyExists):
         await engine.runs.start(start(workflow_id="same", on_conflict="fail"))
     assert session.offerable() == 1
-    assert len(outlet.given) == 1
+    assert len(outlet.claimed_runs) == 1
 
 
 async def test_a_delayed_start_is_not_matched(engine: Engine, store: TroubledStore) -> None:
@@ -109,13 +109,13 @@ async def test_a_version_is_matched_only_by_a_worker_that_serves_it(engine: Engi
     waiting = await engine.runs.start(start(version="10"))
     assert waiting.status is RunStatus.PENDING
     await engine.sessions.open(worker("hello@10"), (), new)
-    (run,) = await new.tasks_given(1)
+    (run,) = await new.until_received(1)
     assert (run.run.run_id, run.version) == (waiting.run_id, "10")
     await idle(engine, store)
     await engine.runs.start(start(version="9"))
-    await old.tasks_given(1)
+    await old.until_received(1)
     await engine.runs.start(start())  # unpinned: the newest version that is served
-    assert [run.version for run in await new.tasks_given(2)] == ["10", "10"]
+    assert [run.version for run in await new.until_received(2)] == ["10", "10"]
 
 
 async def test_a_worker_serves_all_its_types(engine: Engine) -> None:
@@ -125,8 +125,8 @@ async def test_a_worker_serves_all_its_types(engine: Engine) -> None:
             await engine.runs.start(start(workflow_type))
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("a", "b", "c", slots=3), (), outlet)
-    given = await outlet.tasks_given(3)
-    assert {run.workflow_type for run in given} == {"a", "b", "c"}
+    runs = await outlet.until_received(3)
+    assert {run.workflow_type for run in runs} == {"a", "b", "c"}
 
 
 async def test_a_flood_of_one_type_does_not_starve_another(engine: Engine) -> None:
@@ -136,25 +136,25 @@ async def test_a_flood_of_one_type_does_not_starve_another(engine: Engine) -> No
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("flood", "rare", slots=1), (), outlet)
     for number in range(3):
-        run = (await outlet.tasks_given(number + 1))[number]
+        run = (await outlet.until_received(number + 1))[number]
         if run.workflow_type == "rare":
             return
         await engine.runs.start(start("flood"))
         await session.submit([(number, complete(run))])
         await outlet.answer_to(number)
-    pytest.fail(f"not among the first: {[run.workflow_type for run in outlet.given]}")
+    pytest.fail(f"not among the first: {[run.workflow_type for run in outlet.claimed_runs]}")
 
 
 async def test_a_new_start_does_not_overtake_pending_runs_of_its_worker(engine: Engine, store: TroubledStore) -> None:
     older = await engine.runs.start(start())
-    store.before["claim"] = gate = Gate()
+    store.before["claim"] = barrier = Barrier()
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello", slots=1), (), outlet)
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     newer = await engine.runs.start(start())
     assert newer.status is RunStatus.PENDING
-    gate.open()
-    (run,) = await outlet.tasks_given(1)
+    barrier.open()
+    (run,) = await outlet.until_received(1)
     assert run.run.run_id == older.run_id
 
 
@@ -164,28 +164,28 @@ async def test_a_new_start_does_not_take_the_slot_from_pending_runs_of_another_t
     await engine.runs.start(start("older"))
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("older", "newer", slots=2), (), outlet)
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
     await idle(engine, store)
-    store.before["claim"] = gate = Gate()
+    store.before["claim"] = barrier = Barrier()
     engine._matcher.mark(TypeKey("default", "older"))
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     session._max_concurrent = 3
     newer = await engine.runs.start(start("newer"))
     assert newer.status is RunStatus.PENDING
-    gate.open()
-    await outlet.tasks_given(2)
+    barrier.open()
+    await outlet.until_received(2)
 
 
 async def test_a_wake_up_that_comes_during_a_claim_is_not_lost(engine: Engine, store: TroubledStore) -> None:
     # The claim reads an empty table, then a run becomes pending, then the claim comes back with nothing.
-    store.after["claim"] = gate = Gate()
+    store.after["claim"] = barrier = Barrier()
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello"), (), outlet)
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     started = await engine.runs.start(start())
     assert started.status is RunStatus.PENDING
-    gate.open()
-    (run,) = await outlet.tasks_given(1)
+    barrier.open()
+    (run,) = await outlet.until_received(1)
     assert run.run.run_id == started.run_id
 
 
@@ -206,8 +206,8 @@ async def test_two_workers_of_one_type_share_the_work(engine: Engine, store: Tro
     await idle(engine, store)
     await engine.runs.start_many([start() for _ in range(8)])
     for outlet in outlets:
-        await outlet.tasks_given(4)
-        assert outlet.parcels == [4]  # many to a message
+        await outlet.until_received(4)
+        assert outlet.batch_sizes == [4]  # many to a message
 
 
 async def test_a_poll_claims_what_is_pending_even_without_waiting(engine: Engine) -> None:
@@ -239,13 +239,13 @@ async def test_a_waiting_poll_gets_a_run_that_is_started(engine: Engine) -> None
 async def test_a_poll_whose_caller_went_away_returns_its_run(engine: Engine, store: TroubledStore) -> None:
     registered = await engine.workers.register(worker("hello"))
     started = await engine.runs.start(start())
-    store.after["claim"] = gate = Gate()
+    store.after["claim"] = barrier = Barrier()
     poll = asyncio.create_task(engine.tasks.poll("default", registered.worker_id, (), max_tasks=1, wait_ms=9_000))
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     poll.cancel()
     await asyncio.gather(poll, return_exceptions=True)
     assert await status_of(engine, started.run_id) == RunStatus.RUNNING
-    gate.open()
+    barrier.open()
 
     async def returned() -> bool:
         return await status_of(engine, started.run_id) == RunStatus.PENDING
@@ -257,39 +257,39 @@ async def test_a_run_claimed_for_a_session_that_has_closed_is_pending_again(
     engine: Engine, store: TroubledStore
 ) -> None:
     started = await engine.runs.start(start())
-    store.after["claim"] = gate = Gate()
+    store.after["claim"] = barrier = Barrier()
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     await session.close()
-    gate.open()
+    barrier.open()
 
     async def returned() -> bool:
         return await status_of(engine, started.run_id) == RunStatus.PENDING
 
     await until(returned)
-    assert outlet.given == []
+    assert outlet.claimed_runs == []
     assert (await engine.runs.get("default", run_id=started.run_id)).lost_leases == 0
 
 
 async def test_a_claim_that_fails_gives_its_slots_back(engine: Engine, store: TroubledStore) -> None:
     started = await engine.runs.start(start())
     store.away = True
-    store.before["claim"] = gate = Gate()
-    gate.open()
+    store.before["claim"] = barrier = Barrier()
+    barrier.open()
     outlet = RecordingOutlet()
     store.away = False
     session = await engine.sessions.open(worker("hello"), (), outlet)
     store.away = True
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     store.away = False
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     assert run.run.run_id == started.run_id
     assert session.offerable() == 9
-    assert held(run).lease == Lease(1, run.lease.nonce)
+    assert leased(run).lease == Lease(1, run.lease.nonce)
 
 
-async def test_every_type_is_claimed_within_a_round_of_looks_by_a_server_that_is_told_nothing(
+async def test_every_type_is_claimed_within_a_round_of_polls_by_a_server_without_notifications(
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
     """More types than a look tells, in runs that another server started, and no bus between the two."""
@@ -306,9 +306,9 @@ async def test_every_type_is_claimed_within_a_round_of_looks_by_a_server_that_is
         seen = store.calls["look"]
         deaf._timers.look_soon()
 
-        async def looked(seen: int = seen) -> bool:
+        async def has_polled(seen: int = seen) -> bool:
             return store.calls["look"] > seen and deaf._timers._look_at > 0
 
-        await until(looked)
+        await until(has_polled)
         await idle(deaf, store)
-    assert sorted(run.workflow_type for run in outlet.given) == served
+    assert sorted(run.workflow_type for run in outlet.claimed_runs) == served

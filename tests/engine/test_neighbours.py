@@ -14,9 +14,9 @@ from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S
 from kagzi.engine import Engine
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
+    Barrier,
     Exchange,
-    Gate,
     RecordingOutlet,
     TroubledStore,
     complete,
@@ -26,16 +26,16 @@ from tests.engine.parties import (
 )
 
 WAITS = 2_000
-ENDS = 20
+ENDINGS = 20
 
 
 def nobodys(count: int, namespace: str = "default") -> list[Held]:
     return [Held(RunKey(namespace, f"01890000-0000-7000-8000-{n:012}"), Lease(1, 1)) for n in range(count)]
 
 
-async def beat(engine: Engine, held: Sequence[Held], namespace: str = "default") -> tuple[Held, ...]:
+async def beat(engine: Engine, leased: Sequence[Held], namespace: str = "default") -> tuple[Held, ...]:
     answer = await engine.workers.heartbeat(
-        namespace, "w", active_count=0, completed_delta=0, failed_delta=0, held=held
+        namespace, "w", active_count=0, completed_delta=0, failed_delta=0, held=leased
     )
     return answer.lost
 
@@ -83,16 +83,16 @@ async def test_one_statement_renews_at_a_time_and_other_namespaces_take_turns(
 ) -> None:
     for namespace in ("default", "quiet"):
         await engine.sessions.open(worker("hello", worker_id="w", namespace=namespace), (), RecordingOutlet())
-    store.before["renew"] = gate = Gate()
+    store.before["renew"] = barrier = Barrier()
     greedy = [asyncio.create_task(beat(engine, nobodys(limits.LEASES_AT_ONCE * 4))) for _ in range(16)]
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     other = asyncio.create_task(beat(engine, nobodys(1, "quiet"), "quiet"))
     await asyncio.sleep(0)  # it is in line now
     before = store.calls["renew"]
     assert before == 1, "the others wait in the engine, not in the store, where writes would wait behind them"
     order: list[int] = []
     other.add_done_callback(lambda _: order.append(store.calls["renew"]))
-    gate.open()
+    barrier.open()
     await asyncio.gather(other, *greedy)
     assert order[0] <= before + 3, "a heartbeat of another namespace waited for more than its turn"
     assert store.calls["renew"] == 16 * 4 + 1
@@ -101,7 +101,7 @@ async def test_one_statement_renews_at_a_time_and_other_namespaces_take_turns(
 # --- schedules ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_preview_of_rare_times_ends_its_search_and_says_so(engine: Engine) -> None:
+async def test_a_preview_of_rare_times_stops_searching_and_says_so(engine: Engine) -> None:
     rare = ScheduleSpec(workflow_type="hello", cron_expr="0 0 * 2 MON#5")  # a leap year that begins on a Thursday
     few = await engine.schedules.preview("default", "", rare, count=10, after=0)
     assert len(few) == 10
@@ -112,7 +112,7 @@ async def test_a_preview_of_rare_times_ends_its_search_and_says_so(engine: Engin
     assert len(await engine.schedules.preview("default", "", often, count=limits.SCHEDULE_PREVIEW, after=0)) == 1_000
 
 
-async def test_a_backfill_of_rare_times_ends_its_search(engine: Engine) -> None:
+async def test_a_backfill_of_rare_times_stops_searching(engine: Engine) -> None:
     rare = ScheduleSpec(workflow_type="hello", cron_expr="0 0 * 2 MON#5")
     record = await engine.schedules.create("default", "rare", rare)
     end = record.created_at + 6_000 * 365 * 86_400 * US_PER_S
@@ -123,7 +123,7 @@ async def test_a_backfill_of_rare_times_ends_its_search(engine: Engine) -> None:
 # --- waits --------------------------------------------------------------------------------------------------------------------
 
 
-async def test_an_end_elsewhere_costs_a_look_at_that_run_whoever_else_is_waited_for(
+async def test_an_end_elsewhere_costs_one_read_of_that_run_whoever_else_is_waited_for(
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
     exchange = Exchange()
@@ -131,14 +131,14 @@ async def test_an_end_elsewhere_costs_a_look_at_that_run_whoever_else_is_waited_
     await here.start()
     await there.start()
     outlet = RecordingOutlet()
-    session = await here.sessions.open(worker("hello", slots=ENDS), (), outlet)
+    session = await here.sessions.open(worker("hello", slots=ENDINGS), (), outlet)
     runs = await outlet_runs(here, outlet)
     sleeping = [(await here.runs.start(start(workflow_type="nobody"))).run_id for _ in range(50)]
     others = [f"01890000-0000-7000-8000-{n:012}" for n in range(WAITS)]
-    told: dict[str, RunStatus] = {}
+    delivered: dict[str, RunStatus] = {}
 
-    def deliver(ends: Sequence[RunEnd], not_found: Sequence[str]) -> None:
-        told.update({end.run.run_id: end.status for end in ends})
+    def deliver(endings: Sequence[RunEnd], not_found: Sequence[str]) -> None:
+        delivered.update({end.run.run_id: end.status for end in endings})
 
     waits = there.runs.open_waits("default", deliver)
     waits.add([run.run.run_id for run in runs] + sleeping)
@@ -146,47 +146,47 @@ async def test_an_end_elsewhere_costs_a_look_at_that_run_whoever_else_is_waited_
     # As if they were live runs: what they are makes no difference to who is looked up.
     for run_id in others:
         there._waits._waiting.setdefault(RunKey("default", run_id), []).append(waits)
-    looked = Watched(store, "ends_of")
+    reads = Watched(store, "ends_of")
     for number, run in enumerate(runs):
         await session.submit([(number, complete(run))])
         await outlet.answer_to(number)
 
-    async def all_told() -> bool:
-        return len(told) == ENDS
+    async def all_delivered() -> bool:
+        return len(delivered) == ENDINGS
 
-    await until(all_told)
-    assert set(told.values()) == {RunStatus.COMPLETED}
-    assert sum(looked.sizes) <= 2 * ENDS, f"{ENDS} ends made the other server look at {sum(looked.sizes)} runs"
-    assert len(looked.sizes) <= ENDS + 1
+    await until(all_delivered)
+    assert set(delivered.values()) == {RunStatus.COMPLETED}
+    assert sum(reads.sizes) <= 2 * ENDINGS, f"{ENDINGS} ends made the other server look at {sum(reads.sizes)} runs"
+    assert len(reads.sizes) <= ENDINGS + 1
 
 
-async def test_a_start_that_replaces_another_run_looks_at_that_run_only(engine: Engine, store: TroubledStore) -> None:
+async def test_a_start_that_replaces_another_run_reads_that_run_only(engine: Engine, store: TroubledStore) -> None:
     ended: list[RunEnd] = []
     waits = engine.runs.open_waits("default", lambda ends, _: ended.extend(ends))
     first = await engine.runs.start(start(workflow_id="mine"))
     waits.add([first.run_id])
     waits.add([(await engine.runs.start(start())).run_id for _ in range(20)])
     await settled(engine)
-    looked = Watched(store, "ends_of")
+    reads = Watched(store, "ends_of")
     await engine.runs.start(start(workflow_id="mine", on_conflict="replace"))
 
-    async def told() -> bool:
+    async def delivered() -> bool:
         return bool(ended)
 
-    await until(told)
+    await until(delivered)
     assert [end.run.run_id for end in ended] == [first.run_id]
-    assert looked.sizes == [1]
+    assert reads.sizes == [1]
 
 
 async def outlet_runs(engine: Engine, outlet: RecordingOutlet) -> list[Any]:
-    for _ in range(ENDS):
+    for _ in range(ENDINGS):
         await engine.runs.start(start())
-    return list(await outlet.tasks_given(ENDS))
+    return list(await outlet.until_received(ENDINGS))
 
 
 async def settled(engine: Engine) -> None:
-    async def looked() -> bool:
+    async def has_polled() -> bool:
         return not engine._waits._to_look and not engine._waits._work.is_set()
 
-    await until(looked)
+    await until(has_polled)
     await asyncio.sleep(0)

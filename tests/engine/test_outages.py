@@ -17,14 +17,14 @@ from kagzi.engine.background.supervisor import Supervisor
 from kagzi.engine.services import watching
 from kagzi.store.protocol import TypeKey, Wake
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
     TIMEOUT_S,
     Exchange,
     LocalBus,
     RecordingOutlet,
     TroubledStore,
     complete,
-    held,
+    leased,
     start,
     status_of,
     until,
@@ -33,7 +33,7 @@ from tests.engine.parties import (
 
 FAILURES = 25  # of each task: with five that count the engine would stop
 SOMEWHERE = "db-7.internal:5432/billing"
-TROUBLES: list[type[Exception]] = [Unavailable, Contended, StoreBroken, StatementFailed, TimeoutError]
+STORE_ERRORS: list[type[Exception]] = [Unavailable, Contended, StoreBroken, StatementFailed, TimeoutError]
 TYPE = TypeKey("default", "hello")
 
 
@@ -78,7 +78,7 @@ class Busy:
             "journal": ("write", self._complete),
             "matcher": ("claim", lambda: engine._matcher.mark(TYPE, announce=True)),
             "timers": ("look", engine._timers.look_soon),
-            "leases": ("release", lambda: engine._leases.release_soon([held(other)])),
+            "leases": ("release", lambda: engine._leases.release_soon([leased(other)])),
             "waits": ("ends_of", engine._waits.look_everywhere),
             "cascade": ("cascade", engine._cascade.wanted),
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
@@ -102,7 +102,7 @@ class Busy:
         self._engine._journal.submit_many([(0, complete(self._run))], sink)
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("trouble", STORE_ERRORS)
 async def test_every_background_task_waits_it_out(
     engine: Engine, store: TroubledStore, trouble: type[Exception]
 ) -> None:
@@ -110,7 +110,7 @@ async def test_every_background_task_waits_it_out(
     await engine.sessions.open(worker("hello", slots=3), (), outlet)
     started = await engine.runs.start(start())
     await engine.runs.start(start())
-    run, other = await outlet.tasks_given(2)
+    run, other = await outlet.until_received(2)
     waiting = asyncio.create_task(engine.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
     watch = engine.watching.watch("default", started.run_id, 0)
     await anext(watch)
@@ -154,7 +154,7 @@ async def test_every_background_task_waits_it_out(
     assert await status_of(engine, started.run_id) == RunStatus.COMPLETED
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("trouble", STORE_ERRORS)
 async def test_no_number_of_deaths_by_the_store_stops_the_engine(trouble: type[Exception]) -> None:
     supervisor = Supervisor(deaths=3, pause_s=0.0)
     lives = 0

@@ -10,7 +10,7 @@ from kagzi.core.run.outcomes import Begun, Refused
 from kagzi.core.states import StepStatus
 from kagzi.engine import Engine
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import MovableClock, RecordingOutlet, held, start, until, worker
+from tests.engine.fakes import MovableClock, RecordingOutlet, leased, start, until, worker
 
 TWICE = RetryPolicy(maximum_attempts=2, initial_interval_ms=0, jitter=0.0)
 
@@ -20,7 +20,7 @@ async def step_status(engine: Engine, run_id: str) -> tuple[StepStatus, int]:
     return step.status, step.attempt
 
 
-async def test_the_holder_of_an_overdue_step_loses_the_attempt_and_hears_of_it(
+async def test_the_attempt_of_an_overdue_step_is_lost_and_its_holder_notified(
     make_engine: MakeEngine, clock: MovableClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = make_engine(reconnect_grace_ms=1_000, look_interval_ms=600_000)
@@ -28,17 +28,17 @@ async def test_the_holder_of_an_overdue_step_loses_the_attempt_and_hears_of_it(
     started = await engine.runs.start(start())
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     mine = {"run": run.run, "lease": run.lease, "step_id": "slow"}
     await session.submit([(1, BeginStep(**mine, name="slow", timeout_ms=2_000, retry=TWICE))])
     assert isinstance(await outlet.answer_to(1), Begun)
 
     clock.ahead_us += 2_900_000
-    await session.heartbeat([held(run)])
+    await session.heartbeat([leased(run)])
     assert await step_status(engine, started.run_id) == (StepStatus.RUNNING, 1)
 
     clock.ahead_us += 200_000
-    await session.heartbeat([held(run)])
+    await session.heartbeat([leased(run)])
 
     async def failed() -> bool:
         return await step_status(engine, started.run_id) == (StepStatus.PENDING, 2)
@@ -53,4 +53,4 @@ async def test_the_holder_of_an_overdue_step_loses_the_attempt_and_hears_of_it(
     late = await outlet.answer_to(2)
     assert isinstance(late, Refused)
     assert late.error.code is ErrorCode.PRECONDITION_FAILED
-    assert [notice.kind for notice in outlet.told] == ["result"]
+    assert [notice.kind for notice in outlet.notices_received] == ["result"]

@@ -16,7 +16,7 @@ from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk
 from kagzi.engine.checks.bounds import bounded_error
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import MovableClock, TroubledStore, complete, start, worker
+from tests.engine.fakes import MovableClock, TroubledStore, complete, start, worker
 
 NOBODY = "01890000-0000-7000-8000-000000000000"
 
@@ -147,7 +147,7 @@ async def test_unary_operations_raise_their_refusals(engine: Engine) -> None:
     assert lost.value.code == "lease_lost"
 
 
-async def test_a_unary_heartbeat_renews_and_tells(engine: Engine) -> None:
+async def test_a_unary_heartbeat_renews_and_returns_notices(engine: Engine) -> None:
     beat = {"active_count": 1, "completed_delta": 0, "failed_delta": 0}
     unknown = await engine.workers.heartbeat("default", "nobody", held=(), **beat)
     assert not unknown.accepted
@@ -166,7 +166,7 @@ async def test_a_unary_heartbeat_renews_and_tells(engine: Engine) -> None:
     assert answer.cancel_requested == (run.run,)
 
 
-async def test_lists_go_on_from_page_to_page_and_back(engine: Engine, clock: MovableClock) -> None:
+async def test_lists_lead_from_page_to_page_and_back(engine: Engine, clock: MovableClock) -> None:
     for number in range(7):
         await engine.runs.start(start(workflow_id=f"run-{number}"))
     names: list[str] = []
@@ -202,14 +202,14 @@ async def test_strict_namespaces_must_exist(make_engine: MakeEngine, store: Trou
     assert isinstance(await engine.runs.start(start(namespace="new")), Started)
 
 
-def test_an_error_too_large_is_cut_and_one_that_fits_is_left_alone() -> None:
+def test_an_error_too_large_is_truncated_and_one_that_fits_is_left_alone() -> None:
     small = ErrorDetail(message="broken", type="ValueError", traceback="line\n" * 3, cause=ErrorDetail(message="why"))
     assert bounded_error(small) is small
     large = ErrorDetail(message="ä" * 100_000, traceback="\0" * 10, metadata={"k": "v" * 100_000})
-    cut = bounded_error(large)
-    assert len(cut.message.encode()) <= limits.ERROR_MESSAGE_BYTES
-    assert cut.message.endswith("[cut]")
-    assert "\0" not in cut.traceback
+    shortened = bounded_error(large)
+    assert len(shortened.message.encode()) <= limits.ERROR_MESSAGE_BYTES
+    assert shortened.message.endswith("[cut]")
+    assert "\0" not in shortened.traceback
     chain = ErrorDetail(message="0")
     for number in range(1, 50):
         chain = ErrorDetail(message=str(number), cause=chain)

@@ -11,7 +11,7 @@ from kagzi.engine.background.retention import AIM_S, Batch, Retention
 from kagzi.store.protocol import Store
 
 from .conftest import MakeEngine
-from .parties import MovableClock, TroubledStore, start, until
+from .fakes import MovableClock, TroubledStore, start, until
 
 DAY_US = 86_400 * US_PER_S
 A_DAY = Settings(retention_ms=86_400_000)

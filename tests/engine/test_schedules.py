@@ -14,10 +14,10 @@ from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
 from kagzi.store.protocol import Horizon
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .conftest import MakeEngine
-from .parties import Gate, MovableClock, TroubledStore, until
+from .fakes import Barrier, MovableClock, TroubledStore, until
 
 LATE_US = 60 * US_PER_S
 EVERY_SECOND = ScheduleSpec(workflow_type="flow", cron_expr="* * * * * *")
@@ -38,33 +38,33 @@ async def until_fires(engine: Engine, count: int) -> list[Fire]:
 
 async def test_a_schedule_fires_on_time_and_never_early(engine: Engine) -> None:
     await engine.schedules.create("here", "s", EVERY_SECOND)
-    found = await until_fires(engine, 3)
-    assert all(0 <= fire.at - fire.nominal_at < US_PER_S // 2 for fire in found)
-    assert [fire.nominal_at - found[0].nominal_at for fire in found[:3]] == [0, US_PER_S, 2 * US_PER_S]
+    firings = await until_fires(engine, 3)
+    assert all(0 <= fire.at - fire.nominal_at < US_PER_S // 2 for fire in firings)
+    assert [fire.nominal_at - firings[0].nominal_at for fire in firings[:3]] == [0, US_PER_S, 2 * US_PER_S]
 
 
-async def test_nothing_is_asked_while_nothing_is_due(engine: Engine, store: TroubledStore) -> None:
+async def test_no_statement_runs_while_nothing_is_due(engine: Engine, store: TroubledStore) -> None:
     await engine.schedules.create("here", "s", EVERY_DAY)
     await engine.schedules.pause("here", "s")
     await engine.schedules.resume("here", "s")
     store.calls.clear()
     engine._timers.look_soon()
 
-    async def looked() -> bool:
+    async def has_polled() -> bool:
         return store.calls["look"] >= 1
 
-    await until(looked)
+    await until(has_polled)
     assert store.calls["due_schedules"] == store.calls["fire_schedules"] == 0
 
 
-async def test_a_look_finds_what_another_server_knew(make_engine: MakeEngine, clock: MovableClock) -> None:
+async def test_a_poll_returns_what_another_server_knew(make_engine: MakeEngine, clock: MovableClock) -> None:
     dead = make_engine()  # never started: it made the schedule, and is gone
     await dead.schedules.create("here", "s", EVERY_DAY)
     clock.ahead_us += 2 * 86_400 * US_PER_S
     alive = make_engine(look_interval_ms=50)
     await alive.start()
-    found = await until_fires(alive, 1)
-    assert found
+    firings = await until_fires(alive, 1)
+    assert firings
 
 
 async def test_an_outage_and_a_lost_answer_double_nothing(engine: Engine, store: TroubledStore) -> None:
@@ -72,35 +72,35 @@ async def test_an_outage_and_a_lost_answer_double_nothing(engine: Engine, store:
     await until_fires(engine, 1)
     lost = 0
 
-    async def lose() -> None:
+    async def lose_answer() -> None:
         nonlocal lost
         lost += 1
         if lost <= 2:
             raise Unavailable("what was written is not known to have been")
 
-    store.after["fire_schedules"] = lose
-    found = await until_fires(engine, 4)
+    store.after["fire_schedules"] = lose_answer
+    firings = await until_fires(engine, 4)
     assert lost > 2
     store.away = True
     await asyncio.sleep(1.2)  # a time passes meanwhile
     store.away = False
-    found = await until_fires(engine, len(found) + 2)
-    nominals = [fire.nominal_at for fire in found]
+    firings = await until_fires(engine, len(firings) + 2)
+    nominals = [fire.nominal_at for fire in firings]
     assert nominals == list(range(nominals[0], nominals[-1] + 1, US_PER_S))
-    assert not [fire for fire in found if fire.skipped]
+    assert not [fire for fire in firings if fire.skipped]
 
 
 async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: TroubledStore) -> None:
     """The pause was decided on a schedule that has moved on since: it is decided anew, and nothing is lost or doubled."""
     await engine.schedules.create("here", "s", EVERY_SECOND)
-    gate = Gate()
-    store.before["put_schedule"] = gate
+    barrier = Barrier()
+    store.before["put_schedule"] = barrier
     pausing = asyncio.create_task(engine.schedules.pause("here", "s", "now"))
     async with asyncio.timeout(LOADED_MACHINE_S):
-        await gate.arrived.wait()
+        await barrier.arrived.wait()
     before = len(await fires(engine))
     await until_fires(engine, before + 1)
-    gate.open()
+    barrier.open()
     paused = await pausing
     assert (paused.enabled, paused.next_at) == (False, None)
     assert store.calls["put_schedule"] >= 2
@@ -108,7 +108,7 @@ async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: Tr
     assert nominals == list(range(nominals[0], nominals[-1] + 1, US_PER_S))
 
 
-async def test_a_look_without_schedules_is_no_news(engine: Engine) -> None:
+async def test_a_poll_without_schedules_changes_nothing(engine: Engine) -> None:
     engine._looked(Horizon(0, None, ()))
     assert engine._schedule_clock._next is None
 

@@ -13,13 +13,13 @@ from kagzi.core.run.outcomes import Begun, LeaseLost, Parked, Recorded, Refused,
 from kagzi.core.states import RunStatus, WorkerStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
-    Gate,
+from tests.engine.fakes import (
+    Barrier,
     MovableClock,
     RecordingOutlet,
     TroubledStore,
     complete,
-    held,
+    leased,
     start,
     status_of,
     until,
@@ -33,7 +33,7 @@ async def working(engine: Engine, runs: int = 1, **fields: int) -> tuple[Session
         await engine.runs.start(start())
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello", **fields), (), outlet)
-    return session, outlet, list(await outlet.tasks_given(runs))
+    return session, outlet, list(await outlet.until_received(runs))
 
 
 def begin(run: ClaimedRun, step: str = "step") -> BeginStep:
@@ -72,7 +72,7 @@ async def test_a_hundred_concurrent_completions_cost_at_most_three_transactions(
 async def test_a_refused_operation_frees_one_slot_per_run_and_not_per_operation(engine: Engine) -> None:
     session, outlet, (run, other) = await working(engine, runs=2)
     await engine.tasks.submit(ReleaseRun(run=run.run, lease=run.lease))  # taken away behind its back
-    await outlet.tasks_given(3)
+    await outlet.until_received(3)
     await session.submit([(number, finish(run, f"step-{number}")) for number in range(5)])
     assert isinstance(await outlet.answer_to(4), LeaseLost)
     assert session.offerable() == 8
@@ -117,7 +117,7 @@ async def test_closing_returns_what_had_not_arrived_and_leaves_the_rest_a_grace(
     engine = make_engine(reconnect_grace_ms=60_000)
     await engine.start()
     session, _, (arrived, under_way) = await working(engine, runs=2)
-    session.received([held(arrived)])
+    session.received([leased(arrived)])
     await session.close()
     await session.close()
     assert await status_of(engine, arrived.run.run_id) == RunStatus.RUNNING
@@ -136,7 +136,7 @@ async def test_a_run_that_breaks_every_stream_before_it_is_known_to_have_arrived
     for _ in range(3):
         outlet = RecordingOutlet()
         session = await engine.sessions.open(worker("hello"), (), outlet)
-        await outlet.tasks_given(1)
+        await outlet.until_received(1)
         await session.close()
 
     async def put_aside() -> bool:
@@ -146,9 +146,9 @@ async def test_a_run_that_breaks_every_stream_before_it_is_known_to_have_arrived
     problem = (await engine.runs.get("default", run_id=started.run_id)).problem
     assert problem is not None
     assert problem.kind is ErrorKind.LOST
-    [said] = [each.getMessage() for each in caplog.records if "is quarantined" in each.getMessage()]
-    assert f"run {started.run_id}" in said
-    assert f"kagzi resume {started.run_id}" in said
+    [message] = [each.getMessage() for each in caplog.records if "is quarantined" in each.getMessage()]
+    assert f"run {started.run_id}" in message
+    assert f"kagzi resume {started.run_id}" in message
 
 
 async def test_leaving_coming_again_and_stopping_are_not_counted(make_engine: MakeEngine) -> None:
@@ -158,14 +158,14 @@ async def test_leaving_coming_again_and_stopping_are_not_counted(make_engine: Ma
     for _ in range(3):
         outlet = RecordingOutlet()
         session = await engine.sessions.open(worker("hello", worker_id="the-same"), (), outlet)
-        await outlet.tasks_given(1)
+        await outlet.until_received(1)
         again = RecordingOutlet()  # its stream to this server broke, which has not noticed yet
         session = await engine.sessions.open(worker("hello", worker_id="the-same"), (), again)
-        await again.tasks_given(1)
+        await again.until_received(1)
         await session.goodbye()
     last = RecordingOutlet()
     await engine.sessions.open(worker("hello"), (), last)
-    await last.tasks_given(1)
+    await last.until_received(1)
     await engine.stop()
     record = await engine.runs.get("default", run_id=started.run_id)
     assert (record.status, record.lost_leases) == (RunStatus.PENDING, 0)
@@ -175,12 +175,12 @@ async def test_after_the_grace_another_worker_gets_the_run(make_engine: MakeEngi
     engine = make_engine(reconnect_grace_ms=20, lease_ms=600)
     await engine.start()
     session, _, (run,) = await working(engine)
-    session.received([held(run)])
+    session.received([leased(run)])
     clock.ahead_us += 600_000  # the server has been up for longer than a lease
     other = RecordingOutlet()
     await session.close()
     await engine.sessions.open(worker("hello"), (), other)
-    (again,) = await other.tasks_given(1)
+    (again,) = await other.until_received(1)
     assert again.run == run.run
     assert again.lease.counter == 2
 
@@ -192,9 +192,9 @@ async def test_what_a_lost_worker_had_sent_does_not_keep_its_run(
     engine = make_engine(reconnect_grace_ms=20, lease_ms=600_000)
     await engine.start()
     session, _, (run,) = await working(engine)
-    session.received([held(run)])
+    session.received([leased(run)])
     clock.ahead_us += 400_000_000  # so much of the lease is over that a write renews it
-    writing = store.before["write"] = Gate()
+    writing = store.before["write"] = Barrier()
     await session.submit([(1, begin(run))])
     await writing.arrived.wait()
     await session.close()
@@ -202,17 +202,17 @@ async def test_what_a_lost_worker_had_sent_does_not_keep_its_run(
     writing.open()
     other = RecordingOutlet()
     await engine.sessions.open(worker("hello"), (), other)
-    (again,) = await other.tasks_given(1)
+    (again,) = await other.until_received(1)
     assert (again.run, again.lease.counter) == (run.run, 2)
 
 
 async def test_a_worker_that_comes_back_keeps_its_runs(engine: Engine, store: TroubledStore) -> None:
     session, _, (run,) = await working(engine)
-    session.received([held(run)])
+    session.received([leased(run)])
     await session.close()
     lost = Held(run.run, Lease(7, 7))
     outlet = RecordingOutlet()
-    again = await engine.sessions.open(worker("hello", worker_id=session.worker_id, slots=2), [held(run)], outlet)
+    again = await engine.sessions.open(worker("hello", worker_id=session.worker_id, slots=2), [leased(run)], outlet)
     assert again.lost == ()
     assert again.offerable() == 1
     await again.submit([(1, complete(run))])
@@ -226,20 +226,20 @@ async def test_a_worker_that_comes_back_keeps_its_runs(engine: Engine, store: Tr
 async def test_a_second_session_of_a_worker_takes_the_place_of_the_first(engine: Engine) -> None:
     first, old, (known, unknown) = await working(engine, runs=2)
     new = RecordingOutlet()
-    second = await engine.sessions.open(worker("hello", worker_id=first.worker_id), [held(known)], new)
-    (again,) = await new.tasks_given(1)  # what the worker never saw is given anew
+    second = await engine.sessions.open(worker("hello", worker_id=first.worker_id), [leased(known)], new)
+    (again,) = await new.until_received(1)  # what the worker never saw is given anew
     assert again.run == unknown.run
     assert again.lease.counter == 2
     assert set(second.held) == {known.run.run_id, unknown.run.run_id}
     await engine.runs.start(start())
-    await new.tasks_given(2)
-    assert len(old.given) == 2
+    await new.until_received(2)
+    assert len(old.claimed_runs) == 2
     await first.close()  # its stream ends at last: nothing happens to what the second holds
     assert second.offerable() == 7
     assert await status_of(engine, known.run.run_id) == RunStatus.RUNNING
 
 
-async def test_goodbye_writes_what_was_said_and_hands_back_the_rest(engine: Engine) -> None:
+async def test_goodbye_writes_what_was_sent_and_releases_the_rest(engine: Engine) -> None:
     session, _, (done, rest) = await working(engine, runs=2)
     await session.submit([(1, complete(done))])
     await session.goodbye()
@@ -256,7 +256,7 @@ async def test_a_draining_worker_gets_no_more_and_keeps_what_it_has(engine: Engi
     assert (await engine.workers.get("default", session.worker_id)).status is WorkerStatus.DRAINING
     await session.submit([(1, complete(run))])
     assert isinstance(await outlet.answer_to(1), RunClosed)
-    assert len(outlet.given) == 1
+    assert len(outlet.claimed_runs) == 1
 
 
 async def test_deregistering_a_worker_reaches_its_session(engine: Engine) -> None:
@@ -265,19 +265,19 @@ async def test_deregistering_a_worker_reaches_its_session(engine: Engine) -> Non
     assert outlet.was_drained
     assert session.offerable() == 0
     await engine.workers.deregister("default", session.worker_id, drain=False)
-    assert [(notice.held, notice.kind) for notice in outlet.told] == [(held(run), "lease_lost")]
+    assert [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
     assert await status_of(engine, run.run.run_id) == RunStatus.PENDING
 
 
-async def test_a_heartbeat_renews_and_tells_what_was_lost(
+async def test_a_heartbeat_renews_and_returns_what_was_lost(
     engine: Engine, store: TroubledStore, clock: MovableClock
 ) -> None:
     session, outlet, (run, other) = await working(engine, runs=2)
     await engine.tasks.submit(ReleaseRun(run=other.run, lease=other.lease))
     renewals = store.calls["renew"]
-    await session.heartbeat([held(run), held(other)])
+    await session.heartbeat([leased(run), leased(other)])
     assert store.calls["renew"] == renewals + 1
-    assert [(notice.held, notice.kind) for notice in outlet.told] == [(held(other), "lease_lost")]
+    assert [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(other), "lease_lost")]
 
 
 async def test_a_run_taken_over_by_another_session_frees_the_slot_of_the_first(engine: Engine) -> None:
@@ -286,18 +286,18 @@ async def test_a_run_taken_over_by_another_session_frees_the_slot_of_the_first(e
     await engine.tasks.submit(ReleaseRun(run=run.run, lease=run.lease))
     outlet = RecordingOutlet()
     second = await engine.sessions.open(worker("hello"), (), outlet)
-    (again,) = await outlet.tasks_given(1)
+    (again,) = await outlet.until_received(1)
     assert again.run == run.run
     assert (list(first.held), list(second.held)) == ([], [run.run.run_id])
 
 
-async def test_a_cancellation_is_told_at_once_and_once(engine: Engine) -> None:
+async def test_a_cancellation_is_notified_at_once_and_once(engine: Engine) -> None:
     session, outlet, (run,) = await working(engine)
     status = await engine.control.cancel("default", run_id=run.run.run_id, reason="enough")
     assert status is RunStatus.RUNNING
-    await session.heartbeat([held(run)])
-    await session.heartbeat([held(run)])
-    assert [(notice.kind, notice.reason) for notice in outlet.told] == [("cancel_requested", "enough")]
+    await session.heartbeat([leased(run)])
+    await session.heartbeat([leased(run)])
+    assert [(notice.kind, notice.reason) for notice in outlet.notices_received] == [("cancel_requested", "enough")]
 
 
 async def test_a_worker_that_does_not_beat_is_offered_no_work(make_engine: MakeEngine) -> None:
@@ -311,8 +311,8 @@ async def test_a_worker_that_does_not_beat_is_offered_no_work(make_engine: MakeE
     await until(late)
     waiting = await engine.runs.start(start())
     assert waiting.status is RunStatus.PENDING
-    await session.heartbeat([held(run)])
-    assert (await outlet.tasks_given(2))[1].run.run_id == waiting.run_id
+    await session.heartbeat([leased(run)])
+    assert (await outlet.until_received(2))[1].run.run_id == waiting.run_id
 
 
 async def test_a_session_holds_no_runs_of_other_namespaces(engine: Engine) -> None:
@@ -325,21 +325,21 @@ async def test_a_claim_under_way_when_the_engine_stops_is_handed_back(
     engine: Engine, make_engine: MakeEngine, store: TroubledStore
 ) -> None:
     started = await engine.runs.start(start())
-    store.after["claim"] = gate = Gate()
+    store.after["claim"] = barrier = Barrier()
     await engine.sessions.open(worker("hello"), (), RecordingOutlet())
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     stopping = asyncio.create_task(engine.stop())
     await asyncio.sleep(0)
-    gate.open()
+    barrier.open()
     await stopping
     assert await status_of(make_engine(), started.run_id) == RunStatus.PENDING
 
 
-async def test_stopping_tells_sessions_and_returns_what_had_not_arrived(
+async def test_stopping_notifies_sessions_and_releases_what_had_not_arrived(
     engine: Engine, make_engine: MakeEngine
 ) -> None:
     session, outlet, (arrived, under_way) = await working(engine, runs=2)
-    session.received([held(arrived)])
+    session.received([leased(arrived)])
     submitted = asyncio.create_task(session.submit([(1, begin(arrived))]))
     await submitted
     await asyncio.gather(engine.stop(), engine.stop())
@@ -353,15 +353,15 @@ async def test_stopping_tells_sessions_and_returns_what_had_not_arrived(
 
 async def test_a_worker_that_says_much_at_once_keeps_its_neighbour_waiting_for_little(engine: Engine) -> None:
     """Of one namespace, where operations are written in the order in which they come."""
-    loud, heard_by_loud, (noisy,) = await working(engine)
+    loud, loud_outlet, (noisy,) = await working(engine)
     await loud.update(drain=True, completed_delta=0, failed_delta=0)
-    quiet, heard_by_quiet, (calm,) = await working(engine)
+    modest, modest_outlet, (calm,) = await working(engine)
     count = 10 * limits.SESSION_OPERATIONS
     many = [(number, SetStatus(run=noisy.run, lease=noisy.lease, text="!")) for number in range(count)]
     saying = asyncio.create_task(loud.submit(many))
-    await heard_by_loud.until(lambda: len(heard_by_loud.answered) > 0)
-    await quiet.submit([(1, begin(calm)), (2, finish(calm))])
-    await heard_by_quiet.answer_to(2)
-    assert len(heard_by_loud.answered) <= 2 * limits.SESSION_OPERATIONS
+    await loud_outlet.until(lambda: len(loud_outlet.answered) > 0)
+    await modest.submit([(1, begin(calm)), (2, finish(calm))])
+    await modest_outlet.answer_to(2)
+    assert len(loud_outlet.answered) <= 2 * limits.SESSION_OPERATIONS
     await saying
-    await heard_by_loud.until(lambda: len(heard_by_loud.answered) == count)
+    await loud_outlet.until(lambda: len(loud_outlet.answered) == count)

@@ -10,7 +10,7 @@ from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.store.protocol import TypeKey, Wake
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import TIMEOUT_S, Exchange, RecordingOutlet, complete, held, start, until, worker
+from tests.engine.fakes import TIMEOUT_S, Exchange, RecordingOutlet, complete, leased, start, until, worker
 
 
 async def pair(make_engine: MakeEngine, exchange: Exchange) -> tuple[Engine, Engine]:
@@ -35,7 +35,7 @@ async def test_a_run_started_here_is_picked_up_there_and_its_end_comes_back(make
     await settled(there)
     started = await here.runs.start(start())
     wait = asyncio.create_task(here.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     await session.submit([(1, complete(run))])
     end = await asyncio.wait_for(wait, TIMEOUT_S)
     assert isinstance(end, RunEnd)
@@ -47,14 +47,14 @@ async def test_a_run_that_ended_elsewhere_is_not_taken_for_live(make_engine: Mak
     outlet = RecordingOutlet()
     session = await there.sessions.open(worker("hello"), (), outlet)
     started = await here.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     await session.submit([(1, complete(run))])
     await outlet.answer_to(1)
 
-    async def heard() -> bool:
+    async def notified() -> bool:
         return not here._waits._live
 
-    await until(heard)
+    await until(notified)
     wait = here.runs.wait("default", run_id=started.run_id, timeout_ms=60_000)
     assert isinstance(await asyncio.wait_for(wait, TIMEOUT_S), RunEnd)
 
@@ -67,8 +67,8 @@ async def test_a_worker_without_a_free_slot_leaves_the_work_to_the_other_server(
     await settled(here)
     await settled(there)
     await here.runs.start_many([start(), start()])
-    await full.tasks_given(1)
-    await free.tasks_given(1)
+    await full.until_received(1)
+    await free.until_received(1)
 
 
 async def test_wake_ups_are_few_and_do_not_echo(make_engine: MakeEngine) -> None:
@@ -78,7 +78,7 @@ async def test_wake_ups_are_few_and_do_not_echo(make_engine: MakeEngine) -> None
     await there.sessions.open(worker("hello", slots=1), (), full)
     for _ in range(50):
         await here.runs.start(start())
-    await full.tasks_given(1)
+    await full.until_received(1)
     await asyncio.sleep(0.1)  # real time is the subject: an echo would go on and on
     assert 1 <= len(exchange.published) < 30
     count = len(exchange.published)
@@ -93,7 +93,7 @@ async def test_work_taken_here_is_not_announced(make_engine: MakeEngine) -> None
     await here.sessions.open(worker("hello"), (), outlet)
     await settled(here)
     await here.runs.start(start())
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
     await asyncio.sleep(0.05)  # real time is the subject
     assert not any(wake.pending for wake in exchange.published)
 
@@ -107,12 +107,12 @@ async def test_without_wake_ups_everything_happens_more_slowly(make_engine: Make
     await settled(there)
     started = await here.runs.start(start())
     wait = asyncio.create_task(here.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     await session.submit([(1, complete(run))])
     assert isinstance(await asyncio.wait_for(wait, TIMEOUT_S), RunEnd)
 
 
-async def test_after_a_lost_connection_the_bus_makes_the_server_look(make_engine: MakeEngine) -> None:
+async def test_after_a_lost_connection_the_bus_makes_the_server_poll(make_engine: MakeEngine) -> None:
     exchange = Exchange()
     here, there = await pair(make_engine, exchange)
     outlet = RecordingOutlet()
@@ -121,9 +121,9 @@ async def test_after_a_lost_connection_the_bus_makes_the_server_look(make_engine
     deaf = exchange.buses.pop()
     await here.runs.start(start())
     await asyncio.sleep(0)
-    assert outlet.given == []
+    assert outlet.claimed_runs == []
     deaf.wake()  # LOOK_AGAIN
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
 
 
 async def test_a_worker_moves_to_another_server_with_its_runs(make_engine: MakeEngine) -> None:
@@ -131,10 +131,10 @@ async def test_a_worker_moves_to_another_server_with_its_runs(make_engine: MakeE
     outlet = RecordingOutlet()
     session = await here.sessions.open(worker("hello"), (), outlet)
     await here.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
-    session.received([held(run)])
+    (run,) = await outlet.until_received(1)
+    session.received([leased(run)])
     moved = RecordingOutlet()
-    again = await there.sessions.open(worker("hello", worker_id=session.worker_id), [held(run)], moved)
+    again = await there.sessions.open(worker("hello", worker_id=session.worker_id), [leased(run)], moved)
     await session.close()
     assert again.lost == ()
     await again.submit([(1, complete(run))])

@@ -10,7 +10,7 @@ from kagzi.core.run.outcomes import Begun, Existing, Fetched, Parked, Refused, S
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import Exchange, RecordingOutlet, complete, held, start, status_of, worker
+from tests.engine.fakes import Exchange, RecordingOutlet, complete, leased, start, status_of, worker
 
 
 def sent(name: str = "approved", data: bytes = b"true", request_id: str = "") -> SignalGiven:
@@ -24,8 +24,8 @@ def wait_for(run: ClaimedRun, name: str = "approved", **fields: int | None) -> W
 async def taken(engine: Engine, outlet: RecordingOutlet) -> tuple[Session, ClaimedRun]:
     session = await engine.sessions.open(worker("hello"), (), outlet)
     await engine.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
-    session.received([held(run)])
+    (run,) = await outlet.until_received(1)
+    session.received([leased(run)])
     return session, run
 
 
@@ -41,19 +41,19 @@ async def test_a_sleeping_run_is_woken_and_handed_out_with_the_signal(engine: En
     assert isinstance(await outlet.answer_to(2), Parked)
     signalled = await engine.control.signal("default", run_id=run.run.run_id, signal=sent())
     assert signalled.delivered
-    _, again = await outlet.tasks_given(2)
+    _, again = await outlet.until_received(2)
     assert again.lease.counter == 2
     assert again.history.steps[0].output == Payload(b"true")
 
 
-async def test_the_holder_of_a_running_run_is_told_and_asks(engine: Engine) -> None:
+async def test_the_holder_of_a_running_run_is_notified_and_fetches(engine: Engine) -> None:
     outlet = RecordingOutlet()
     session, run = await taken(engine, outlet)
     await session.submit([(1, wait_for(run))])
     await outlet.answer_to(1)
     await engine.control.signal("default", run_id=run.run.run_id, signal=sent())
-    await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["result"])
-    assert outlet.told[0].held == held(run)
+    await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
+    assert outlet.notices_received[0].held == leased(run)
     await session.submit([(2, FetchResults(run=run.run, lease=run.lease, waits=("approved",), known_seq=1))])
     answer = await outlet.answer_to(2)
     assert isinstance(answer, Fetched)
@@ -68,7 +68,7 @@ async def test_an_early_signal_waits_for_its_step(engine: Engine) -> None:
         assert not (
             await engine.control.signal("default", workflow_id=run.workflow_id, signal=sent(data=data))
         ).delivered
-    assert outlet.told == []
+    assert outlet.notices_received == []
     await session.submit([(1, wait_for(run))])
     bound = await outlet.answer_to(1)
     assert isinstance(bound, SignalBound)
@@ -84,7 +84,7 @@ async def test_a_wait_that_times_out_wakes_the_run(engine: Engine) -> None:
             (2, Park(run=run.run, lease=run.lease, waits=("approved",), known_seq=9)),
         ]
     )
-    _, again = await outlet.tasks_given(2)
+    _, again = await outlet.until_received(2)
     (step,) = again.history.steps
     assert step.error is not None
     assert step.error.kind == "timeout"
@@ -109,7 +109,7 @@ async def test_signal_with_start_starts_once_and_signals_every_time(engine: Engi
     request = start(workflow_id="order-1")
     first = await engine.runs.signal_with_start(request, sent(data=b"1", request_id="a"))
     assert isinstance(first, Started)
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     await session.submit([(1, wait_for(run))])
     bound = await outlet.answer_to(1)
     assert isinstance(bound, SignalBound)
@@ -120,12 +120,12 @@ async def test_signal_with_start_starts_once_and_signals_every_time(engine: Engi
     existing = await engine.runs.signal_with_start(request, sent("again", b"2", request_id="b"))
     assert isinstance(existing, Existing)
     assert existing.run_id == first.run_id
-    await outlet.until(lambda: any(notice.kind == "result" for notice in outlet.told))
+    await outlet.until(lambda: any(notice.kind == "result" for notice in outlet.notices_received))
     with pytest.raises(InvalidArgument, match="workflow_id"):
         await engine.runs.signal_with_start(start(), sent())
 
 
-async def test_a_holder_on_another_server_is_told_over_the_bus(make_engine: MakeEngine) -> None:
+async def test_a_holder_on_another_server_is_notified_over_the_bus(make_engine: MakeEngine) -> None:
     exchange = Exchange()
     here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
     await here.start()
@@ -135,7 +135,7 @@ async def test_a_holder_on_another_server_is_told_over_the_bus(make_engine: Make
     await session.submit([(1, wait_for(run))])
     await outlet.answer_to(1)
     await here.control.signal("default", run_id=run.run.run_id, signal=sent())
-    await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["result"])
+    await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
 
 
 async def test_a_run_that_sleeps_is_woken_for_a_worker_of_another_server(make_engine: MakeEngine) -> None:
@@ -150,7 +150,7 @@ async def test_a_run_that_sleeps_is_woken_for_a_worker_of_another_server(make_en
     )
     await outlet.answer_to(2)
     await here.control.signal("default", run_id=run.run.run_id, signal=sent())
-    await outlet.tasks_given(2)
+    await outlet.until_received(2)
 
 
 async def test_after_a_lost_bus_those_who_hold_runs_ask(make_engine: MakeEngine) -> None:
@@ -165,9 +165,9 @@ async def test_after_a_lost_bus_those_who_hold_runs_ask(make_engine: MakeEngine)
     deaf = exchange.buses.pop()
     await here.control.signal("default", run_id=run.run.run_id, signal=sent())
     await here._wakeups.flush()
-    assert outlet.told == []
+    assert outlet.notices_received == []
     deaf.wake()  # LOOK_AGAIN
-    await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["result"])
+    await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
 
 
 async def test_a_cancelled_run_begins_only_what_cleans_up(engine: Engine) -> None:
@@ -185,4 +185,4 @@ async def test_a_cancelled_run_begins_only_what_cleans_up(engine: Engine) -> Non
     assert isinstance(refusal, Refused)
     assert refusal.error.code is ErrorCode.CANCELLED
     assert isinstance(await outlet.answer_to(2), Begun)
-    await outlet.until(lambda: [notice.kind for notice in outlet.told] == ["cancel_requested"])
+    await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["cancel_requested"])

@@ -53,9 +53,9 @@ class World:
 
     def poll(self, *, after_s: int = 5) -> bool:
         self.passed_us += after_s * US_PER_S
-        asked_at = self.now()
+        polled_at = self.now()
         self.passed_us += US_PER_MS
-        return self.sync.polled(self.store_now, asked_at, self.now())
+        return self.sync.polled(self.store_now, polled_at, self.now())
 
     def _stepped(self) -> None:
         self.steps += 1

@@ -11,14 +11,14 @@ from kagzi.engine import Engine
 from kagzi.engine import engine as engine_module
 from kagzi.engine.background.supervisor import Supervisor
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
     TIMEOUT_S,
-    Gate,
+    Barrier,
     MovableClock,
     RecordingOutlet,
     TroubledStore,
     complete,
-    held,
+    leased,
     start,
     status_of,
     until,
@@ -30,15 +30,15 @@ async def test_a_store_that_goes_away_and_comes_back_has_cost_nothing(engine: En
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello", slots=100), (), outlet)
     await engine.runs.start_many([start() for _ in range(50)])
-    runs = list(await outlet.tasks_given(50))
-    tried = Gate()
+    runs = list(await outlet.until_received(50))
+    tried = Barrier()
     tried.open()
     store.before["write"] = tried
     store.away = True
     await session.submit([(number, complete(run)) for number, run in enumerate(runs)])
     starting = asyncio.create_task(engine.runs.start(start()))
     await tried.arrived.wait()
-    await session.heartbeat([held(run) for run in runs])  # cannot be renewed now, which is no reason to lose them
+    await session.heartbeat([leased(run) for run in runs])  # cannot be renewed now, which is no reason to lose them
     reason = engine.health()
     assert reason is not None
     assert "database" in reason
@@ -48,10 +48,10 @@ async def test_a_store_that_goes_away_and_comes_back_has_cost_nothing(engine: En
     assert all(isinstance(outcome, RunClosed) for outcome in outlet.answered.values())
     assert isinstance(await asyncio.wait_for(starting, TIMEOUT_S), Started)
     assert engine.health() is None
-    assert outlet.told == []
+    assert outlet.notices_received == []
 
 
-async def test_no_lease_ends_until_holders_had_a_ttl_after_an_outage(
+async def test_no_lease_expires_within_one_ttl_after_an_outage(
     make_engine: MakeEngine, store: TroubledStore, clock: MovableClock
 ) -> None:
     engine = make_engine(lease_ms=60_000, look_interval_ms=20)
@@ -59,7 +59,7 @@ async def test_no_lease_ends_until_holders_had_a_ttl_after_an_outage(
     started = await engine.runs.start(start())
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     store.away = True
     clock.ahead_us += 90_000_000  # the lease ends during the outage
 
@@ -70,13 +70,13 @@ async def test_no_lease_ends_until_holders_had_a_ttl_after_an_outage(
     fired = store.calls["fire"]
     store.away = False
 
-    async def looked() -> bool:
+    async def has_polled() -> bool:
         return engine.health() is None and store.calls["fire"] > fired
 
-    await until(looked)
+    await until(has_polled)
     assert await status_of(engine, started.run_id) == RunStatus.RUNNING
-    await session.heartbeat([held(run)])
-    assert outlet.told == []
+    await session.heartbeat([leased(run)])
+    assert outlet.notices_received == []
 
 
 async def test_a_timer_that_comes_due_while_the_store_is_away_fires_when_it_is_back(
@@ -85,16 +85,16 @@ async def test_a_timer_that_comes_due_while_the_store_is_away_fires_when_it_is_b
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello"), (), outlet)
     await engine.runs.start(start(delay_us=20_000))
-    tried = Gate()
+    tried = Barrier()
     tried.open()
     store.before["fire"] = tried
     store.away = True
     await asyncio.wait_for(tried.arrived.wait(), TIMEOUT_S)
     store.away = False
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
 
 
-async def test_who_waits_for_a_store_that_is_away_is_told_when_the_engine_stops(
+async def test_waits_for_an_unavailable_store_fail_when_the_engine_stops(
     engine: Engine, store: TroubledStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "STOP_TIMEOUT_S", 0.05)
@@ -114,10 +114,10 @@ async def test_a_start_whose_answer_was_lost_is_made_once_and_handed_over(engine
         return not engine._matcher._pending
 
     await until(settled)
-    store.lose_answers = 1
+    store.lost_answers = 1
     started = await engine.runs.start(start(workflow_id="mine"))
     assert isinstance(started, Started)
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     assert run.run.run_id == started.run_id
     assert session.offerable() == 9
     await session.submit([(1, complete(run))])
@@ -128,8 +128,8 @@ async def test_a_completion_whose_answer_was_lost_is_recorded_once(engine: Engin
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     started = await engine.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
-    store.lose_answers = 1
+    (run,) = await outlet.until_received(1)
+    store.lost_answers = 1
     await session.submit([(1, complete(run))])
     closed = await outlet.answer_to(1)
     assert isinstance(closed, RunClosed)
@@ -141,7 +141,7 @@ async def test_runs_that_cannot_be_handed_back_now_are_handed_back_later(engine:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     started = await engine.runs.start(start())
-    await outlet.tasks_given(1)
+    await outlet.until_received(1)
     store.away = True
     await session.close()
     store.away = False
@@ -168,7 +168,7 @@ async def test_a_background_task_that_dies_is_started_again(
         return "'matcher' died" in caplog.text
 
     await until(died)
-    (run,) = await outlet.tasks_given(1)  # its slots and its work were not forgotten
+    (run,) = await outlet.until_received(1)  # its slots and its work were not forgotten
     assert run.run.run_id == started.run_id
     assert engine.health() is None
 

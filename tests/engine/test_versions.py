@@ -12,8 +12,8 @@ from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import TIMEOUT_S, Exchange, RecordingOutlet, TroubledStore, start, until, worker
-from tests.support.patience import LOADED_MACHINE_S
+from tests.engine.fakes import TIMEOUT_S, Exchange, RecordingOutlet, TroubledStore, start, until, worker
+from tests.support.timeouts import LOADED_MACHINE_S
 
 
 async def version_of(engine: Engine, version: str = "", **options: object) -> str | None:
@@ -118,7 +118,7 @@ async def test_those_who_ask_at_the_same_time_share_one_question(engine: Engine,
     assert store.calls["versions_of"] == before + 1
 
 
-async def test_another_server_hears_of_a_change(make_engine: MakeEngine) -> None:
+async def test_another_server_is_notified_of_a_change(make_engine: MakeEngine) -> None:
     exchange = Exchange()
     here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
     await here.start()
@@ -129,13 +129,13 @@ async def test_another_server_hears_of_a_change(make_engine: MakeEngine) -> None
     assert await version_of(there) == "2"
     await here.versions.set_default("default", "hello", "1")
 
-    async def heard() -> bool:
+    async def notified() -> bool:
         return await version_of(there) == "1"
 
-    await until(heard)
+    await until(notified)
 
 
-async def test_without_being_told_a_server_is_behind_for_a_second_at_most(make_engine: MakeEngine) -> None:
+async def test_without_notifications_a_server_is_behind_for_a_second_at_most(make_engine: MakeEngine) -> None:
     here, there = (
         make_engine(Exchange().bus(), look_interval_ms=600_000) for _ in range(2)
     )  # who cannot hear each other
@@ -149,29 +149,29 @@ async def test_without_being_told_a_server_is_behind_for_a_second_at_most(make_e
             await asyncio.sleep(0.05)
 
 
-async def test_children_and_successors_get_theirs_the_same_way(engine: Engine, store: TroubledStore) -> None:
+async def test_children_and_continued_runs_get_theirs_the_same_way(engine: Engine, store: TroubledStore) -> None:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello@1", "child@1", "child@2"), (), outlet)
     await engine.versions.set_default("default", "child", "1")
     await engine.runs.start(start())
-    (run,) = await outlet.tasks_given(1)
-    held = {"run": run.run, "lease": run.lease}
+    (run,) = await outlet.until_received(1)
+    leased = {"run": run.run, "lease": run.lease}
     child = StartRun(run=RunKey("default", ""), workflow_id="kid", workflow_type="child", request_id="", input=None)
-    await session.submit([(1, StartChild(**held, step_id="c", name="c", start=child))])
+    await session.submit([(1, StartChild(**leased, step_id="c", name="c", start=child))])
     await outlet.answer_to(1)
     assert (await engine.runs.get("default", workflow_id="kid")).version == "1"
 
     await engine.versions.deprecate("default", "child", "2", undo=False)
-    asked = StartRun(
+    request = StartRun(
         run=RunKey("default", ""), workflow_id="k2", workflow_type="child", request_id="", input=None, version="2"
     )
-    await session.submit([(2, StartChild(**held, step_id="d", name="d", start=asked))])
+    await session.submit([(2, StartChild(**leased, step_id="d", name="d", start=request))])
     refused = await outlet.answer_to(2)
     assert isinstance(refused, Refused)
     assert "deprecated" in refused.error.message
 
     await engine.workers.register(worker("hello@2"))
-    await session.submit([(3, ContinueAsNew(**held, new_run_id="", input=Payload(b"1")))])
+    await session.submit([(3, ContinueAsNew(**leased, new_run_id="", input=Payload(b"1")))])
     await outlet.answer_to(3)
     successor = await engine.runs.get("default", workflow_id=run.workflow_id)
     assert (successor.version, successor.status) == ("2", RunStatus.PENDING)
@@ -182,9 +182,9 @@ async def test_a_list_of_versions(engine: Engine) -> None:
     await register(engine, "hello@2")
     await engine.runs.start(start(version="1"))
     page = await engine.versions.list("default", "hello", PageAsk())
-    found = {record.version: record for record in page.rows}
-    assert {version: record.is_default for version, record in found.items()} == {"1": False, "2": True}
-    assert (found["1"].open_runs, found["1"].workers, found["2"].workers) == (1, 1, 1)
+    records = {record.version: record for record in page.rows}
+    assert {version: record.is_default for version, record in records.items()} == {"1": False, "2": True}
+    assert (records["1"].open_runs, records["1"].workers, records["2"].workers) == (1, 1, 1)
     everything = await engine.versions.list("default", "", PageAsk(size=2))
     assert len(everything.rows) == 2
     assert everything.next_token

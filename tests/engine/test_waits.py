@@ -13,9 +13,9 @@ from kagzi.core.run.commands import FailRun
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import (
+from tests.engine.fakes import (
     TIMEOUT_S,
-    Gate,
+    Barrier,
     RecordingOutlet,
     TroubledStore,
     complete,
@@ -26,19 +26,19 @@ from tests.engine.parties import (
 NOBODY = "01890000-0000-7000-8000-000000000000"
 
 
-async def test_a_run_started_here_is_waited_for_without_a_look(engine: Engine, store: TroubledStore) -> None:
+async def test_a_run_started_here_is_waited_for_without_a_read(engine: Engine, store: TroubledStore) -> None:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     started = await engine.runs.start(start())
     wait = asyncio.create_task(engine.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     await session.submit([(1, complete(run, b"42"))])
     end = await asyncio.wait_for(wait, TIMEOUT_S)
     assert end == RunEnd(run=run.run, status=RunStatus.COMPLETED, output=Payload(b"42"))
     assert store.calls["ends_of"] == 0
 
 
-async def test_a_run_that_ends_between_subscribing_and_looking_is_told_once(
+async def test_an_end_between_subscribing_and_reading_is_delivered_once(
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
     first, second = make_engine(), make_engine()
@@ -48,23 +48,23 @@ async def test_a_run_that_ends_between_subscribing_and_looking_is_told_once(
     session = await second.sessions.open(worker("hello"), (), outlet)
     started = await first.runs.start(start())
     second._matcher.mark_namespace("default")
-    (run,) = await outlet.tasks_given(1)
-    told: list[RunEnd] = []
+    (run,) = await outlet.until_received(1)
+    delivered: list[RunEnd] = []
 
-    def deliver(ends: Sequence[RunEnd], not_found: Sequence[str]) -> None:
-        told.extend(ends)
+    def deliver(endings: Sequence[RunEnd], not_found: Sequence[str]) -> None:
+        delivered.extend(endings)
 
-    store.before["ends_of"] = gate = Gate()
+    store.before["ends_of"] = barrier = Barrier()
     waits = second.runs.open_waits("default", deliver)
     waits.add([started.run_id])
-    await gate.arrived.wait()
+    await barrier.arrived.wait()
     await session.submit([(1, complete(run))])
     await outlet.answer_to(1)
-    assert [end.status for end in told] == [RunStatus.COMPLETED]
-    gate.open()
+    assert [end.status for end in delivered] == [RunStatus.COMPLETED]
+    barrier.open()
     again = await asyncio.wait_for(second.runs.wait("default", run_id=started.run_id, timeout_ms=60_000), TIMEOUT_S)
     assert isinstance(again, RunEnd)
-    assert len(told) == 1
+    assert len(delivered) == 1
     assert waits.ids == set()
 
 
@@ -72,7 +72,7 @@ async def test_an_ended_run_is_answered_at_once_by_either_name(engine: Engine) -
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     started = await engine.runs.start(start(workflow_id="mine"))
-    (run,) = await outlet.tasks_given(1)
+    (run,) = await outlet.until_received(1)
     error = ErrorDetail(message="broken", type="ValueError")
     await session.submit([(1, FailRun(run=run.run, lease=run.lease, error=error))])
     await outlet.answer_to(1)
@@ -104,15 +104,15 @@ async def test_many_waits_share_one_call(engine: Engine, monkeypatch: pytest.Mon
     calls: list[tuple[int, Sequence[str]]] = []
     done = asyncio.Event()
 
-    def deliver(ends: Sequence[RunEnd], not_found: Sequence[str]) -> None:
-        calls.append((len(ends), not_found))
+    def deliver(endings: Sequence[RunEnd], not_found: Sequence[str]) -> None:
+        calls.append((len(endings), not_found))
         if sum(count for count, _ in calls) == 20:
             done.set()
 
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello", slots=100), (), outlet)
     await engine.runs.start_many([start() for _ in range(21)])
-    runs = await outlet.tasks_given(21)
+    runs = await outlet.until_received(21)
     waits = engine.runs.open_waits("default", deliver)
     waits.add([run.run.run_id for run in runs] + ["no uuid", NOBODY])
     waits.forget([runs[20].run.run_id])
@@ -127,7 +127,7 @@ async def test_many_waits_share_one_call(engine: Engine, monkeypatch: pytest.Mon
     waits.close()
 
 
-async def test_a_cancelled_run_that_never_began_is_told(engine: Engine) -> None:
+async def test_a_cancelled_run_that_never_began_is_delivered(engine: Engine) -> None:
     started = await engine.runs.start(start())
     wait = asyncio.create_task(engine.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
     await asyncio.sleep(0)
@@ -137,7 +137,7 @@ async def test_a_cancelled_run_that_never_began_is_told(engine: Engine) -> None:
     assert end.status is RunStatus.CANCELLED
 
 
-async def test_a_run_replaced_by_a_new_start_is_told(engine: Engine) -> None:
+async def test_a_run_replaced_by_a_new_start_is_delivered(engine: Engine) -> None:
     first = await engine.runs.start(start(workflow_id="mine"))
     wait = asyncio.create_task(engine.runs.wait("default", run_id=first.run_id, timeout_ms=60_000))
     await asyncio.sleep(0)

@@ -24,7 +24,7 @@ class Telling:
     async def close(self) -> None: ...
 
 
-async def test_one_message_goes_at_once_and_many_in_parcels() -> None:
+async def test_one_wake_up_is_sent_at_once_and_many_in_batches() -> None:
     bus = Telling()
     wakeups = Wakeups(bus)
     began = time.monotonic()

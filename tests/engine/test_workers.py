@@ -10,7 +10,7 @@ from kagzi.core.workers import Trouble
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from tests.engine.conftest import MakeEngine
-from tests.engine.parties import Exchange, MovableClock, RecordingOutlet, TroubledStore, start, until, worker
+from tests.engine.fakes import Exchange, MovableClock, RecordingOutlet, TroubledStore, start, until, worker
 
 
 async def kinds(engine: Engine, worker_id: str = "w") -> list[str]:
@@ -29,11 +29,11 @@ async def pair(make_engine: MakeEngine, exchange: Exchange, **settings: int) -> 
     return here, there
 
 
-async def test_a_worker_on_this_server_is_told_to_drain(engine: Engine) -> None:
+async def test_a_worker_on_this_server_is_notified_to_drain(engine: Engine) -> None:
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello", worker_id="w"), (), outlet)
-    told = await engine.workers.drain("default", "w", "wanted")
-    assert told.status is WorkerStatus.DRAINING
+    record = await engine.workers.drain("default", "w", "wanted")
+    assert record.status is WorkerStatus.DRAINING
     assert outlet.was_drained
     started = await engine.runs.start(start())
     assert started.status.value == "pending", "a draining worker was given a run"
@@ -42,7 +42,7 @@ async def test_a_worker_on_this_server_is_told_to_drain(engine: Engine) -> None:
         await engine.workers.drain("elsewhere", "w", "wanted")
 
 
-async def test_a_worker_on_another_server_is_told_to_drain(make_engine: MakeEngine) -> None:
+async def test_a_worker_on_another_server_is_notified_to_drain(make_engine: MakeEngine) -> None:
     here, there = await pair(make_engine, Exchange())
     outlet = RecordingOutlet()
     await there.sessions.open(worker("hello", worker_id="w"), (), outlet)
@@ -61,7 +61,7 @@ async def test_a_worker_that_says_itself_that_it_drains_is_noted_once(engine: En
     assert await status(engine) is WorkerStatus.OFFLINE
 
 
-async def test_a_worker_that_comes_back_draining_is_told_again(engine: Engine) -> None:
+async def test_a_worker_that_comes_back_draining_is_notified_again(engine: Engine) -> None:
     record = msgspec.structs.replace(worker("hello", worker_id="w"), pid=7, hostname="box")
     session = await engine.sessions.open(record, (), RecordingOutlet())
     await engine.workers.drain("default", "w", "wanted")
@@ -92,10 +92,10 @@ async def test_one_that_comes_back_in_time_is_not_lost(make_engine: MakeEngine, 
     await session.close()
     await there.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
 
-    async def looked_for() -> bool:
+    async def searched() -> bool:
         return store.calls["lose_workers"] > 0
 
-    await until(looked_for)
+    await until(searched)
     assert await kinds(here) == ["registered", "reconnected"]
     assert await status(here) is WorkerStatus.ONLINE
 
@@ -107,7 +107,7 @@ async def test_who_is_silent_is_shown_offline_and_swept(make_engine: MakeEngine,
     clock.ahead_us += 15_100_000  # a lease
     assert await status(engine) is WorkerStatus.OFFLINE
     page = await engine.workers.list("default", workflow_type=None, status=WorkerStatus.OFFLINE, page=PageAsk())
-    assert [found.worker_id for found in page.rows] == ["w"]
+    assert [listed.worker_id for listed in page.rows] == ["w"]
     assert await kinds(engine) == ["registered"]
     clock.ahead_us += 1_000_000
     assert not await engine.workers.sweep(clock.now())
@@ -127,15 +127,15 @@ async def test_after_a_start_everybody_gets_a_lease_to_come_back(make_engine: Ma
     assert await kinds(second) == ["registered", "lost"]
 
 
-async def test_trouble_is_kept_and_cut_to_its_limits(engine: Engine) -> None:
+async def test_diagnostics_are_kept_and_truncated_to_their_limits(engine: Engine) -> None:
     session = await engine.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
     long = Trouble("loop_blocked", "\0" + "x" * 10_000)
     await session.update(drain=False, completed_delta=0, failed_delta=0, troubles=[long] * (limits.TROUBLES + 5))
     page = await engine.workers.events("default", "w", PageAsk())
-    troubles = [event for event in page.rows if event.kind == "trouble"]
-    assert len(troubles) == limits.TROUBLES
-    assert len(troubles[0].detail) < limits.TROUBLE_DETAIL_BYTES + 100
-    assert "\0" not in troubles[0].detail
+    diagnostics = [event for event in page.rows if event.kind == "trouble"]
+    assert len(diagnostics) == limits.TROUBLES
+    assert len(diagnostics[0].detail) < limits.TROUBLE_DETAIL_BYTES + 100
+    assert "\0" not in diagnostics[0].detail
 
 
 async def test_events_of_nobody(engine: Engine) -> None:

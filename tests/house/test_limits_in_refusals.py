@@ -24,26 +24,26 @@ PASSED_ON = ("metadata=refused.metadata", "metadata=refusal.metadata")  # of a r
 
 
 def test_metadata_of_a_limit_is_made_by_one_function() -> None:
-    found: list[str] = []
+    offences: list[str] = []
     for where, node in calls():
         for keyword in node.keywords:
             if keyword.arg == "metadata" and isinstance(keyword.value, ast.Dict):
                 names = [key.value for key in keyword.value.keys if isinstance(key, ast.Constant)]
                 if "limit" in names or "maximum" in names:
-                    found.append(where)
-    assert not found, f"use limit_reached(name, maximum): {found}"
+                    offences.append(where)
+    assert not offences, f"use limit_reached(name, maximum): {offences}"
 
 
 def test_every_refusal_that_speaks_of_a_limit_names_it() -> None:
-    found: list[str] = []
+    offences: list[str] = []
     for where, node in calls():
         text = ast.unparse(node)
         if is_refusal(node) and (
             "RESOURCE_EXHAUSTED" in text or "ResourceExhausted(" in text or "the limit is" in text
         ):
             named = "limit_reached(" in text or any(passed in text for passed in PASSED_ON)
-            found += [] if named else [where]
-    assert not found, f"metadata=limit_reached(name, maximum): {found}"
+            offences += [] if named else [where]
+    assert not offences, f"metadata=limit_reached(name, maximum): {offences}"
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
@@ -98,11 +98,11 @@ def every_refusal() -> Iterator[tuple[str, ErrorDetail]]:
 
 
 def test_a_limit_is_a_name_and_its_maximum_a_number() -> None:
-    found = dict(every_refusal())
-    assert len(found) > 30
-    limited = {name: detail for name, detail in found.items() if "limit" in detail.metadata}
+    refusals_by_name = dict(every_refusal())
+    assert len(refusals_by_name) > 30
+    limited = {name: detail for name, detail in refusals_by_name.items() if "limit" in detail.metadata}
     assert len(limited) >= 15
-    for name, detail in found.items():
+    for name, detail in refusals_by_name.items():
         assert (detail.code is ErrorCode.RESOURCE_EXHAUSTED) <= (name in limited), name
         assert ("maximum" in detail.metadata) == (name in limited), name
     for name, detail in limited.items():

@@ -10,7 +10,7 @@ import pytest
 from tests.support.postgres import MAX_CONNECTIONS, URL_VARIABLE, Databases, PostgresServer, temporary_postgres
 
 
-async def test_the_database_is_empty_durable_and_has_room(postgres_url: str) -> None:
+async def test_the_database_is_empty_durable_and_has_free_connections(postgres_url: str) -> None:
     connection = await asyncpg.connect(postgres_url)
     try:
         assert await connection.fetch("select * from pg_tables where schemaname = 'public'") == []

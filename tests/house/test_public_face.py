@@ -70,14 +70,14 @@ def test_the_documentation_and_the_examples_import_from_kagzi_only() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
     private = re.compile(r"^\s*(?:from|import) (kagzi\.[\w.]+)", re.MULTILINE)
     taken = re.compile(r"^\s*from kagzi import (\([^)]*\)|.*)", re.MULTILINE)
-    found: list[str] = []
+    offences: list[str] = []
     for path in pages:
         text = path.read_text()
-        found += [f"{path.relative_to(ROOT)}: {module}" for module in private.findall(text) if module != TO_COME]
+        offences += [f"{path.relative_to(ROOT)}: {module}" for module in private.findall(text) if module != TO_COME]
         for names in taken.findall(text):
             words = re.findall(r"\w+", re.sub(r"#.*|\bas \w+", "", names))
-            found += [f"{path.relative_to(ROOT)}: {word}" for word in words if word not in kagzi.__all__]
-    assert not found, found
+            offences += [f"{path.relative_to(ROOT)}: {word}" for word in words if word not in kagzi.__all__]
+    assert not offences, offences
 
 
 def test_the_reference_offers_for_import_what_is_exported_and_nothing_else() -> None:
@@ -105,16 +105,16 @@ def test_no_recorded_error_names_a_file_of_this_package() -> None:
 
 
 def test_no_error_is_named_in_the_source_by_its_file() -> None:
-    found = [
+    offences = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in SOURCE.rglob("*.py")
         for name in re.findall(r'"(kagzi\.(?!v1\.)[a-z_0-9.]+\.[A-Z]\w+)"', path.read_text())
     ]
-    assert not found
+    assert not offences
 
 
 def _subclasses(cls: type[BaseException]) -> set[type[BaseException]]:
-    found = {cls}
+    classes = {cls}
     for each in cls.__subclasses__():
-        found |= _subclasses(each)
-    return found
+        classes |= _subclasses(each)
+    return classes

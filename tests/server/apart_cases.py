@@ -32,8 +32,8 @@ CASES: dict[str, list[Case]] = {}
 
 def case(path: str, ask: Callable[[Names], Message | Sequence[Message]], **options: Any) -> None:
     def requests(names: Names) -> Sequence[Message]:
-        asked = ask(names)
-        return [asked] if isinstance(asked, Message) else asked
+        request = ask(names)
+        return [request] if isinstance(request, Message) else request
 
     CASES.setdefault(path, []).append(Case(requests, **options))
 
@@ -45,12 +45,12 @@ def of_run(path: str, request: Any, **fields: Any) -> None:
         case(path, lambda names: request(namespace_id=THEIRS, workflow_id=names.workflow_id, **fields))
 
 
-def held(names: Names) -> dict[str, Any]:
+def leased(names: Names) -> dict[str, Any]:
     return {"namespace_id": THEIRS, "run_id": names.run_id, "lease": names.lease}
 
 
 def of_lease(path: str, request: Any, fields: Callable[[Names], dict[str, Any]] = lambda _: {}, **options: Any) -> None:
-    case(path, lambda names: request(**held(names), **fields(names)), **options)
+    case(path, lambda names: request(**leased(names), **fields(names)), **options)
 
 
 def a_start(names: Names, **fields: Any) -> workflow_pb2.StartWorkflowRequest:

@@ -77,35 +77,35 @@ class Caller:
         """`until`: so many answers are enough; 0: all."""
         answer_type = GetMessageClass(METHODS[path].output_type)
         call = self.channel.stream_stream(path)(timeout=TIMEOUT_S)
-        heard: list[Message] = []
+        received: list[Message] = []
         try:
             for request in requests:
                 await call.write(request.SerializeToString())
             if not until:
                 await call.done_writing()
             while (data := await call.read()) is not grpc.aio.EOF:
-                heard.append(answer_type.FromString(data))
-                if until and len(heard) >= until:
+                received.append(answer_type.FromString(data))
+                if until and len(received) >= until:
                     call.cancel()
-                    return grpc.StatusCode.OK, "", heard
+                    return grpc.StatusCode.OK, "", received
         except grpc.aio.AioRpcError as error:
-            return error.code(), error.details() or "", heard
-        return grpc.StatusCode.OK, "", heard
+            return error.code(), error.details() or "", received
+        return grpc.StatusCode.OK, "", received
 
-    async def told(self, names: Names, path: str, *requests: Message, until: int = 0) -> Answer:
-        code, details, heard = await self.ask(path, *requests, until=until)
-        text = "\n".join([details, *(str(message) for message in heard)])
+    async def ask_and_check(self, names: Names, path: str, *requests: Message, until: int = 0) -> Answer:
+        code, details, received = await self.ask(path, *requests, until=until)
+        text = "\n".join([details, *(str(message) for message in received)])
         text = text.replace(f"nonce: {names.lease.nonce}", "nonce: <nonce>")
         for field in sorted(names._fields, key=lambda field: -len(str(getattr(names, field)))):
             value = getattr(names, field)
             if isinstance(value, str) and value:
                 text = text.replace(value, f"<{field}>")
-        return Answer(code, text, tuple(heard))
+        return Answer(code, text, tuple(received))
 
     async def one(self, path: str, request: Message) -> Any:
-        code, details, heard = await self.ask(path, request)
+        code, details, received = await self.ask(path, request)
         assert code is grpc.StatusCode.OK, (path, details)
-        [answer] = heard
+        [answer] = received
         return answer
 
 
@@ -140,17 +140,17 @@ async def furnish(caller: Caller) -> Names:
         )
     ).worker_id
     run_id, task = await _claimed(caller, worker_id, "our-id")
-    held = {"namespace_id": OURS, "run_id": run_id, "lease": task.lease}
+    leased = {"namespace_id": OURS, "run_id": run_id, "lease": task.lease}
     for step_id in ("our-step", "our-second-step"):
         await caller.one(
             workers("BeginStep"),
             worker_pb2.BeginStepRequest(
-                **held, step_id=step_id, step_name=step_id, attempt=1, kind=worker_pb2.STEP_KIND_FUNCTION
+                **leased, step_id=step_id, step_name=step_id, attempt=1, kind=worker_pb2.STEP_KIND_FUNCTION
             ),
         )
         await caller.one(
             workers("CompleteStep"),
-            worker_pb2.CompleteStepRequest(**held, step_id=step_id, attempt=1, output=json_payload(f'"{SECRET}"')),
+            worker_pb2.CompleteStepRequest(**leased, step_id=step_id, attempt=1, output=json_payload(f'"{SECRET}"')),
         )
     ended_run, ended_task = await _claimed(caller, worker_id, "our-ended-id")
     await caller.one(
@@ -241,7 +241,7 @@ async def picture(database_url: str) -> dict[str, list[str]]:
             "select table_name, column_name from information_schema.columns where table_schema = current_schema() "
             "and column_name in ('namespace', 'run_id')"
         )
-        found: dict[str, list[str]] = {}
+        rows_by_table: dict[str, list[str]] = {}
         for table, column in _tables([(row["table_name"], row["column_name"]) for row in columns]).items():
             ours = (
                 "namespace = $1"
@@ -249,8 +249,8 @@ async def picture(database_url: str) -> dict[str, list[str]]:
                 else "run_id in (select run_id from runs where namespace = $1)"
             )
             rows = await connection.fetch(f'select t::text as row from "{table}" as t where {ours} order by 1', OURS)
-            found[table] = [row["row"] for row in rows]
-        return found
+            rows_by_table[table] = [row["row"] for row in rows]
+        return rows_by_table
     finally:
         await connection.close()
 
@@ -262,14 +262,14 @@ def _sqlite_picture(path: str) -> dict[str, list[str]]:
             "select m.name, c.name from sqlite_master m, pragma_table_info(m.name) c "
             "where m.type = 'table' and c.name in ('namespace', 'run_id')"
         ).fetchall()
-        found: dict[str, list[str]] = {}
+        rows_by_table: dict[str, list[str]] = {}
         for table, column in _tables(columns).items():
             ours = (
                 "namespace = ?" if column == "namespace" else "run_id in (select run_id from runs where namespace = ?)"
             )
             rows = database.execute(f"select * from {table} where {ours}", (OURS,)).fetchall()
-            found[table] = sorted(map(str, rows))
-        return found
+            rows_by_table[table] = sorted(map(str, rows))
+        return rows_by_table
     finally:
         database.close()
 

@@ -19,7 +19,7 @@ from kagzi.core.limits import Settings
 from kagzi.sdk.transport.in_process import InProcessChannel
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import handlers
 from kagzi.server.in_process import InProcessListener
 from kagzi.server.listen import ListenAddress
@@ -89,7 +89,7 @@ async def memory_stubs(start_server: StartServer, transport: str) -> AsyncIterat
         yield Stubs(channel, server.grpc_address)
 
 
-Serve = Callable[[dict[str, object], Gate, Callable[[Stubs], Awaitable[None]]], Awaitable[None]]
+Serve = Callable[[dict[str, object], Interceptor, Callable[[Stubs], Awaitable[None]]], Awaitable[None]]
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def serve(transport: str) -> Serve:
     return _serve_grpc if transport == "grpc" else _serve_in_process
 
 
-async def _serve_grpc(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
+async def _serve_grpc(services: dict[str, object], gate: Interceptor, use: Callable[[Stubs], Awaitable[None]]) -> None:
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -109,7 +109,9 @@ async def _serve_grpc(services: dict[str, object], gate: Gate, use: Callable[[St
         await server.stop(0)
 
 
-async def _serve_in_process(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
+async def _serve_in_process(
+    services: dict[str, object], gate: Interceptor, use: Callable[[Stubs], Awaitable[None]]
+) -> None:
     listener = InProcessListener(handlers(gate, services))
     listener.start()
     channel = InProcessChannel(listener.open_call)

@@ -12,7 +12,7 @@ from kagzi.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 
@@ -47,7 +47,7 @@ class Stubs:
         return (await self.workflows.GetWorkflow(request, timeout=TIMEOUT_S)).workflow
 
 
-def held(task: Any) -> dict[str, Any]:
+def leased(task: Any) -> dict[str, Any]:
     return {"run_id": task.run_id, "lease": task.lease}
 
 

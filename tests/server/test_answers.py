@@ -7,7 +7,7 @@ import pytest
 from kagzi.core.errors import ResourceExhausted
 from kagzi.server.grpc import answer_budget as module
 from kagzi.server.grpc.answer_budget import Answers
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TOTAL, SHARE, ONE = 100, 60, 30
 
@@ -16,16 +16,16 @@ class Holder:
     """A call that holds room until it is let go."""
 
     def __init__(self, answers: Answers, namespace: str, size: int = ONE) -> None:
-        self.has_room = asyncio.Event()
+        self.admitted = asyncio.Event()
         self._done = asyncio.Event()
         self.task = asyncio.create_task(self._hold(answers, namespace, size))
 
     async def _hold(self, answers: Answers, namespace: str, size: int) -> None:
         async with answers.reserve(namespace, size):
-            self.has_room.set()
+            self.admitted.set()
             await self._done.wait()
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         self._done.set()
         await self.task
 
@@ -39,37 +39,37 @@ async def test_a_namespace_gets_its_share_and_others_pass() -> None:
     answers = Answers(TOTAL, SHARE)
     greedy = [Holder(answers, "greedy") for _ in range(10)]
     await settle()
-    assert [holder.has_room.is_set() for holder in greedy] == [True] * 2 + [False] * 8
-    quiet = Holder(answers, "quiet")
+    assert [holder.admitted.is_set() for holder in greedy] == [True] * 2 + [False] * 8
+    modest = Holder(answers, "quiet")
     await settle()
-    assert quiet.has_room.is_set()
+    assert modest.admitted.is_set()
     assert answers.used == 3 * ONE
-    await quiet.let_go()
+    await modest.release()
     for holder in greedy:
-        await asyncio.wait_for(holder.has_room.wait(), LOADED_MACHINE_S)
+        await asyncio.wait_for(holder.admitted.wait(), LOADED_MACHINE_S)
         assert answers.used <= SHARE
-        await holder.let_go()
+        await holder.release()
     assert answers.used == 0
 
 
-async def test_what_is_known_to_be_small_makes_room_at_once() -> None:
+async def test_what_is_known_to_be_small_frees_its_reservation_at_once() -> None:
     answers = Answers(TOTAL, SHARE)
-    async with answers.reserve("n", SHARE) as room:
+    async with answers.reserve("n", SHARE) as reservation:
         waiting = Holder(answers, "n", SHARE - 1)
         await settle()
-        assert not waiting.has_room.is_set()
-        room.use(1)
-        await asyncio.wait_for(waiting.has_room.wait(), LOADED_MACHINE_S)
+        assert not waiting.admitted.is_set()
+        reservation.use(1)
+        await asyncio.wait_for(waiting.admitted.wait(), LOADED_MACHINE_S)
         assert answers.used == SHARE
-    await waiting.let_go()
+    await waiting.release()
     assert answers.used == 0
 
 
-async def test_who_waits_too_long_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wait_that_takes_too_long_fails_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WAIT_S", 0.01)
     answers = Answers(TOTAL, SHARE)
     async with answers.reserve("n", SHARE):
-        with pytest.raises(ResourceExhausted, match="Read answers as they come") as refusal:
+        with pytest.raises(ResourceExhausted, match="Read responses as they arrive") as refusal:
             async with answers.reserve("n", 1):
                 pytest.fail("there was no room")
     assert refusal.value.metadata["limit"] == "answers_bytes"
@@ -95,7 +95,7 @@ async def test_who_is_cancelled_at_that_moment_takes_nothing() -> None:
         gone, last = Holder(answers, "n"), Holder(answers, "n")
         await settle()
         gone.task.cancel()
-    await asyncio.wait_for(last.has_room.wait(), LOADED_MACHINE_S)
-    await last.let_go()
+    await asyncio.wait_for(last.admitted.wait(), LOADED_MACHINE_S)
+    await last.release()
     assert gone.task.cancelled()
     assert answers.used == 0

@@ -19,7 +19,7 @@ from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.records import RunKey
 from kagzi.engine import Watching
 from kagzi.server.grpc.budgets import namespace_of
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import LONG_POLLS, SERVICES, handlers, path_of
 from kagzi.store.protocol import Store
 from kagzi.system import SystemIds
@@ -38,7 +38,7 @@ class Busy:
     def __init__(self) -> None:
         self.serving: Counter[str] = Counter()
         self.changed = asyncio.Condition()
-        self.let_go = asyncio.Event()
+        self.released = asyncio.Event()
 
     def service(self, methods: list[MethodDescriptor]) -> object:
         return type("Service", (), {method.name: staticmethod(self._serve(method)) for method in methods})()
@@ -59,7 +59,7 @@ class Busy:
         async with self.changed:
             self.serving[namespace] += 1
             self.changed.notify_all()
-        await self.let_go.wait()
+        await self.released.wait()
 
     async def serves(self, namespace: str, count: int) -> None:
         async with asyncio.timeout(TIMEOUT_S), self.changed:
@@ -99,7 +99,7 @@ async def refusal(task: asyncio.Task[Any]) -> ResourceExhausted:
 
 
 @asynccontextmanager
-async def served(gate: Gate, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
+async def served(gate: Interceptor, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -122,14 +122,14 @@ def name_of_budget(method: MethodDescriptor) -> str:
     return "long_polls" if path_of(method) in LONG_POLLS else "calls"
 
 
-def small(gate: Gate) -> None:
+def small(gate: Interceptor) -> None:
     for budget in (gate.budgets.calls, gate.budgets.polls, gate.budgets.streams):
         budget.limit, budget.share = LIMIT, SHARE
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if of_a_namespace(method)], ids=path_of)
 async def test_whatever_one_namespace_has_open_another_is_served_at_once(method: MethodDescriptor) -> None:
-    gate, busy = Gate(ids=SystemIds()), Busy()
+    gate, busy = Interceptor(ids=SystemIds()), Busy()
     small(gate)
     service = method.containing_service
     # A read that may be large waits for room among the answers, which is another bound.
@@ -147,7 +147,7 @@ async def test_whatever_one_namespace_has_open_another_is_served_at_once(method:
             await busy.serves(f"other-{number}", SHARE)
         beyond = await refusal(call(channel, method, "other-1"))
         assert beyond.metadata["namespace"] == "other-1"
-        busy.let_go.set()
+        busy.released.set()
         await asyncio.gather(*mine, *others, return_exceptions=True)
         again = call(channel, method, "greedy")  # what was given back can be had
         await again
@@ -155,7 +155,7 @@ async def test_whatever_one_namespace_has_open_another_is_served_at_once(method:
 
 
 async def test_who_names_no_namespace_is_served_though_a_tenant_has_all() -> None:
-    gate, busy = Gate(ids=SystemIds()), Busy()
+    gate, busy = Interceptor(ids=SystemIds()), Busy()
     small(gate)
     nameless = [method for method in METHODS if not of_a_namespace(method)]
     assert nameless
@@ -167,17 +167,17 @@ async def test_who_names_no_namespace_is_served_though_a_tenant_has_all() -> Non
             data = GetMessageClass(method.input_type)().SerializeToString()
             task = asyncio.ensure_future(_awaited(channel.unary_unary(path_of(method))(data, timeout=TIMEOUT_S)))
             await busy.serves("", 1)
-            busy.let_go.set()
+            busy.released.set()
             await task
         for _ in range(LIMIT):
             gate.budgets.calls.give_back("greedy")
         busy.serving.clear()
-        busy.let_go.clear()
+        busy.released.clear()
 
 
 async def test_streams_that_say_nothing_keep_nobody_out() -> None:
     """They have not said whose they are, so they are counted together; the oldest of too many is closed."""
-    gate, busy = Gate(ids=SystemIds()), Busy()
+    gate, busy = Interceptor(ids=SystemIds()), Busy()
     gate._first_messages._limit = LIMIT
     method = workflow_pb2.DESCRIPTOR.services_by_name["WorkflowService"].methods_by_name["WaitStream"]
     service = method.containing_service
@@ -197,12 +197,12 @@ async def test_streams_that_say_nothing_keep_nobody_out() -> None:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await stopped
             assert isinstance(from_rpc_error(refused.value), Unavailable)
-        busy.let_go.set()
+        busy.released.set()
         await speaking
 
 
 async def test_whoever_watches_much_leaves_others_their_watches() -> None:
-    watching = Watching(cast("Store", _Quiet()))
+    watching = Watching(cast("Store", _SilentStore()))
     watching.budget.limit, watching.budget.share = LIMIT, SHARE
     watches = [watching.watch("greedy", RUN, 1) for _ in range(LIMIT)]
     begun = [asyncio.ensure_future(anext(watch)) for watch in watches]
@@ -221,7 +221,7 @@ async def test_whoever_watches_much_leaves_others_their_watches() -> None:
 RUN = "00000000-0000-7000-8000-000000000000"
 
 
-class _Quiet:
+class _SilentStore:
     """A store that does not answer."""
 
     async def events_of(self, run: RunKey, after: int, limit: int) -> None:
@@ -234,7 +234,7 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def test_the_room_for_shares_holds_for_so_many_namespaces_and_no_more() -> None:
+def test_shares_are_guaranteed_for_a_limited_number_of_namespaces() -> None:
     budget = NamespaceBudget("calls", 10, 2)
     for _ in range(10):
         budget.take("greedy")

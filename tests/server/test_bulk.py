@@ -7,7 +7,7 @@ import pytest
 from kagzi import Context, InvalidArgument, Kagzi, NotFound, RunStatus, Worker, workflow
 from kagzi.core.errors import NonRetryable
 from kagzi.server.app import Server
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .conftest import StartServer
 
@@ -42,8 +42,8 @@ async def test_cancel_by_filter(server: Server) -> None:
         assert progress.finished_at is not None
         assert await client.count(status="cancelled") == 125
         assert await client.count(status="pending", labels={"team": "b"}) == 125
-        found = client.bulk.get(operation.id)
-        assert await found.progress() == progress
+        fetched = client.bulk.get(operation.id)
+        assert await fetched.progress() == progress
         assert [one.id async for one in client.bulk.list()] == [operation.id]
 
 

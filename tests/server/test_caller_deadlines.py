@@ -10,7 +10,7 @@ from kagzi.core.errors import DOWN, Unavailable
 from kagzi.core.outages import DATABASE
 from kagzi.server.grpc import deadlines as patience
 from kagzi.server.grpc import interceptor as gate
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
@@ -37,13 +37,13 @@ class Stuck:
     """A service that waits for a database."""
 
     def __init__(self) -> None:
-        self.given_up = 0
+        self.cancelled = 0
 
     async def _wait(self) -> None:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            self.given_up += 1
+            self.cancelled += 1
             raise
 
     async def StartWorkflow(self, request: Any, context: Any) -> Any:
@@ -79,11 +79,11 @@ async def test_a_call_that_takes_too_long_is_answered_before_its_deadline(serve:
             assert problem.metadata.get(DOWN) == ("database" if words else None)
             assert (words or "could not be done within 1.") in problem.message
 
-    await serve({"kagzi.v1.WorkflowService": stuck}, Gate(ids=SystemIds(), store_problem=lambda: words), use)
-    assert stuck.given_up == len(CALLS)
+    await serve({"kagzi.v1.WorkflowService": stuck}, Interceptor(ids=SystemIds(), store_problem=lambda: words), use)
+    assert stuck.cancelled == len(CALLS)
 
 
-async def test_a_store_that_does_not_answer_is_told_by_the_server_itself(
+async def test_a_store_that_does_not_answer_is_reported_by_the_server_itself(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It hangs instead of failing, as a database whose machine is frozen does: no error tells the server anything."""

@@ -9,10 +9,10 @@ import pytest
 from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, Workflow
 from kagzi.core.error_details import ErrorKind
 from kagzi.server.app import Server
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
-GO = Signal("go", str)
-PATIENCE_S = LOADED_MACHINE_S
+PROCEED = Signal("go", str)
+TIMEOUT_S = LOADED_MACHINE_S
 
 bodies: list[str] = []
 
@@ -24,7 +24,7 @@ async def do(name: str) -> str:
 
 async def first_code(ctx: Context) -> str:
     await ctx.step("charge").run(do, "charge")
-    await ctx.wait_for(GO)
+    await ctx.wait_for(PROCEED)
     return await ctx.step("ship").run(do, "ship")
 
 
@@ -33,7 +33,7 @@ async def charge_in_gather(ctx: Context) -> str:
         return await ctx.step("charge").run(do, "charge")
 
     await asyncio.gather(one())
-    await ctx.wait_for(GO)
+    await ctx.wait_for(PROCEED)
     return await ctx.step("ship").run(do, "ship")
 
 
@@ -41,7 +41,7 @@ async def wait_in_task_group(ctx: Context) -> str:
     """Not a step: a new wait would take the signal under another id."""
 
     async def one() -> str:
-        return await ctx.wait_for(GO)
+        return await ctx.wait_for(PROCEED)
 
     await ctx.step("charge").run(do, "charge")
     async with asyncio.TaskGroup() as group:
@@ -50,7 +50,7 @@ async def wait_in_task_group(ctx: Context) -> str:
 
 
 async def until(run: Run[Any], status: RunStatus) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while await run.status() is not status:  # noqa: ASYNC110  a status has no signal
             await asyncio.sleep(0.05)
 
@@ -73,7 +73,7 @@ async def test_a_call_that_moved_into_a_task_is_noticed_before_anything_happens(
             await until(run, RunStatus.SLEEPING)
         recorded = await run.steps()
 
-        await run.signal(GO, "now")
+        await run.signal(PROCEED, "now")
         async with worker(code, "v2"):
             await until(run, RunStatus.PAUSED)
         problem = (await run.info()).problem
@@ -86,5 +86,5 @@ async def test_a_call_that_moved_into_a_task_is_noticed_before_anything_happens(
         assert [each.id for each in await run.steps()] == [each.id for each in recorded]
 
         async with worker(first_code, "v3"):  # another build: the run is offered to it without being asked
-            assert await run.result(timeout=f"{PATIENCE_S:.0f}s") == "ship"
+            assert await run.result(timeout=f"{TIMEOUT_S:.0f}s") == "ship"
     assert bodies == ["charge", "ship"]

@@ -127,7 +127,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:50051", "[::]:50051", "192.168.1.5:1", "example.com:1"])
-def test_a_public_address_needs_to_be_asked_for(address: str) -> None:
+def test_a_public_address_needs_an_explicit_option(address: str) -> None:
     public = parse_listen(address, field="listen")
     with pytest.raises(CannotStart, match=r"--listen .*--insecure"):
         ServerConfig(listen=public).refuse_unprotected()

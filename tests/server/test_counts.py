@@ -9,7 +9,7 @@ from kagzi import Context, Kagzi, Worker, workflow
 from kagzi.core.limits import Settings
 from kagzi.server.app import Server
 from kagzi.store.protocol import Store
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .conftest import QUICK, StartServer
 
@@ -22,8 +22,8 @@ bodies: list[str] = []
 class Flags:
     """Made anew for every test: an event belongs to one loop."""
 
-    gate: asyncio.Event
-    held: asyncio.Event
+    released: asyncio.Event
+    holding: asyncio.Event
 
 
 async def body(name: str) -> str:
@@ -33,8 +33,8 @@ async def body(name: str) -> str:
 
 async def hold() -> None:
     bodies.append("hold")
-    Flags.held.set()
-    await Flags.gate.wait()
+    Flags.holding.set()
+    await Flags.released.wait()
 
 
 @workflow
@@ -61,13 +61,13 @@ def store_of(server: Server) -> Store:
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
-    Flags.gate, Flags.held = asyncio.Event(), asyncio.Event()
+    Flags.released, Flags.holding = asyncio.Event(), asyncio.Event()
     bodies.clear()
 
 
-async def until_held() -> None:
+async def until_holding() -> None:
     async with asyncio.timeout(LOADED_MACHINE_S):
-        await Flags.held.wait()
+        await Flags.holding.wait()
 
 
 async def test_a_step_costs_one_round_trip(start_server: StartServer, database_url: str) -> None:
@@ -91,18 +91,18 @@ async def test_replay_costs_nothing(start_server: StartServer, database_url: str
     async with Kagzi.connect(server.grpc_address) as client:
         async with Worker(server.grpc_address, workflows=[many_then_hold], shutdown_grace="100ms"):
             run = await client.start(many_then_hold)
-            await until_held()
+            await until_holding()
 
         bodies.clear()
-        Flags.held.clear()
+        Flags.holding.clear()
         before = store.transactions
         async with Worker(server.grpc_address, workflows=[many_then_hold]):
-            await until_held()
+            await until_holding()
             replayed = store.transactions - before
             assert bodies == ["hold"], "replay executed what was recorded"
             # Registration, claim, perhaps the announced begin of `hold`. Nothing for the steps that are replayed.
             assert replayed <= 5, f"{replayed} transactions to replay {STEPS} steps"
-            Flags.gate.set()
+            Flags.released.set()
             assert await run.result(timeout=LOADED_MACHINE) == STEPS
 
 

@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from kagzi.server.descriptors import connection_limits
-from kagzi.server.http.protocol import ANSWER_LOOKS, TimedProtocol
+from kagzi.server.http.protocol import ANSWER_CHECKS, TimedProtocol
 from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 END_S = 40.0
 CONNECT_S = 2.0
@@ -119,7 +119,7 @@ async def connected(address: str, first_words: bytes) -> socket.socket | None:
     return connection
 
 
-async def is_cut_off(connection: socket.socket) -> bool:
+async def is_closed(connection: socket.socket) -> bool:
     """Whether the server ends it, whatever it says before."""
     loop = asyncio.get_running_loop()
     try:
@@ -133,7 +133,7 @@ async def is_cut_off(connection: socket.socket) -> bool:
     return True
 
 
-async def test_half_requests_lock_nobody_out_and_are_cut_off(tmp_path: Path) -> None:
+async def test_half_requests_lock_nobody_out_and_are_closed(tmp_path: Path) -> None:
     async with (
         limited_server(tmp_path, soft=256, hard=256) as server,
         grpc.aio.insecure_channel(server.grpc) as channel,
@@ -157,13 +157,13 @@ async def test_half_requests_lock_nobody_out_and_are_cut_off(tmp_path: Path) -> 
                 while server.descriptors > 256 - 16:  # noqa: ASYNC110  another process
                     await asyncio.sleep(0.05)
             await Stubs(channel).start()  # whoever is in goes on, and so does the store
-            cut_off = await asyncio.gather(*map(is_cut_off, crowd))
-            assert cut_off.count(True) == len(crowd)
+            closed = await asyncio.gather(*map(is_closed, crowd))
+            assert closed.count(True) == len(crowd)
         async with grpc.aio.insecure_channel(server.grpc) as new_channel:
             await Stubs(new_channel).start()
         async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
             assert (await client.get(f"http://{server.http}/readyz")).status_code == 200
-        assert "this process may have 256 file descriptors" in server.log
+        assert "this process may use 256 file descriptors" in server.log
         assert "LimitNOFILE" in server.log
 
 
@@ -189,36 +189,36 @@ class Connection:
         for _ in range(5):
             await asyncio.sleep(0)
 
-    def is_cut_off_after_looks(self, most: int = 20) -> int:
-        for looks in range(1, most + 1):
-            self._protocol.look()
+    def checks_until_closed(self, most: int = 20) -> int:
+        for checks in range(1, most + 1):
+            self._protocol.check()
             if self.transport.abort.called:
-                return looks
+                return checks
         return 0
 
-    def look(self) -> bool:
-        self._protocol.look()
+    def check(self) -> bool:
+        self._protocol.check()
         return self.transport.abort.called
 
     def close(self) -> None:
         self._protocol.connection_lost(None)
 
 
-async def test_a_connection_in_use_is_not_cut_off() -> None:
+async def test_a_connection_in_use_is_not_closed() -> None:
     connection = Connection()
     for _ in range(50):
         await connection.request()
-        assert not connection.look()
-    assert connection.is_cut_off_after_looks() == 1
+        assert not connection.check()
+    assert connection.checks_until_closed() == 1
     connection.close()
 
 
-async def test_half_a_request_gets_one_look_and_an_answer_that_is_not_taken_a_few() -> None:
+async def test_half_a_request_gets_one_check_and_an_unread_answer_a_few() -> None:
     half = Connection()
-    assert half.is_cut_off_after_looks() == 1
+    assert half.checks_until_closed() == 1
     slow = Connection(answers=False)
     await slow.request()
-    assert slow.is_cut_off_after_looks() == ANSWER_LOOKS + 1
+    assert slow.checks_until_closed() == ANSWER_CHECKS + 1
     for connection in (half, slow):
         connection.close()
 

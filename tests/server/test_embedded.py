@@ -25,7 +25,7 @@ from kagzi.server.listen import ListenAddress
 from kagzi.server.startup import CannotStart
 from kagzi.v1 import workflow_pb2
 from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 # Opens the file, says so, and serves until its input ends.
 OPENER = """
@@ -102,8 +102,8 @@ class Connected:
 
     async def get(self, run_id: str) -> str:
         request = workflow_pb2.GetWorkflowRequest(run_id=run_id)
-        found = await self._workflows.GetWorkflow(request, metadata=self._metadata, timeout=TIMEOUT_S)
-        return found.workflow.run_id
+        response = await self._workflows.GetWorkflow(request, metadata=self._metadata, timeout=TIMEOUT_S)
+        return response.workflow.run_id
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ async def test_without_the_secret_nobody_is_served(address: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, None])
-async def test_when_the_owner_ends_a_guest_takes_over_within_a_second(
+async def test_when_the_owner_stops_a_guest_takes_over_within_a_second(
     address: str, number: signal.Signals | None
 ) -> None:
     async with opener(address) as (process, role):
@@ -251,16 +251,16 @@ async def test_memory_is_one_store_per_process_and_gone_with_its_last_user() -> 
 async def test_users_on_another_loop_share_the_store() -> None:
     async with opened(":memory:") as first, connected(first) as client:
         run_id = await client.start()
-        found: list[str] = []
+        run_ids: list[str] = []
 
         async def elsewhere() -> None:
             async with opened(":memory:") as second, connected(second) as other:
-                found.append(await other.get(run_id))
+                run_ids.append(await other.get(run_id))
 
         thread = threading.Thread(target=asyncio.run, args=(elsewhere(),))
         thread.start()
         await asyncio.to_thread(thread.join, TIMEOUT_S)
-        assert found == [run_id]
+        assert run_ids == [run_id]
         await client.start()
 
 

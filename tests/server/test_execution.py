@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from kagzi.v1 import common_pb2, worker_pb2, workflow_pb2
-from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
 
 PENDING = workflow_pb2.WORKFLOW_STATUS_PENDING
 RUNNING = workflow_pb2.WORKFLOW_STATUS_RUNNING
@@ -33,11 +33,11 @@ class Calls:
         return await getattr(self.stubs.workers, name)(request, timeout=TIMEOUT_S)
 
     async def step(self, task: Any, step_id: str, output: str) -> None:
-        await self.worker("BeginStep", **held(task), step_name=step_id)
-        await self.worker("CompleteStep", **held(task), step_id=step_id, output=json_payload(output))
+        await self.worker("BeginStep", **leased(task), step_name=step_id)
+        await self.worker("CompleteStep", **leased(task), step_id=step_id, output=json_payload(output))
 
     async def complete(self, task: Any, output: str = "null") -> None:
-        await self.worker("CompleteWorkflow", **held(task), output=json_payload(output))
+        await self.worker("CompleteWorkflow", **leased(task), output=json_payload(output))
 
     async def outcome(self, run_id: str) -> workflow_pb2.RunOutcome:
         return (await self.workflow("Wait", run_id=run_id)).outcome
@@ -61,7 +61,7 @@ async def test_a_signal_wakes_the_run_that_waits_for_it(calls: Calls, stubs: Stu
     worker_id = await stubs.register()
     run_id = (await stubs.start(workflow_id="order-1")).run_id
     task = await stubs.poll(worker_id)
-    waiting = await calls.worker("WaitSignal", **held(task), step_id="approved", signal_name="approved")
+    waiting = await calls.worker("WaitSignal", **leased(task), step_id="approved", signal_name="approved")
     assert (waiting.received, waiting.timed_out) == (False, False)
     run = await stubs.get(run_id)
     assert (run.status, run.wait_reason) == (SLEEPING, workflow_pb2.WAIT_REASON_SIGNAL)
@@ -75,9 +75,9 @@ async def test_a_signal_wakes_the_run_that_waits_for_it(calls: Calls, stubs: Stu
         await calls.workflow("SignalWorkflow", run_id=run_id, **signal)
     woken = await stubs.poll(worker_id)
     assert woken.run_id == run_id
-    known = await calls.worker("WaitSignal", **held(woken), step_id="approved", signal_name="approved")
+    known = await calls.worker("WaitSignal", **leased(woken), step_id="approved", signal_name="approved")
     assert (known.received, known.payload.data) == (True, b"true")
-    buffered = await calls.worker("WaitSignal", **held(woken), step_id="other", signal_name="other")
+    buffered = await calls.worker("WaitSignal", **leased(woken), step_id="other", signal_name="other")
     assert (buffered.received, buffered.payload.data) == (True, b"1")
     await calls.complete(woken)
     late = await refused(calls.workflow("SignalWorkflow", run_id=run_id, signal_name="approved"))
@@ -91,10 +91,10 @@ async def test_a_wait_has_an_end(calls: Calls, stubs: Stubs) -> None:
     await stubs.start()
     task = await stubs.poll(worker_id)
     wait = {"step_id": "ok", "signal_name": "ok", "timeout": Duration(nanos=100_000_000)}
-    first = await calls.worker("WaitSignal", **held(task), **wait)
+    first = await calls.worker("WaitSignal", **leased(task), **wait)
     if not first.timed_out:
         task = await stubs.poll(worker_id)
-        first = await calls.worker("WaitSignal", **held(task), **wait)
+        first = await calls.worker("WaitSignal", **leased(task), **wait)
     assert (first.received, first.timed_out) == (False, True)
 
 
@@ -107,7 +107,7 @@ async def test_signal_with_start(calls: Calls, stubs: Stubs) -> None:
     assert first.started.run_id == second.started.run_id
     task = await stubs.poll(worker_id)
     for step_id, data in (("add", b"1"), ("add#2", b"2")):
-        got = await calls.worker("WaitSignal", **held(task), step_id=step_id, signal_name="add")
+        got = await calls.worker("WaitSignal", **leased(task), step_id=step_id, signal_name="add")
         assert (got.received, got.payload.data) == (True, data)
 
 
@@ -119,13 +119,13 @@ async def test_a_child_s_result_comes_to_its_parent(calls: Calls, stubs: Stubs) 
     parent_id = (await stubs.start()).run_id
     parent = await stubs.poll(worker_id, workflow_types=["greet"])
     start = workflow_pb2.StartWorkflowRequest(workflow_type="bill", workflow_id="bill-1", input=json_payload("5"))
-    child = await calls.worker("StartChild", **held(parent), step_id="bill", start=start)
-    again = await calls.worker("StartChild", **held(parent), step_id="bill", start=start)
+    child = await calls.worker("StartChild", **leased(parent), step_id="bill", start=start)
+    again = await calls.worker("StartChild", **leased(parent), step_id="bill", start=start)
     assert (child.already_exists, again.already_exists) == (False, True)
     assert again.child_run_id == child.child_run_id
-    taken = await refused(calls.worker("StartChild", **held(parent), step_id="bill#2", start=start))
+    taken = await refused(calls.worker("StartChild", **leased(parent), step_id="bill#2", start=start))
     assert taken.code() is grpc.StatusCode.ALREADY_EXISTS
-    parked = await calls.worker("Park", **held(parent), waits=["bill"], known_seq=99)
+    parked = await calls.worker("Park", **leased(parent), waits=["bill"], known_seq=99)
     assert parked.parked
     task = await stubs.poll(worker_id, workflow_types=["bill"])
     assert (task.run_id, task.input.data) == (child.child_run_id, b"5")
@@ -136,8 +136,8 @@ async def test_a_child_s_result_comes_to_its_parent(calls: Calls, stubs: Stubs) 
     assert (result.output.data, result.child_run_id) == (b"7", child.child_run_id)
     run = await stubs.get(child.child_run_id)
     assert (run.parent_run_id, run.parent_step_id) == (parent_id, "bill")
-    found = await calls.workflow("ListWorkflows", filter=workflow_pb2.WorkflowFilter(parent_run_id=parent_id))
-    assert [child_run.run_id for child_run in found.workflows] == [child.child_run_id]
+    listed = await calls.workflow("ListWorkflows", filter=workflow_pb2.WorkflowFilter(parent_run_id=parent_id))
+    assert [child_run.run_id for child_run in listed.workflows] == [child.child_run_id]
 
 
 async def test_children_end_with_their_parent(calls: Calls, stubs: Stubs) -> None:
@@ -147,7 +147,7 @@ async def test_children_end_with_their_parent(calls: Calls, stubs: Stubs) -> Non
     children = []
     for number, policy in enumerate((worker_pb2.PARENT_CLOSE_POLICY_CANCEL, worker_pb2.PARENT_CLOSE_POLICY_ABANDON)):
         start = workflow_pb2.StartWorkflowRequest(workflow_type="bill")
-        child = await calls.worker("StartChild", **held(parent), step_id=f"b{number}", start=start, on_close=policy)
+        child = await calls.worker("StartChild", **leased(parent), step_id=f"b{number}", start=start, on_close=policy)
         children.append(child.child_run_id)
     await calls.complete(parent)
     assert (await calls.outcome(children[0])).status == CANCELLED
@@ -162,7 +162,7 @@ async def test_what_a_child_cannot_be_is_refused(calls: Calls, stubs: Stubs) -> 
         ({"workflow_type": "bill", "priority": 1_000}, "priority"),
     ):
         request = workflow_pb2.StartWorkflowRequest(**start)
-        refusal = await refused(calls.worker("StartChild", **held(task), step_id="bill", start=request))
+        refusal = await refused(calls.worker("StartChild", **leased(task), step_id="bill", start=request))
         assert refusal.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert field in (refusal.details() or "")
 
@@ -180,7 +180,7 @@ async def test_pause_and_resume(calls: Calls, stubs: Stubs) -> None:
     assert task.run_id == run_id
     assert (await calls.workflow("PauseWorkflow", run_id=run_id)).status == RUNNING
     assert (await stubs.get(run_id)).pause_requested
-    assert (await calls.worker("Release", **held(task))).status == PAUSED
+    assert (await calls.worker("Release", **leased(task))).status == PAUSED
     assert not (await stubs.get(run_id)).pause_requested
 
 
@@ -191,7 +191,7 @@ async def test_terminate(calls: Calls, stubs: Stubs) -> None:
     assert (await calls.workflow("TerminateWorkflow", workflow_id="bad", reason="no more")).status == CANCELLED
     outcome = await calls.outcome(run_id)
     assert (outcome.status, outcome.error.kind) == (CANCELLED, common_pb2.ERROR_KIND_TERMINATED)
-    lost = await refused(calls.worker("BeginStep", **held(task), step_name="more"))
+    lost = await refused(calls.worker("BeginStep", **leased(task), step_name="more"))
     assert lost.code() is grpc.StatusCode.ABORTED
 
 
@@ -200,7 +200,7 @@ async def test_after_a_cancellation_no_step_begins(calls: Calls, stubs: Stubs) -
     run_id = (await stubs.start()).run_id
     task = await stubs.poll(worker_id)
     await calls.workflow("CancelWorkflow", run_id=run_id)
-    refusal = await refused(calls.worker("BeginStep", **held(task), step_name="more"))
+    refusal = await refused(calls.worker("BeginStep", **leased(task), step_name="more"))
     assert refusal.code() is grpc.StatusCode.FAILED_PRECONDITION
     assert "cancel" in (refusal.details() or "")
 
@@ -211,7 +211,7 @@ async def failed(calls: Calls, stubs: Stubs, worker_id: str) -> str:
     await calls.step(task, "one", "1")
     await calls.step(task, "two", "2")
     error = common_pb2.ErrorDetail(message="boom", type="ValueError", subject="step", subject_id="two")
-    await calls.worker("FailWorkflow", **held(task), error=error)
+    await calls.worker("FailWorkflow", **leased(task), error=error)
     return run_id
 
 
@@ -221,7 +221,7 @@ async def test_retry(calls: Calls, stubs: Stubs) -> None:
     assert (await calls.workflow("RetryWorkflow", run_id=run_id)).status == PENDING
     task = await stubs.poll(worker_id)
     assert [step.step_id for step in task.tasks[0].history.steps if step.seq] == ["one"]
-    assert (await calls.worker("BeginStep", **held(task), step_name="two")).should_execute
+    assert (await calls.worker("BeginStep", **leased(task), step_name="two")).should_execute
     await calls.complete(task)
     again = await refused(calls.workflow("RetryWorkflow", run_id=run_id))
     assert again.code() is grpc.StatusCode.FAILED_PRECONDITION
@@ -263,16 +263,16 @@ async def test_explain(calls: Calls, stubs: Stubs) -> None:
     assert explained.remedy
     worker_id = await stubs.register()
     task = await stubs.poll(worker_id)
-    await calls.worker("BeginStep", **held(task), step_name="charge")
+    await calls.worker("BeginStep", **leased(task), step_name="charge")
     explained = await calls.workflow("ExplainWorkflow", run_id=run_id)
     assert (explained.reason, explained.facts["steps"]) == ("running", "charge")
 
 
-async def test_a_timeout_ends_the_run(calls: Calls, stubs: Stubs) -> None:
+async def test_a_timeout_fails_the_run(calls: Calls, stubs: Stubs) -> None:
     worker_id = await stubs.register()
     run_id = (await stubs.start(timeout=Duration(nanos=300_000_000))).run_id
     task = await stubs.poll(worker_id)
     outcome = await calls.outcome(run_id)
     assert (outcome.status, outcome.error.kind) == (FAILED, common_pb2.ERROR_KIND_TIMEOUT)
-    late = await refused(calls.worker("BeginStep", **held(task), step_name="late"))
+    late = await refused(calls.worker("BeginStep", **leased(task), step_name="late"))
     assert late.code() in (grpc.StatusCode.ABORTED, grpc.StatusCode.DEADLINE_EXCEEDED)

@@ -51,6 +51,6 @@ def test_every_call_beyond_the_first_contract_belongs_to_a_feature() -> None:
     assert named == METHODS - first
 
 
-async def test_the_server_tells_them(memory_stubs: Stubs) -> None:
+async def test_the_server_lists_them(memory_stubs: Stubs) -> None:
     info = await memory_stubs.admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=TIMEOUT_S)
     assert list(info.supported_features) == sorted(FEATURES)

@@ -9,14 +9,14 @@ import pytest
 
 from kagzi.core import errors, limits
 from kagzi.core.ids import is_uuid
-from kagzi.server.grpc.interceptor import PROOF_HEADER, Gate
+from kagzi.server.grpc.interceptor import PROOF_HEADER, Interceptor
 from kagzi.server.grpc.services.workers import WorkerService
 from kagzi.server.grpc.services.workflows import WorkflowService
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.server.stubs import TIMEOUT_S, Stubs, leased
 
 SECRET_TEXT = "password=hunter2"
 
@@ -48,7 +48,7 @@ async def test_where_the_database_is_stays_in_the_log(serve: Serve, caplog: pyte
         assert "db-7" not in str(failure) + str(failure.trailing_metadata())
         assert isinstance(from_rpc_error(failure), errors.Unavailable)
 
-    gate = Gate(ids=SystemIds())
+    gate = Interceptor(ids=SystemIds())
     away = Raising(errors.Unavailable("db-7.internal/billing refused the connection"))
     with caplog.at_level(logging.WARNING):
         await serve({"kagzi.v1.WorkflowService": away}, gate, use)
@@ -75,7 +75,7 @@ async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
             assert raised.metadata["incident"] in caplog.text
 
     with caplog.at_level(logging.ERROR):
-        await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+        await serve({"kagzi.v1.WorkflowService": Raising(error)}, Interceptor(ids=SystemIds()), use)
     assert SECRET_TEXT in caplog.text  # whoever runs the server is told
 
 
@@ -87,7 +87,7 @@ async def test_our_own_errors_arrive_with_their_details(serve: Serve) -> None:
         assert raised.metadata == {"limit": "open_runs"}
 
     error = errors.ResourceExhausted("full", metadata={"limit": "open_runs"})
-    await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+    await serve({"kagzi.v1.WorkflowService": Raising(error)}, Interceptor(ids=SystemIds()), use)
 
 
 async def test_bytes_that_are_no_message_are_the_callers_mistake(memory_stubs: Stubs) -> None:
@@ -125,8 +125,8 @@ async def test_the_largest_payloads_are_served(memory_stubs: Stubs) -> None:
         memory_stubs.address, options=[("grpc.max_receive_message_length", 16 * limits.MIB)]
     )
     async with large as channel:
-        found = await Stubs(channel).get(started.run_id)
-    assert len(found.input.data) == limits.PAYLOAD_BYTES
+        run = await Stubs(channel).get(started.run_id)
+    assert len(run.input.data) == limits.PAYLOAD_BYTES
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ async def test_what_is_not_supported_names_its_field(memory_stubs: Stubs, call: 
 
 
 async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) -> None:
-    gate = Gate(ids=SystemIds())
+    gate = Interceptor(ids=SystemIds())
     gate.budgets.polls.limit = 1
     gate.budgets.calls.limit = 1
     gate.budgets.streams.limit = 1
@@ -189,8 +189,8 @@ async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) ->
     await serve(services, gate, use)
 
 
-async def test_a_closed_gate_answers_with_what_clients_retry(serve: Serve) -> None:
-    gate = Gate(ids=SystemIds())
+async def test_a_closed_interceptor_answers_with_what_clients_retry(serve: Serve) -> None:
+    gate = Interceptor(ids=SystemIds())
     gate.close()
 
     async def use(stubs: Stubs) -> None:
@@ -223,5 +223,5 @@ async def test_a_foreign_namespace_sees_nothing(memory_stubs: Stubs) -> None:
     missing = workflow_pb2.GetWorkflowRequest(run_id="00000000-0000-7000-8000-000000000000")
     assert failure.code() is grpc.StatusCode.NOT_FOUND
     assert (await refused(memory_stubs.workflows.GetWorkflow(missing))).code() is grpc.StatusCode.NOT_FOUND
-    complete = worker_pb2.CompleteWorkflowRequest(namespace_id="other", **held(task))
+    complete = worker_pb2.CompleteWorkflowRequest(namespace_id="other", **leased(task))
     assert (await refused(memory_stubs.workers.CompleteWorkflow(complete))).code() is grpc.StatusCode.NOT_FOUND

@@ -10,7 +10,7 @@ from kagzi.server.app import Server
 from kagzi.server.listen import ListenAddress
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from tests.server.conftest import StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_the_front_page_says_what_to_type(client: httpx.AsyncClient, web: 
         assert words in page.text
 
 
-async def test_clients_are_told_the_url(web: Server, web_stubs: Stubs) -> None:
+async def test_clients_learn_the_url(web: Server, web_stubs: Stubs) -> None:
     info = await web_stubs.admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=TIMEOUT_S)
     assert info.http_url == web.http_url
     assert (info.api_version, info.store) == ("v1", "sqlite")
@@ -55,10 +55,10 @@ async def test_every_run_has_a_page_and_nothing_of_it_is_markup(client: httpx.As
     started = await web_stubs.start(evil, input=json_payload(f'"{evil}"'), workflow_id=evil, namespace_id="default")
     assert (await client.get(started.url)).status_code == 200
     task = await web_stubs.poll(worker_id)
-    begin = worker_pb2.BeginStepRequest(**held(task), step_name=evil)
+    begin = worker_pb2.BeginStepRequest(**leased(task), step_name=evil)
     await web_stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)
     fail = worker_pb2.FailWorkflowRequest(
-        **held(task), error=common_pb2.ErrorDetail(message=evil, traceback=evil, type="ValueError")
+        **leased(task), error=common_pb2.ErrorDetail(message=evil, traceback=evil, type="ValueError")
     )
     await web_stubs.workers.FailWorkflow(fail, timeout=TIMEOUT_S)
     page = await client.get(started.url)
@@ -73,7 +73,7 @@ async def test_a_run_s_page_leads_to_its_children_and_back(client: httpx.AsyncCl
     parent = await web_stubs.start()
     task = await web_stubs.poll(worker_id)
     child_start = workflow_pb2.StartWorkflowRequest(workflow_type="bill")
-    request = worker_pb2.StartChildRequest(**held(task), step_id="bill", start=child_start)
+    request = worker_pb2.StartChildRequest(**leased(task), step_id="bill", start=child_start)
     child = await web_stubs.workers.StartChild(request, timeout=TIMEOUT_S)
     page = await client.get(parent.url)
     assert f'href="/runs/{child.child_run_id}?namespace=default"' in page.text

@@ -54,8 +54,10 @@ async def caller(start_server: StartServer, database_url: str) -> AsyncIterator[
 def run(number: int, **fields: Any) -> RunImage:
     """One that sleeps until a child has ended."""
     waiting = {"status": RunStatus.SLEEPING, "wait_reason": WaitReason.CHILD}
-    told = {"workflow_id": f"forged-{number}", "workflow_type": "their-type", "request_id": f"forged-{number}"}
-    return RunImage(**{"run_id": RUN_ID.format(number), "created_at": AT, "last_seq": 1, **told, **waiting, **fields})
+    identity = {"workflow_id": f"forged-{number}", "workflow_type": "their-type", "request_id": f"forged-{number}"}
+    return RunImage(
+        **{"run_id": RUN_ID.format(number), "created_at": AT, "last_seq": 1, **identity, **waiting, **fields}
+    )
 
 
 def child_step(child_run_id: str) -> StepImage:
@@ -85,16 +87,16 @@ async def brought(caller: Caller, data: bytes) -> str:
 
 async def seen(caller: Caller, run_id: str, foreign: str) -> str:
     """All that they can see of a run of theirs, without the ids that they know."""
-    said: list[str] = []
+    texts: list[str] = []
     for path, request in (
         (workflows("GetWorkflow"), workflow_pb2.GetWorkflowRequest(namespace_id=THEIRS, run_id=run_id)),
         (admin("ListSteps"), admin_pb2.ListStepsRequest(namespace_id=THEIRS, run_id=run_id, include_payloads=True)),
         (workflows("ExplainWorkflow"), workflow_pb2.ExplainWorkflowRequest(namespace_id=THEIRS, run_id=run_id)),
         (workflows("ExportWorkflow"), workflow_pb2.ExportWorkflowRequest(namespace_id=THEIRS, run_id=run_id)),
     ):
-        code, details, heard = await caller.ask(path, request)
-        said += [str(code), details, *map(str, heard)]
-    text = "\n".join(said)
+        code, details, received = await caller.ask(path, request)
+        texts += [str(code), details, *map(str, received)]
+    text = "\n".join(texts)
     assert SECRET not in text
     assert foreign not in text, "a foreign id is told as if it were theirs"
     return text
@@ -163,9 +165,9 @@ async def test_what_they_name_of_ours_is_what_they_name_of_nobodys(caller: Calle
     for first, foreign, nobodys in ((1, ours.run_id, NOTHING.run_id), (21, ours.ended_run, NOTHING.ended_run)):
         for hope, forged in forgeries(foreign, first).items():
             run_id = await brought(caller, forged)
-            found = await seen(caller, run_id, foreign)
+            text = await seen(caller, run_id, foreign)
             nothing = await brought(caller, forgeries(nobodys, first + 40)[hope])
-            assert shape(found) == shape(await seen(caller, nothing, nobodys)), hope
+            assert shape(text) == shape(await seen(caller, nothing, nobodys)), hope
             assert await picture(database_url) == before, hope
 
 
@@ -186,15 +188,15 @@ async def test_an_id_of_ours_is_as_free_as_any_other(caller: Caller, database_ur
     ours = await furnish(caller)
     before = await picture(database_url)
     for first, foreign, nobodys in ((10, ours.run_id, NOTHING.run_id), (20, ours.ended_run, NOTHING.ended_run)):
-        told: list[str] = []
+        shapes: list[str] = []
         for number, claimed in enumerate((foreign, nobodys), first):
             data = lines(run(number, run_id=claimed), child_step(RUN_ID.format(99)))
             request = workflow_pb2.ImportWorkflowRequest(namespace_id=THEIRS, json=data)
             new, again = await caller.one(IMPORT, request), await caller.one(IMPORT, request)
             assert (new.already_exists, again.already_exists) == (False, True)
             assert again.run_id == new.run_id != claimed
-            told.append(shape(await seen(caller, new.run_id, claimed)))
-        assert told[0] == told[1]
+            shapes.append(shape(await seen(caller, new.run_id, claimed)))
+        assert shapes[0] == shapes[1]
     assert await picture(database_url) == before
 
 
@@ -206,8 +208,8 @@ async def test_what_was_exported_of_ours_comes_in_as_theirs(caller: Caller, data
     answer = await caller.one(IMPORT, workflow_pb2.ImportWorkflowRequest(namespace_id=THEIRS, json=ours.export))
     assert not answer.already_exists
     assert answer.run_id != ours.ended_run
-    found = await caller.one(
+    imported = await caller.one(
         workflows("GetWorkflow"), workflow_pb2.GetWorkflowRequest(namespace_id=THEIRS, run_id=answer.run_id)
     )
-    assert found.workflow.workflow_id == "our-ended-id"
+    assert imported.workflow.workflow_id == "our-ended-id"
     assert await picture(database_url) == before

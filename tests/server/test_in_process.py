@@ -13,7 +13,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.sdk.transport.in_process import InProcessChannel
 from kagzi.server import in_process
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import handlers
 from kagzi.server.in_process import InProcessListener
 from kagzi.system import SystemIds
@@ -38,7 +38,7 @@ class Service:
         self.began = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.read = self.written = 0
-        self.go_on = asyncio.Event()
+        self.proceed = asyncio.Event()
 
     async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Any) -> pb.StartWorkflowResponse:
         self.requests.append(request)
@@ -65,7 +65,7 @@ class Service:
     async def ImportWorkflow(self, context: Any) -> None:
         """Reads one, then nothing until it is told to go on, then everything."""
         await context.read()
-        await self.go_on.wait()
+        await self.proceed.wait()
         while (data := await context.read()) is not grpc.aio.EOF:
             self.read += len(pb.ImportWorkflowRequest.FromString(data).json)
         await context.write(pb.ImportWorkflowResponse(run_id=str(self.read)).SerializeToString())
@@ -95,7 +95,7 @@ def service() -> Service:
 
 @pytest.fixture
 async def listener(service: Service) -> AsyncIterator[InProcessListener]:
-    made = InProcessListener(handlers(Gate(ids=SystemIds()), {WORKFLOWS: service}))
+    made = InProcessListener(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
     made.start()
     yield made
     await made.stop(0)
@@ -132,7 +132,7 @@ async def test_a_caller_that_is_cancelled_cancels_the_handler(serve: Serve, serv
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
-    await serve({WORKFLOWS: service}, Gate(ids=SystemIds()), use)
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
 
 
 async def test_a_stream_that_is_cancelled_cancels_the_handler(serve: Serve, service: Service) -> None:
@@ -145,7 +145,7 @@ async def test_a_stream_that_is_cancelled_cancels_the_handler(serve: Serve, serv
         with pytest.raises(asyncio.CancelledError):
             await call.read()
 
-    await serve({WORKFLOWS: service}, Gate(ids=SystemIds()), use)
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
 
 
 async def test_a_stream_past_its_deadline_is_over_on_both_sides(serve: Serve, service: Service) -> None:
@@ -156,7 +156,7 @@ async def test_a_stream_past_its_deadline_is_over_on_both_sides(serve: Serve, se
         assert failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         await soon(service.cancelled)
 
-    await serve({WORKFLOWS: service}, Gate(ids=SystemIds()), use)
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
 
 
 async def _awaited(call: Any) -> object:
@@ -171,8 +171,8 @@ async def test_neither_side_sees_what_the_other_does_to_its_message(stubs: Stubs
     call = stubs.workflows.StartWorkflow(request, timeout=TIMEOUT_S)
     request.workflow_type, request.input.data = "changed", b"2"
     response = await call
-    [given] = service.requests
-    assert (given.workflow_type, given.input.data) == ("greet", b"1")
+    [received] = service.requests
+    assert (received.workflow_type, received.input.data) == ("greet", b"1")
     service.response.run_id = "changed"
     assert response.run_id == "r"
     response.warning = "changed"
@@ -213,7 +213,7 @@ async def test_a_handler_that_reads_nothing_stops_the_caller(stubs: Stubs, servi
     for _ in range(10):
         await asyncio.sleep(0)
     assert made <= WINDOW_MESSAGES + 2
-    service.go_on.set()
+    service.proceed.set()
     assert (await call).run_id == "999"
     assert made == 1_000
 
@@ -264,7 +264,7 @@ async def test_a_channel_that_is_closed_cancels_its_calls(listener: InProcessLis
     await soon(service.cancelled)
 
 
-async def test_a_server_that_stops_ends_calls_as_unavailable(
+async def test_a_server_that_stops_fails_calls_as_unavailable(
     listener: InProcessListener, stubs: Stubs, service: Service
 ) -> None:
     stream = stubs.workflows.WaitStream()
@@ -323,10 +323,10 @@ async def test_a_caller_on_another_loop_is_served_in_order_and_bounded(
         assert service.written <= 100 + 2 * (WINDOW_BYTES // len(CHUNK) + 1)
 
 
-async def test_a_caller_whose_loop_is_gone_is_given_up(
+async def test_a_caller_whose_loop_is_gone_is_abandoned(
     listener: InProcessListener, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_process, "LOOK_S", 0.05)
+    monkeypatch.setattr(in_process, "CHECK_S", 0.05)
 
     async def begin() -> None:
         stubs = Stubs(cast("grpc.aio.Channel", InProcessChannel(listener.open_call)))
@@ -341,7 +341,7 @@ async def test_a_server_whose_loop_is_gone_is_unavailable(service: Service) -> N
     gone: list[InProcessListener] = []
 
     async def start() -> None:
-        listener = InProcessListener(handlers(Gate(ids=SystemIds()), {WORKFLOWS: service}))
+        listener = InProcessListener(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
         listener.start()
         gone.append(listener)
 

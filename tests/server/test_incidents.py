@@ -21,12 +21,12 @@ NUMBER = re.compile(r"internal error, incident ([0-9a-f-]{36})\.")
 
 
 def number_in(text: str) -> str:
-    found = NUMBER.search(text)
-    assert found is not None, text
-    return found[1]
+    match = NUMBER.search(text)
+    assert match is not None, text
+    return match[1]
 
 
-async def test_every_number_that_is_told_is_in_the_log(
+async def test_every_reported_number_is_in_the_log(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = await start_server(http=ListenAddress("127.0.0.1", 0))
@@ -41,7 +41,7 @@ async def test_every_number_that_is_told_is_in_the_log(
     monkeypatch.setattr(runs, "get", fails)
     monkeypatch.setattr(runs, "start", fails)
     monkeypatch.setattr(runs, "start_many", fail_each)
-    told: list[str] = []
+    messages: list[str] = []
     async with grpc.aio.insecure_channel(server.grpc_address) as channel:
         stubs = Stubs(channel)
         start = workflow_pb2.StartWorkflowRequest(workflow_type="hello")
@@ -52,18 +52,18 @@ async def test_every_number_that_is_told_is_in_the_log(
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await call
             assert refused.value.code() is grpc.StatusCode.INTERNAL
-            told.append(from_rpc_error(refused.value).message)
+            messages.append(from_rpc_error(refused.value).message)
         batch = await stubs.workflows.StartBatch(
             workflow_pb2.StartBatchRequest(namespace_id="default", starts=[start, start]), timeout=TIMEOUT_S
         )
         assert {item.error.code for item in batch.items} == {common_pb2.ERROR_CODE_INTERNAL}
-        told += [item.error.message for item in batch.items]
+        messages += [item.error.message for item in batch.items]
     async with httpx.AsyncClient(base_url=server.http_url, timeout=TIMEOUT_S) as web:
         page = await web.get("/runs/x")
-        told.append(page.text)
-    numbers = [number_in(text) for text in told]
-    assert len(set(numbers)) == len(told) == 5
-    for text, number in zip(told, numbers, strict=True):
+        messages.append(page.text)
+    numbers = [number_in(text) for text in messages]
+    assert len(set(numbers)) == len(messages) == 5
+    for text, number in zip(messages, numbers, strict=True):
         assert "23505" not in text
         assert "db-7" not in text
         assert f"incident {number} in " in caplog.text
@@ -93,9 +93,11 @@ async def test_a_read_only_database_is_an_outage_that_passes(
     server._engine._journal._outage_limit_s = 0.2  # type: ignore[union-attr]
     other = await asyncpg.connect(postgres_url)
     database = await other.fetchval("SELECT current_database()")
-    cut = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    terminate = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    )
     await other.execute(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-    await other.fetch(cut, database)
+    await other.fetch(terminate, database)
     request = workflow_pb2.StartBatchRequest(
         namespace_id="default", starts=[workflow_pb2.StartWorkflowRequest(workflow_type="hello")]
     )

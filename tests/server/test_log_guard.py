@@ -40,7 +40,7 @@ def lines_of(stream: io.StringIO) -> list[str]:
 
 
 def loggers_used() -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     paths = [
         path
         for part in SERVER_SIDE
@@ -52,10 +52,10 @@ def loggers_used() -> set[str]:
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("getLogger") and node.args:
                 [name] = node.args
                 if isinstance(name, ast.Constant):
-                    found.add(str(name.value))
+                    names.add(str(name.value))
                 elif isinstance(name, ast.Name) and name.id == "__name__":
-                    found.add(module)
-    return found
+                    names.add(module)
+    return names
 
 
 def test_every_logger_of_the_server_is_guarded() -> None:
@@ -87,22 +87,22 @@ def test_plain_text_is_left_alone() -> None:
 
 async def test_a_worker_can_neither_forge_nor_fill_the_log(memory_stubs: Stubs, log: io.StringIO) -> None:
     worker_id = await memory_stubs.register()
-    troubles = [worker_pb2.WorkerTrouble(kind=EVIL, detail=EVIL)] * limits.TROUBLES
+    diagnostics = [worker_pb2.WorkerTrouble(kind=EVIL, detail=EVIL)] * limits.TROUBLES
     for _ in range(20):
-        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=troubles)
+        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=diagnostics)
         assert (await memory_stubs.workers.Heartbeat(request, timeout=TIMEOUT_S)).accepted
     lines = lines_of(log)
     assert all(line.startswith("LINE ") for line in lines)
-    told = [line for line in lines if worker_id in line]
-    assert len(told) == limits.DIAGNOSTICS_LOGGED + 1
-    assert "more trouble than is logged" in told[-1]
+    logged = [line for line in lines if worker_id in line]
+    assert len(logged) == limits.DIAGNOSTICS_LOGGED + 1
+    assert "more trouble than is logged" in logged[-1]
 
 
 async def test_many_workers_together_cannot_fill_the_log_either(memory_stubs: Stubs, log: io.StringIO) -> None:
     for _ in range(limits.DIAGNOSTICS_LOGGED_TOTAL // limits.TROUBLES + 3):
         worker_id = await memory_stubs.register()
-        troubles = [worker_pb2.WorkerTrouble(kind="k", detail="d")] * limits.TROUBLES
-        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=troubles)
+        diagnostics = [worker_pb2.WorkerTrouble(kind="k", detail="d")] * limits.TROUBLES
+        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=diagnostics)
         await memory_stubs.workers.Heartbeat(request, timeout=TIMEOUT_S)
-    told = [line for line in lines_of(log) if "trouble" in line]
-    assert len(told) == limits.DIAGNOSTICS_LOGGED_TOTAL + 1
+    logged = [line for line in lines_of(log) if "trouble" in line]
+    assert len(logged) == limits.DIAGNOSTICS_LOGGED_TOTAL + 1

@@ -5,7 +5,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
-from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
 
 
 async def test_runs_by_id_by_workflow_id_and_in_pages(stubs: Stubs) -> None:
@@ -13,8 +13,8 @@ async def test_runs_by_id_by_workflow_id_and_in_pages(stubs: Stubs) -> None:
         await stubs.start(workflow_id=f"order-{number}", labels={"shop": "ab"[number % 2]}, input=json_payload("1"))
         for number in range(5)
     ]
-    found = await stubs.get(started[0].run_id)
-    assert (found.workflow_id, found.task_queue, found.input.data) == ("order-0", "greet", b"1")
+    workflow = await stubs.get(started[0].run_id)
+    assert (workflow.workflow_id, workflow.task_queue, workflow.input.data) == ("order-0", "greet", b"1")
     by_name = await stubs.workflows.GetWorkflow(
         workflow_pb2.GetWorkflowRequest(workflow_id="order-3"), timeout=TIMEOUT_S
     )
@@ -67,14 +67,14 @@ async def test_steps_with_their_attempts(stubs: Stubs) -> None:
     policy = common_pb2.RetryPolicy(
         maximum_attempts=2, initial_interval_ms=1, backoff_coefficient=1, maximum_interval_ms=1
     )
-    begin = worker_pb2.BeginStepRequest(**held(task), step_name="call", retry_policy=policy, input=json_payload("7"))
+    begin = worker_pb2.BeginStepRequest(**leased(task), step_name="call", retry_policy=policy, input=json_payload("7"))
     await stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)
     error = common_pb2.ErrorDetail(message="boom", type="ValueError")
-    fail = worker_pb2.FailStepRequest(**held(task), step_id="call", error=error)
+    fail = worker_pb2.FailStepRequest(**leased(task), step_id="call", error=error)
     assert (await stubs.workers.FailStep(fail, timeout=TIMEOUT_S)).scheduled_retry
     begin.attempt = 2
     assert (await stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)).should_execute
-    done = worker_pb2.CompleteStepRequest(**held(task), step_id="call", output=json_payload("8"))
+    done = worker_pb2.CompleteStepRequest(**leased(task), step_id="call", output=json_payload("8"))
     await stubs.workers.CompleteStep(done, timeout=TIMEOUT_S)
 
     request = admin_pb2.GetStepRequest(run_id=task.run_id, step_id="call")
@@ -91,11 +91,11 @@ async def test_a_long_history_is_streamed_page_by_page(memory_stubs: Stubs) -> N
     task = await memory_stubs.claim()
     big = common_pb2.Payload(data=b"1" * 200_000)
     for number in range(4):
-        begin = worker_pb2.BeginStepRequest(**held(task), step_name=f"s{number}")
+        begin = worker_pb2.BeginStepRequest(**leased(task), step_name=f"s{number}")
         await memory_stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)
-        done = worker_pb2.CompleteStepRequest(**held(task), step_id=f"s{number}", output=big)
+        done = worker_pb2.CompleteStepRequest(**leased(task), step_id=f"s{number}", output=big)
         await memory_stubs.workers.CompleteStep(done, timeout=TIMEOUT_S)
-    request = worker_pb2.GetHistoryRequest(**held(task))
+    request = worker_pb2.GetHistoryRequest(**leased(task))
     pages = [page async for page in memory_stubs.workers.GetHistory(request, timeout=TIMEOUT_S)]
     assert len(pages) > 1
     assert [page.has_more for page in pages] == [True] * (len(pages) - 1) + [False]
@@ -112,8 +112,8 @@ async def test_workers(stubs: Stubs) -> None:
     listed = await stubs.admin.ListWorkers(request, timeout=TIMEOUT_S)
     assert [worker.worker_id for worker in listed.workers] == [worker_id]
     assert sorted(listed.workers[0].workflow_types) == ["greet", "other"]
-    found = await stubs.admin.GetWorker(admin_pb2.GetWorkerRequest(worker_id=worker_id), timeout=TIMEOUT_S)
-    assert found.worker.status == worker_pb2.WORKER_STATUS_ONLINE
+    response = await stubs.admin.GetWorker(admin_pb2.GetWorkerRequest(worker_id=worker_id), timeout=TIMEOUT_S)
+    assert response.worker.status == worker_pb2.WORKER_STATUS_ONLINE
     await stubs.workers.Deregister(worker_pb2.DeregisterRequest(worker_id=worker_id, drain=True), timeout=TIMEOUT_S)
     beat = await stubs.workers.Heartbeat(worker_pb2.HeartbeatRequest(worker_id=worker_id), timeout=TIMEOUT_S)
     assert beat.should_drain

@@ -13,7 +13,7 @@ from kagzi.core.run.refusals import lost_race
 from kagzi.server.app import Server
 from kagzi.v1 import worker_pb2
 from kagzi.wire.status import from_rpc_error
-from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.server.stubs import TIMEOUT_S, Stubs, leased
 
 DAY = Duration(seconds=86_400)
 
@@ -45,8 +45,8 @@ async def refusal_of(call: Any) -> PreconditionFailed:
 
 async def test_a_sleep_and_a_wait_that_lost_their_race(server: Server, stubs: Stubs) -> None:
     task = await with_a_race_decided(server, stubs)
-    sleep = worker_pb2.SleepRequest(**held(task), step_id="nap", duration=DAY)
-    wait = worker_pb2.WaitSignalRequest(**held(task), step_id="approved", signal_name="approved")
+    sleep = worker_pb2.SleepRequest(**leased(task), step_id="nap", duration=DAY)
+    wait = worker_pb2.WaitSignalRequest(**leased(task), step_id="approved", signal_name="approved")
     for call, step_id in (
         (stubs.workers.Sleep(sleep, timeout=TIMEOUT_S), "nap"),
         (stubs.workers.WaitSignal(wait, timeout=TIMEOUT_S), "approved"),

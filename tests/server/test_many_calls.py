@@ -41,7 +41,7 @@ async def test_a_burst_of_polls_is_answered(memory_stubs: Stubs) -> None:
     assert Counter(await asyncio.gather(*calls)) == {"answered": 1_500}
 
 
-def test_the_gate_is_full_before_grpc_is() -> None:
+def test_the_interceptor_is_full_before_grpc_is() -> None:
     budgets = Budgets()
     admitted = sum(budget.limit for budget in (budgets.calls, budgets.polls, budgets.streams))
     assert admitted < CONNECTION_CALLS < PENDING_CALLS

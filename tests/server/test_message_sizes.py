@@ -40,9 +40,9 @@ from kagzi.server.grpc.session import Outlet
 from kagzi.system import SystemClock
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.answers import write_answer
-from kagzi.wire.common import write_held
+from kagzi.wire.common import write_leased
 from kagzi.wire.tasks import write_history_page, write_history_step, write_task
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 from tests.wire import strategies
 
 NAME = "n" * limits.NAME_BYTES
@@ -124,8 +124,8 @@ async def written(outlet: Outlet) -> list[bytes]:
     async def write(data: bytes) -> None:
         messages.append(data)
 
-    outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), LOADED_MACHINE_S)
+    outlet.outbound.finish()
+    await asyncio.wait_for(outlet.outbound.deliver(write), LOADED_MACHINE_S)
     return messages
 
 
@@ -136,37 +136,37 @@ def check(messages: Sequence[bytes], parts: Callable[[Any], int], kind: type[Any
         assert len(data) <= limits.MESSAGE_SOFT_BYTES or parts(kind.FromString(data)) == 1, "it was not cut"
 
 
-def said(response: pb.SessionResponse) -> int:
+def size_of(response: pb.SessionResponse) -> int:
     plain = sum(len(commit.ids) for commit in response.acknowledged)
     return plain + len(response.answers) + len(response.tasks) + len(response.notices)
 
 
-async def test_what_a_session_is_told() -> None:
+async def test_what_a_session_receives() -> None:
     outlet = Outlet(SystemClock())
     outlet.tasks([TASK] * 3)
     for outcome in OUTCOMES:
         outlet.answers([(number, outcome) for number in range(3)])
     outlet.answers([(2**60 + number, Recorded(2**62, 2**62)) for number in range(limits.BATCH_OPERATIONS * 100)])
     outlet.answers([answer for outcome in OUTCOMES for answer in [(1, outcome), (2, outcome)]])
-    held = [
+    leased = [
         Held(RunKey("default", f"{RUN_ID[:-6]}{number:06}"), LEASE) for number in range(limits.WORKER_MAX_CONCURRENT)
     ]
-    outlet.notices([Notice(item, "cancel_requested", "r" * REASON_BYTES) for item in held])
+    outlet.notices([Notice(item, "cancel_requested", "r" * REASON_BYTES) for item in leased])
     outlet.drain()
     messages = await written(outlet)
-    check(messages, said, pb.SessionResponse, limits.MESSAGE_READ_BYTES)
-    heard = pb.SessionResponse()
+    check(messages, size_of, pb.SessionResponse, limits.MESSAGE_READ_BYTES)
+    merged = pb.SessionResponse()
     for data in messages:
-        heard.MergeFromString(data)
-    assert (len(heard.tasks), len(heard.notices), heard.notice.should_drain) == (3, len(held), True)
-    assert len(heard.answers) + sum(len(part.ids) for part in heard.acknowledged) == 5 * len(OUTCOMES) + 20_000
+        merged.MergeFromString(data)
+    assert (len(merged.tasks), len(merged.notices), merged.notice.should_drain) == (3, len(leased), True)
+    assert len(merged.answers) + sum(len(part.ids) for part in merged.acknowledged) == 5 * len(OUTCOMES) + 20_000
 
 
 def test_a_welcome_names_no_more_than_a_hello() -> None:
     """What is lost is some of what hello named, and a hello is read up to the hard limit."""
-    held = write_held(Held(RunKey("default", RUN_ID), LEASE))
-    count = limits.MESSAGE_HARD_BYTES // len(pb.SessionHello(held=[held]).SerializeToString())
-    welcome = pb.SessionWelcome(worker_id=NAME, server_version=NAME, lost=[held] * count)
+    leased = write_leased(Held(RunKey("default", RUN_ID), LEASE))
+    count = limits.MESSAGE_HARD_BYTES // len(pb.SessionHello(held=[leased]).SerializeToString())
+    welcome = pb.SessionWelcome(worker_id=NAME, server_version=NAME, lost=[leased] * count)
     assert pb.SessionResponse(welcome=welcome).ByteSize() < limits.MESSAGE_READ_BYTES
 
 

@@ -10,7 +10,7 @@ from kagzi import Kagzi
 from kagzi.server.grpc.registration import SERVICES
 from kagzi.v1 import admin_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
-from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.server.stubs import TIMEOUT_S, Stubs, leased
 
 FIELDS = {"workflow_type", "workflow_types", "task_queue"}
 # A child is started in the spelling of its parent; a session and a bulk operation read what Register and a list read.
@@ -74,20 +74,20 @@ async def test_both_spellings_are_one_name_in_every_call(memory_stubs: Stubs, re
     assert (await call("CountWorkflows", filter=where)).count == 2
     assert len((await call("ListWorkflows", filter=where)).workflows) == 2
     task = await call("PollTask", worker_id=worker, workflow_types=[registered], task_queue=registered)
-    assert (await memory_stubs.get(held(task)["run_id"])).workflow_type == "my-flow"
+    assert (await memory_stubs.get(leased(task)["run_id"])).workflow_type == "my-flow"
     await call("GetStats", workflow_type=typed)
 
     at = {"schedule_id": "s", "cron_expr": "0 6 * * *", "workflow_type": typed, "task_queue": typed}
     assert (await call("CreateWorkflowSchedule", **at)).schedule.workflow_type == "my-flow"
-    asked = workflow_schedule_pb2.CreateWorkflowScheduleRequest(**at)
-    assert not (await call("UpsertWorkflowSchedule", schedule=asked)).created
+    schedule_request = workflow_schedule_pb2.CreateWorkflowScheduleRequest(**at)
+    assert not (await call("UpsertWorkflowSchedule", schedule=schedule_request)).created
     updated = await call("UpdateWorkflowSchedule", schedule_id="s", workflow_type=typed, task_queue=typed)
     assert (updated.schedule.workflow_type, updated.warning) == ("my-flow", "")
     assert len((await call("ListWorkflowSchedules", task_queue=typed)).schedules) == 1
     assert call.made | ELSEWHERE == set(methods_with_names())
 
 
-async def test_what_nobody_serves_is_said_in_the_answers(stubs: Stubs) -> None:
+async def test_what_nobody_serves_is_reported_in_the_answers(stubs: Stubs) -> None:
     """On a store each: whoever is there is read from it."""
     call = Calls(stubs)
     await call("Register", workflow_types=["type-flow"])
@@ -102,7 +102,7 @@ async def test_what_nobody_serves_is_said_in_the_answers(stubs: Stubs) -> None:
     ]
 
 
-async def test_a_schedule_and_limits_of_what_nobody_serves_are_taken_and_said(memory_stubs: Stubs) -> None:
+async def test_a_schedule_and_limits_of_what_nobody_serves_are_accepted_and_reported(memory_stubs: Stubs) -> None:
     call = Calls(memory_stubs)
     created = await call("CreateWorkflowSchedule", schedule_id="s", cron_expr="0 6 * * *", workflow_type="none")
     assert created.warning == "No worker serves 'none': none is connected. Its runs will wait until one does."

@@ -24,7 +24,7 @@ from kagzi.server.app import Server
 from kagzi.v1 import namespace_pb2, namespace_pb2_grpc, worker_pb2, worker_pb2_grpc, workflow_pb2, workflow_pb2_grpc
 from tests.server.conftest import QUICK, StartServer
 from tests.server.stubs import TIMEOUT_S
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 
 @workflow
@@ -203,11 +203,11 @@ async def test_strict_servers_know_only_what_was_created(start_server: StartServ
         await shop.start(greet, "ada")
 
 
-async def test_runs_are_found_by_what_is_known_of_them(client: Kagzi) -> None:
+async def test_runs_are_listed_by_what_is_known_of_them(client: Kagzi) -> None:
     await client.start(greet, "ada", version="1", labels={"team": "x"})
     wanted = await client.start(greet, "bob", version="2", labels={"team": "x"})
-    found = [run.id async for run in client.list(version=2, labels={"team": "x"}, problem=False)]
-    assert found == [wanted.id]
+    listed = [run.id async for run in client.list(version=2, labels={"team": "x"}, problem=False)]
+    assert listed == [wanted.id]
     assert await client.count(problem=True) == 0
     assert await client.count(schedule="nightly") == 0
     assert await client.count(concurrency_key="tenant-1") == 0

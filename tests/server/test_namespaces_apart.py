@@ -76,8 +76,8 @@ async def test_what_is_not_ours_does_not_exist(caller: Caller, database_url: str
     numbered = [(path, number, each) for path, cases in CASES.items() for number, each in enumerate(cases)]
     # What makes something in their own namespace comes last: it would be found there.
     for path, number, each in sorted(numbered, key=lambda case: case[2].new):
-        nothing = await caller.told(NOTHING, path, *each.ask(NOTHING), until=each.until)
-        foreign = await caller.told(ours, path, *each.ask(ours), until=each.until)
+        nothing = await caller.ask_and_check(NOTHING, path, *each.ask(NOTHING), until=each.until)
+        foreign = await caller.ask_and_check(ours, path, *each.ask(ours), until=each.until)
         name = f"{path.rpartition('/')[2]} {number}"
         if not nothing.code == foreign.code == each.code:
             wrong.append(f"{name}: {nothing.code} of nothing, {foreign.code} of ours: {foreign.text}")

@@ -30,7 +30,7 @@ from kagzi.v1 import (
     workflow_schedule_pb2_grpc,
 )
 from tests.server.conftest import StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.server.stubs import TIMEOUT_S, Stubs, leased
 from tests.support.kagzi_process import kagzi
 
 PAGE_BYTES = 16 * limits.KIB
@@ -55,7 +55,7 @@ class Lists:
             await self.stubs.start()
             task = await self.stubs.poll(worker_id)
             error = common_pb2.ErrorDetail(message="boom", traceback="x" * LARGE)
-            request = worker_pb2.FailWorkflowRequest(**held(task), error=error)
+            request = worker_pb2.FailWorkflowRequest(**leased(task), error=error)
             await self.stubs.workers.FailWorkflow(request, timeout=TIMEOUT_S)
         return lambda page: self.stubs.workflows.ListWorkflows(
             workflow_pb2.ListWorkflowsRequest(page=page), timeout=TIMEOUT_S
@@ -64,7 +64,7 @@ class Lists:
     async def ListSteps(self) -> tuple[Ask, str]:
         task = await self.stubs.claim()
         for number in range(ROWS):
-            step = {**held(task), "step_id": f"s{number}"}
+            step = {**leased(task), "step_id": f"s{number}"}
             await self.stubs.workers.BeginStep(worker_pb2.BeginStepRequest(**step), timeout=TIMEOUT_S)
             request = worker_pb2.CompleteStepRequest(**step, output=common_pb2.Payload(data=b"1" * LARGE))
             await self.stubs.workers.CompleteStep(request, timeout=TIMEOUT_S)
@@ -141,9 +141,9 @@ class Lists:
             workflow_schedule_pb2.ListWorkflowScheduleRunsRequest(schedule_id="s", page=page), timeout=TIMEOUT_S
         ), "fires"
 
-    async def _schedule(self, schedule_id: str, given: common_pb2.Payload | None = None) -> None:
+    async def _schedule(self, schedule_id: str, payload: common_pb2.Payload | None = None) -> None:
         request = workflow_schedule_pb2.CreateWorkflowScheduleRequest(
-            schedule_id=schedule_id, workflow_type="greet", interval=Duration(seconds=60), input=given, enabled=False
+            schedule_id=schedule_id, workflow_type="greet", interval=Duration(seconds=60), input=payload, enabled=False
         )
         await self.schedules.CreateWorkflowSchedule(request, timeout=TIMEOUT_S)
 
@@ -162,7 +162,7 @@ def _fields(message: Any) -> list[str]:
     return [] if page is None else list(page.message_type.fields_by_name)
 
 
-def test_every_list_is_tried_here_and_reserves_room_for_its_answer() -> None:
+def test_every_list_is_tried_here_and_reserves_bytes_for_its_answer() -> None:
     assert lists_of_the_protos() == {name for name in vars(Lists) if name.startswith("List")}
     for service in SERVICES:
         for method in service.methods:
@@ -170,7 +170,7 @@ def test_every_list_is_tried_here_and_reserves_room_for_its_answer() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(lists_of_the_protos()))
-async def test_a_page_ends_at_a_number_of_bytes(stubs: Stubs, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_is_limited_to_a_number_of_bytes(stubs: Stubs, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ask, field = await getattr(Lists(stubs), name)()
     everything = await read_all(ask, field, 1_000)
     assert len(everything) == 1, "they fit one page, which is as large as ever"
@@ -179,8 +179,8 @@ async def test_a_page_ends_at_a_number_of_bytes(stubs: Stubs, name: str, monkeyp
     assert len(pages) > 2
     for page in pages:
         rows = getattr(page, field)
-        told = 2 if name == "ListWorkers" else 1  # how often: what a worker serves is in two fields
-        assert len(rows) == 1 or page.ByteSize() <= told * PAGE_BYTES + limits.KIB
+        copies = 2 if name == "ListWorkers" else 1  # how often: what a worker serves is in two fields
+        assert len(rows) == 1 or page.ByteSize() <= copies * PAGE_BYTES + limits.KIB
     whole = [_identity(row) for page in everything for row in getattr(page, field)]
     parts = [_identity(row) for page in pages for row in getattr(page, field)]
     assert parts == whole, "everything, once, in the same order"
@@ -209,7 +209,7 @@ async def read_all(ask: Ask, field: str, size: int) -> list[Any]:
             return pages
 
 
-async def test_lists_carry_no_payloads_unless_asked(stubs: Stubs) -> None:
+async def test_lists_carry_no_payloads_unless_requested(stubs: Stubs) -> None:
     lists = Lists(stubs)
     await lists._schedule("s", common_pb2.Payload(data=b"1"))
     await stubs.start(input=common_pb2.Payload(data=b"1"))
@@ -228,7 +228,7 @@ async def test_lists_carry_no_payloads_unless_asked(stubs: Stubs) -> None:
 # --- ends of runs -------------------------------------------------------------------------------------------------------------
 
 
-async def test_ends_that_nobody_reads_are_not_kept(
+async def test_outcomes_that_nobody_reads_are_not_kept(
     start_server: StartServer, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """400 ends of 2 MB once cost half a gigabyte. What does not fit is read from the store when it can be sent."""
@@ -236,14 +236,14 @@ async def test_ends_that_nobody_reads_are_not_kept(
     monkeypatch.setattr(limits, "PAGE_BYTES", 4 * LARGE)
     monkeypatch.setattr(limits, "ANSWERS_KEPT_BYTES", kept := 3 * LARGE)
     made: list[Answers] = []
-    monkeypatch.setattr(gate, "Answers", lambda *given: made.append(Answers(*given)) or made[-1])
+    monkeypatch.setattr(gate, "Answers", lambda *arguments: made.append(Answers(*arguments)) or made[-1])
     server = await start_server(database_url)
     answers = made[0]
     async with grpc.aio.insecure_channel(server.grpc_address) as channel:
-        await many_ends(Stubs(channel), answers, kept)
+        await many_endings(Stubs(channel), answers, kept)
 
 
-async def many_ends(stubs: Stubs, answers: Answers, kept: int) -> None:
+async def many_endings(stubs: Stubs, answers: Answers, kept: int) -> None:
     worker_id = await stubs.register()
     tasks: list[Any] = []
     for _ in range(3 * ROWS):
@@ -253,18 +253,18 @@ async def many_ends(stubs: Stubs, answers: Answers, kept: int) -> None:
     await call.write(workflow_pb2.WaitStreamRequest(run_ids=[task.run_id for task in tasks]))
     for number, task in enumerate(tasks):
         output = common_pb2.Payload(data=str(number).encode() * LARGE)
-        request = worker_pb2.CompleteWorkflowRequest(**held(task), output=output)
+        request = worker_pb2.CompleteWorkflowRequest(**leased(task), output=output)
         await stubs.workers.CompleteWorkflow(request, timeout=TIMEOUT_S)
         assert 0 <= answers.keepable <= kept
         assert answers.used <= limits.ANSWERS_NAMESPACE_BYTES
     await call.done_writing()
-    told: dict[str, bytes] = {}
+    outputs: dict[str, bytes] = {}
     while (answer := await call.read()) is not grpc.aio.EOF:
         assert len(answer.outcomes) == 1 or answer.ByteSize() <= 4 * LARGE + limits.KIB
         for outcome in answer.outcomes:
-            assert outcome.run_id not in told
-            told[outcome.run_id] = outcome.output.data
-    assert told == {task.run_id: str(number).encode() * LARGE for number, task in enumerate(tasks)}
+            assert outcome.run_id not in outputs
+            outputs[outcome.run_id] = outcome.output.data
+    assert outputs == {task.run_id: str(number).encode() * LARGE for number, task in enumerate(tasks)}
     assert (answers.keepable, answers.used) == (kept, 0)
 
 
@@ -276,7 +276,7 @@ async def test_steps_with_20_mb_of_results_are_read_by_the_sdk_and_the_command(s
     task = await stubs.claim()
     largest = common_pb2.Payload(data=b"1" * (limits.PAYLOAD_BYTES - limits.KIB))
     for number in range(ROWS):
-        step = {**held(task), "step_id": f"s{number}"}
+        step = {**leased(task), "step_id": f"s{number}"}
         await stubs.workers.BeginStep(worker_pb2.BeginStepRequest(**step), timeout=TIMEOUT_S)
         await stubs.workers.CompleteStep(worker_pb2.CompleteStepRequest(**step, output=largest), timeout=TIMEOUT_S)
     names = [f"s{number}" for number in range(ROWS)]

@@ -15,7 +15,7 @@ import pytest
 
 from kagzi.server.file_lock import FileLock
 from tests.server.stubs import Stubs
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 MAIN = """
@@ -39,7 +39,7 @@ class Process:
         async with asyncio.timeout(TIMEOUT_S):
             return (await self.process.stderr.readline()).decode()
 
-    async def ends(self) -> int:
+    async def exit_status(self) -> int:
         async with asyncio.timeout(TIMEOUT_S):
             return await self.process.wait()
 
@@ -63,7 +63,7 @@ async def process(**flags: str) -> AsyncIterator[Process]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_says_when_it_is_ready_and_ends_cleanly(database_url: str, number: signal.Signals) -> None:
+async def test_it_says_when_it_is_ready_and_stops_cleanly(database_url: str, number: signal.Signals) -> None:
     async with process(db=database_url) as server:
         ready = READY.fullmatch(await server.line())
         assert ready is not None
@@ -71,7 +71,7 @@ async def test_it_says_when_it_is_ready_and_ends_cleanly(database_url: str, numb
             started = await Stubs(channel).start()
             assert started.url.startswith(f"{ready[2]}/runs/")
         server.process.send_signal(number)
-        assert await server.ends() == 0
+        assert await server.exit_status() == 0
 
 
 async def test_a_second_signal_does_not_wait_for_anybody(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_a_second_signal_does_not_wait_for_anybody(tmp_path: Path) -> None
         assert ready is not None
         server.process.send_signal(signal.SIGTERM)
         server.process.send_signal(signal.SIGTERM)
-        assert await server.ends() == 0
+        assert await server.exit_status() == 0
 
 
 async def test_a_taken_port_is_an_error_not_a_share(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_a_taken_port_is_an_error_not_a_share(tmp_path: Path) -> None:
                 line = await server.line()
                 assert f"port {address} is taken" in line
                 assert f"--{flag}" in line
-                assert await server.ends() == 5
+                assert await server.exit_status() == 5
 
 
 async def test_two_servers_do_not_share_a_port(tmp_path: Path) -> None:
@@ -102,13 +102,13 @@ async def test_two_servers_do_not_share_a_port(tmp_path: Path) -> None:
         assert ready is not None
         async with process(db=f"sqlite:///{tmp_path}/b.db", listen=ready[1]) as second:
             assert "is taken" in await second.line()
-            assert await second.ends() == 5
+            assert await second.exit_status() == 5
 
 
 async def test_a_public_address_is_refused(tmp_path: Path) -> None:
     async with process(db=f"sqlite:///{tmp_path}/k.db", listen="0.0.0.0:0") as server:
         assert "--insecure" in await server.line()
-        assert await server.ends() == 5
+        assert await server.exit_status() == 5
     assert not (tmp_path / "k.db").exists()
 
 
@@ -117,7 +117,7 @@ async def test_an_unreachable_database_is_named_without_its_password() -> None:
         line = await server.line()
         assert "cannot reach the database postgresql://u:***@127.0.0.1:1/d" in line
         assert "hunter2" not in line
-        assert await server.ends() == 4
+        assert await server.exit_status() == 4
 
 
 async def test_a_file_in_use_names_who_uses_it(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ async def test_a_file_in_use_names_who_uses_it(tmp_path: Path) -> None:
     assert lock.acquire()
     async with process(db=f"sqlite:///{tmp_path}/k.db") as server:
         assert f"is in use by process {os.getpid()}" in await server.line()
-        assert await server.ends() == 5
+        assert await server.exit_status() == 5
     lock.release()
 
 
 async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     async with process(db=f"sqlite:///{tmp_path}/no/k.db") as server:
         assert "mkdir -p" in await server.line()
-        assert await server.ends() == 5
+        assert await server.exit_status() == 5
 
 
 async def test_an_older_schema_is_refused_if_migrating_is_forbidden(database_url: str) -> None:
@@ -140,7 +140,7 @@ async def test_an_older_schema_is_refused_if_migrating_is_forbidden(database_url
         line = await server.line()
         assert "schema version 0" in line
         assert "kagzi db migrate" in line
-        assert await server.ends() == 5
+        assert await server.exit_status() == 5
 
 
 async def test_the_file_is_its_owners_only(tmp_path: Path) -> None:
@@ -156,14 +156,14 @@ async def test_nothing_of_an_older_servers_database_stays_open_to_other_users(tm
         await server.line()
         open_to_all(tmp_path)
         server.process.kill()
-        await server.ends()
+        await server.exit_status()
     async with process(db=f"sqlite:///{tmp_path}/k.db") as server:
-        told = [line := await server.line()]
+        lines = [line := await server.line()]
         while READY.fullmatch(line) is None:
             assert line
-            told.append(line := await server.line())
+            lines.append(line := await server.line())
         modes = modes_in(tmp_path)
-    assert "k.db was open to other users (mode 0644)" in told[0]
+    assert "k.db was readable by other users (mode 0644)" in lines[0]
     assert {"k.db", "k.db-wal", "k.db-shm", "k.db.lock", "k.db.server"} <= set(modes)
     assert not [name for name, mode in modes.items() if mode & 0o077]
 

@@ -23,8 +23,8 @@ class Schedules:
         return await getattr(self._stub, method)(request, timeout=TIMEOUT_S)
 
     async def create(self, **fields: Any) -> pb.WorkflowSchedule:
-        given = {"schedule_id": "s", "workflow_type": "greet", "cron_expr": "0 6 * * *", **fields}
-        return (await self.call("CreateWorkflowSchedule", pb.CreateWorkflowScheduleRequest(**given))).schedule
+        values = {"schedule_id": "s", "workflow_type": "greet", "cron_expr": "0 6 * * *", **fields}
+        return (await self.call("CreateWorkflowSchedule", pb.CreateWorkflowScheduleRequest(**values))).schedule
 
     async def update(self, **fields: Any) -> pb.WorkflowSchedule:
         request = pb.UpdateWorkflowScheduleRequest(schedule_id="s", **fields)
@@ -123,7 +123,7 @@ async def test_an_update_changes_what_it_names(schedules: Schedules) -> None:
         ({"cron_expr": "0 0 30 2 *"}, "day-of-month"),
         ({"cron_expr": ""}, "exactly one"),
         ({"interval": Duration(seconds=5)}, "exactly one"),
-        ({"cron_expr": "", "interval": Duration(nanos=5)}, "least is 1s"),
+        ({"cron_expr": "", "interval": Duration(nanos=5)}, "minimum is 1s"),
         ({"timezone": "Mars/Base"}, "time zone"),
         ({"cron_expr": "", "interval": Duration(seconds=5), "timezone": "Europe/Berlin"}, "timezone"),
         ({"workflow_type": ""}, "workflow_type"),
@@ -170,8 +170,8 @@ async def test_a_foreign_schedule_is_not_found(memory_stubs: Stubs) -> None:
 
 
 async def test_an_upsert_is_for_every_deploy(schedules: Schedules) -> None:
-    asked = pb.CreateWorkflowScheduleRequest(schedule_id="s", workflow_type="greet", cron_expr="0 6 * * *")
-    request = pb.UpsertWorkflowScheduleRequest(schedule=asked)
+    schedule = pb.CreateWorkflowScheduleRequest(schedule_id="s", workflow_type="greet", cron_expr="0 6 * * *")
+    request = pb.UpsertWorkflowScheduleRequest(schedule=schedule)
     first = await schedules.call("UpsertWorkflowSchedule", request)
     again = await schedules.call("UpsertWorkflowSchedule", request)
     assert (first.created, again.created) == (True, False)
@@ -222,7 +222,7 @@ async def test_pause_trigger_backfill_preview_and_delete(schedules: Schedules, s
     assert (await stubs.get(first.run_id)).run_id == first.run_id
 
 
-async def test_an_expression_can_be_looked_at_without_saving_it(memory_stubs: Stubs) -> None:
+async def test_an_expression_can_be_previewed_without_saving_it(memory_stubs: Stubs) -> None:
     schedules = Schedules(memory_stubs)
     after = Timestamp(seconds=1_774_742_400)  # 2026-03-29 00:00 UTC: the clock is turned in an hour
     request = pb.PreviewWorkflowScheduleRequest(cron_expr="30 2 * * *", timezone="Europe/Berlin", after=after, count=2)

@@ -30,30 +30,30 @@ class Spoken:
         self._call = stubs.workers.Session(timeout=TIMEOUT_S)
         self._operations = 0
         self.sent: list[pb.SessionRequest] = []
-        self.heard = pb.SessionResponse()
+        self.received = pb.SessionResponse()
 
     async def send(self, **fields: Any) -> None:
         request = pb.SessionRequest(**fields)
         self.sent.append(request)
         await self._call.write(request)
 
-    async def hello(self, *, held: list[pb.HeldRun] | None = None, max_concurrent: int = 10) -> pb.SessionWelcome:
+    async def hello(self, *, leased: list[pb.HeldRun] | None = None, max_concurrent: int = 10) -> pb.SessionWelcome:
         register = pb.RegisterRequest(workflow_types=["greet"], worker_id=WORKER_ID, max_concurrent=max_concurrent)
-        await self.send(hello=pb.SessionHello(register=register, held=held))
-        await self.until(lambda heard: heard.HasField("welcome"))
-        return self.heard.welcome
+        await self.send(hello=pb.SessionHello(register=register, held=leased))
+        await self.until(lambda received: received.HasField("welcome"))
+        return self.received.welcome
 
     async def until(self, enough: Callable[[pb.SessionResponse], bool]) -> pb.SessionResponse:
         async with asyncio.timeout(TIMEOUT_S):
-            while not enough(self.heard):
+            while not enough(self.received):
                 answer = await self._call.read()
-                assert answer is not grpc.aio.EOF, f"the stream ended; heard so far:\n{self.heard}"
-                self.heard.MergeFrom(answer)
-        return self.heard
+                assert answer is not grpc.aio.EOF, f"the stream ended; heard so far:\n{self.received}"
+                self.received.MergeFrom(answer)
+        return self.received
 
     async def task(self) -> pb.Task:
-        heard = await self.until(lambda heard: len(heard.tasks) > 0)
-        task = heard.tasks.pop(0)
+        received = await self.until(lambda received: len(received.tasks) > 0)
+        task = received.tasks.pop(0)
         await self.send(received=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
         return task
 
@@ -66,35 +66,35 @@ class Spoken:
 
     async def acknowledged(self, *ids: int) -> dict[int, int]:
         """The seqs of these operations, once all are acknowledged."""
-        await self.until(lambda heard: set(ids) <= set(self._seqs(heard)))
-        return {key: seq for key, seq in self._seqs(self.heard).items() if key in ids}
+        await self.until(lambda received: set(ids) <= set(self._seqs(received)))
+        return {key: seq for key, seq in self._seqs(self.received).items() if key in ids}
 
     async def answer(self, operation_id: int) -> pb.OperationAnswer:
-        await self.until(lambda heard: any(answer.id == operation_id for answer in heard.answers))
-        return next(answer for answer in self.heard.answers if answer.id == operation_id)
+        await self.until(lambda received: any(answer.id == operation_id for answer in received.answers))
+        return next(answer for answer in self.received.answers if answer.id == operation_id)
 
-    async def ends(self) -> grpc.StatusCode:
+    async def closed(self) -> grpc.StatusCode:
         """Half-closes, reads to the end, and answers the status."""
         await self._call.done_writing()
         async with asyncio.timeout(TIMEOUT_S):
             try:
                 while (answer := await self._call.read()) is not grpc.aio.EOF:
-                    self.heard.MergeFrom(answer)
+                    self.received.MergeFrom(answer)
             except grpc.aio.AioRpcError as error:
                 return error.code()
         return await self._call.code()
 
-    def cut(self) -> None:
+    def break_off(self) -> None:
         self._call.cancel()
 
     async def error(self) -> grpc.aio.AioRpcError:
         with pytest.raises(grpc.aio.AioRpcError) as failure:
-            await self.until(lambda heard: False)
+            await self.until(lambda received: False)
         return failure.value
 
     @staticmethod
-    def _seqs(heard: pb.SessionResponse) -> dict[int, int]:
-        return {key: seq for part in heard.acknowledged for key, seq in zip(part.ids, part.seqs, strict=True)}
+    def _seqs(received: pb.SessionResponse) -> dict[int, int]:
+        return {key: seq for part in received.acknowledged for key, seq in zip(part.ids, part.seqs, strict=True)}
 
 
 def begin(step_id: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ async def test_a_run_from_hello_to_goodbye(stubs: Stubs) -> None:
     await session.operate(task, end)
     assert (await session.answer(3)).closed.status == workflow_pb2.WORKFLOW_STATUS_COMPLETED
     await session.send(update=pb.SessionUpdate(completed_delta=1, goodbye=True))
-    assert await session.ends() is grpc.StatusCode.OK
+    assert await session.closed() is grpc.StatusCode.OK
 
     assert (await stubs.get(task.run_id)).output.data == b'"hi"'
     worker = await stubs.admin.GetWorker(admin_pb2.GetWorkerRequest(worker_id=WORKER_ID), timeout=TIMEOUT_S)
@@ -159,10 +159,10 @@ async def test_everything_unacknowledged_is_sent_again_byte_for_byte(stubs: Stub
     task = await session.task()
     await session.operate(task, session.operation(**begin("a")), session.operation(**complete("a", "1")))
     seqs = await session.acknowledged(1, 2)
-    session.cut()
+    session.break_off()
 
     again = Spoken(stubs)
-    welcome = await again.hello(held=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
+    welcome = await again.hello(leased=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
     assert not welcome.lost
     await again.send(runs=session.sent[-1].runs)
     assert await again.acknowledged(1, 2) == seqs
@@ -172,14 +172,14 @@ async def test_everything_unacknowledged_is_sent_again_byte_for_byte(stubs: Stub
     assert [(step.step_id, step.seq) for step in steps.steps] == [("a", seqs[2])]
 
 
-async def test_a_session_that_is_cut_gives_its_runs_to_others(stubs: Stubs) -> None:
+async def test_a_session_that_breaks_off_passes_its_runs_to_others(stubs: Stubs) -> None:
     session = Spoken(stubs)
     await session.hello()
     await stubs.start()
     task = await session.task()
     await session.operate(task, session.operation(**begin("a")), session.operation(**complete("a", "1")))
     await session.acknowledged(1, 2)
-    session.cut()
+    session.break_off()
     other = await stubs.register()
     taken = await stubs.poll(other)
     assert taken.run_id == task.run_id
@@ -187,7 +187,7 @@ async def test_a_session_that_is_cut_gives_its_runs_to_others(stubs: Stubs) -> N
     assert [step.output.data for step in taken.tasks[0].history.steps] == [b"1"]
 
     late = Spoken(stubs)
-    welcome = await late.hello(held=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
+    welcome = await late.hello(leased=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
     assert [lost.run_id for lost in welcome.lost] == [task.run_id]
     await late.operate(task, pb.Operation(id=9, **complete("b", "2")))
     assert (await late.answer(9)).refused.code == common_pb2.ERROR_CODE_LEASE_LOST
@@ -216,8 +216,8 @@ async def test_cancellation_reaches_the_holder(stubs: Stubs) -> None:
     task = await session.task()
     request = workflow_pb2.CancelWorkflowRequest(run_id=task.run_id, reason="enough")
     await stubs.workflows.CancelWorkflow(request, timeout=TIMEOUT_S)
-    heard = await session.until(lambda heard: len(heard.notices) > 0)
-    notice = heard.notices[0]
+    received = await session.until(lambda received: len(received.notices) > 0)
+    notice = received.notices[0]
     assert (notice.run_id, notice.reason) == (task.run_id, "enough")
     assert notice.kind == worker_pb2.RUN_NOTICE_KIND_CANCEL_REQUESTED
     error = common_pb2.ErrorDetail(code=common_pb2.ERROR_CODE_CANCELLED, message="enough")
@@ -233,9 +233,9 @@ async def test_heartbeats_keep_a_run_past_its_lease(stubs: Stubs) -> None:
     mine = pb.HeldRun(run_id=task.run_id, lease=task.lease)
     stale = pb.HeldRun(run_id=task.run_id, lease=common_pb2.Lease(counter=77, nonce=1))
     await session.send(heartbeat=[mine, stale])
-    heard = await session.until(lambda heard: len(heard.notices) > 0)
-    assert heard.notices[0].kind == worker_pb2.RUN_NOTICE_KIND_LEASE_LOST
-    assert heard.notices[0].lease.counter == 77
+    received = await session.until(lambda received: len(received.notices) > 0)
+    assert received.notices[0].kind == worker_pb2.RUN_NOTICE_KIND_LEASE_LOST
+    assert received.notices[0].lease.counter == 77
     for _ in range(6):  # 3 s against a lease of 2 s: real time is the subject
         await asyncio.sleep(0.5)
         await session.send(heartbeat=[mine])
@@ -270,7 +270,7 @@ async def test_the_first_message_is_hello_and_only_the_first(memory_stubs: Stubs
 
 async def test_an_empty_stream_is_refused_too(memory_stubs: Stubs) -> None:
     silent = Spoken(memory_stubs)
-    assert await silent.ends() is grpc.StatusCode.INVALID_ARGUMENT
+    assert await silent.closed() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_a_second_session_of_a_worker_takes_the_place_of_the_first(memory_stubs: Stubs) -> None:
@@ -284,17 +284,17 @@ async def test_a_second_session_of_a_worker_takes_the_place_of_the_first(memory_
     assert (await second.task()).run_id
 
 
-async def test_a_draining_worker_is_given_no_more(memory_stubs: Stubs) -> None:
+async def test_a_draining_worker_gets_no_more_runs(memory_stubs: Stubs) -> None:
     session = Spoken(memory_stubs)
     await session.hello()
     await session.send(update=pb.SessionUpdate(drain=True))
     await memory_stubs.start("greet", workflow_id="later")
     other = await memory_stubs.register()
     assert (await memory_stubs.poll(other)).tasks[0].workflow_id == "later"
-    assert not session.heard.tasks
+    assert not session.received.tasks
 
 
-async def test_a_server_that_stops_ends_the_stream_in_order(server: Server, stubs: Stubs) -> None:
+async def test_a_server_that_stops_closes_the_stream_in_order(server: Server, stubs: Stubs) -> None:
     session = Spoken(stubs)
     await session.hello()
     await stubs.start()
@@ -302,30 +302,30 @@ async def test_a_server_that_stops_ends_the_stream_in_order(server: Server, stub
     await session.operate(task, session.operation(**begin("a")), session.operation(**complete("a", "1")))
     await session.acknowledged(1, 2)
     stopping = asyncio.ensure_future(server.stop())
-    await session.until(lambda heard: heard.notice.server_stopping)
-    assert await session.ends() is grpc.StatusCode.OK
+    await session.until(lambda received: received.notice.server_stopping)
+    assert await session.closed() is grpc.StatusCode.OK
     await stopping
 
 
-async def test_a_worker_that_has_said_its_last_word_hears_every_answer(stubs: Stubs) -> None:
+async def test_a_worker_that_has_finished_sending_gets_every_answer(stubs: Stubs) -> None:
     session = Spoken(stubs)
     await session.hello()
     await stubs.start()
     task = await session.task()
     await session.operate(task, session.operation(**begin("a")), session.operation(**complete("a", "1")))
-    assert await session.ends() is grpc.StatusCode.OK
+    assert await session.closed() is grpc.StatusCode.OK
     assert set(await session.acknowledged(1, 2)) == {1, 2}
 
 
-async def test_the_stream_of_a_stopping_server_ends_only_when_everything_is_answered() -> None:
+async def test_the_stream_of_a_stopping_server_closes_only_when_everything_is_answered() -> None:
     outlet = Outlet(SystemClock())
     written: list[pb.SessionResponse] = []
 
     async def write(data: bytes) -> None:
         written.append(pb.SessionResponse.FromString(data))
 
-    delivering = asyncio.ensure_future(outlet.mailbox.deliver(write))
-    outlet.asked(2)
+    delivering = asyncio.ensure_future(outlet.outbound.deliver(write))
+    outlet.add_operations(2)
     outlet.stopping()
     outlet.answers([(1, Recorded(1, 100))])
     await asyncio.sleep(0)
@@ -338,7 +338,7 @@ async def test_the_stream_of_a_stopping_server_ends_only_when_everything_is_answ
     assert [part.id for answer in written for part in answer.answers] == [2]
 
 
-async def test_messages_are_cut_at_the_soft_limit() -> None:
+async def test_messages_are_split_at_the_soft_limit() -> None:
     outlet = Outlet(SystemClock())
     written: list[bytes] = []
 
@@ -355,11 +355,11 @@ async def test_messages_are_cut_at_the_soft_limit() -> None:
     outlet.answers([(number, NotParked(100, (step,))) for number in range(2)])
     outlet.answers([(number, NotParked(100, (step,))) for number in range(2, 4)])
     outlet.tasks([claimed(number, step) for number in range(6)])
-    outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), TIMEOUT_S)
-    heard = [pb.SessionResponse.FromString(data) for data in written]
-    assert [answer.id for part in heard for answer in part.answers] == [0, 1, 2, 3]
-    assert [task.run_id for part in heard for task in part.tasks] == [str(number) for number in range(6)]
+    outlet.outbound.finish()
+    await asyncio.wait_for(outlet.outbound.deliver(write), TIMEOUT_S)
+    received = [pb.SessionResponse.FromString(data) for data in written]
+    assert [answer.id for part in received for answer in part.answers] == [0, 1, 2, 3]
+    assert [task.run_id for part in received for task in part.tasks] == [str(number) for number in range(6)]
     assert max(len(data) for data in written) < 1.5 * limits.MESSAGE_SOFT_BYTES
 
 

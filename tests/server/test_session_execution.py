@@ -33,7 +33,7 @@ def start_child(step_id: str, **fields: Any) -> dict[str, Any]:
     return {"start_child": pb.StartChildOperation(step_id=step_id, start=start, **fields)}
 
 
-async def asked(session: Spoken, task: pb.Task, **kind: Any) -> pb.OperationAnswer:
+async def ask(session: Spoken, task: pb.Task, **kind: Any) -> pb.OperationAnswer:
     operation = session.operation(**kind)
     await session.operate(task, operation)
     return await session.answer(operation.id)
@@ -45,40 +45,40 @@ async def signal(stubs: Stubs, run_id: str, name: str, text: str) -> None:
 
 
 async def noticed(session: Spoken, kind: int) -> pb.RunNotice:
-    heard = await session.until(lambda heard: any(notice.kind == kind for notice in heard.notices))
-    return next(notice for notice in heard.notices if notice.kind == kind)
+    received = await session.until(lambda received: any(notice.kind == kind for notice in received.notices))
+    return next(notice for notice in received.notices if notice.kind == kind)
 
 
-async def test_a_signal_while_the_run_is_held_is_announced_and_fetched(stubs: Stubs) -> None:
+async def test_a_signal_while_the_run_is_leased_is_announced_and_fetched(stubs: Stubs) -> None:
     session, task = await opened(stubs)
-    answer = await asked(session, task, **wait_signal("approved"))
+    answer = await ask(session, task, **wait_signal("approved"))
     assert answer.WhichOneof("kind") == "timer"
     assert (answer.timer.wake_at_us, answer.timer.remaining_us) == (0, 0)
     await signal(stubs, task.run_id, "approved", "true")
     notice = await noticed(session, pb.RUN_NOTICE_KIND_RESULT)
     assert (notice.run_id, notice.lease) == (task.run_id, task.lease)
     fetch = pb.FetchResultsOperation(waits=["approved"], known_seq=answer.seq)
-    results = (await asked(session, task, fetch_results=fetch)).fetched.results
+    results = (await ask(session, task, fetch_results=fetch)).fetched.results
     assert [(step.step_id, step.output.data) for step in results] == [("approved", b"true")]
     await signal(stubs, task.run_id, "again", "1")
-    bound = await asked(session, task, **wait_signal("again"))
+    bound = await ask(session, task, **wait_signal("again"))
     assert bound.signal.payload.data == b"1"
     assert bound.seq > results[0].seq
 
 
 async def test_a_repeat_after_the_signal_has_come_is_answered_with_it(stubs: Stubs) -> None:
     session, task = await opened(stubs)
-    await asked(session, task, **wait_signal("approved"))
+    await ask(session, task, **wait_signal("approved"))
     await signal(stubs, task.run_id, "approved", "true")
     await noticed(session, pb.RUN_NOTICE_KIND_RESULT)
-    repeated = await asked(session, task, **wait_signal("approved"))
+    repeated = await ask(session, task, **wait_signal("approved"))
     assert repeated.signal.payload.data == b"true"
 
 
 async def test_a_child_its_race_and_its_end(stubs: Stubs) -> None:
     session, task = await opened(stubs)
-    first = (await asked(session, task, **start_child("first"))).child
-    second = (await asked(session, task, **start_child("second"))).child
+    first = (await ask(session, task, **start_child("first"))).child
+    second = (await ask(session, task, **start_child("second"))).child
     assert not first.already_exists
     children = {child.run_id: child for child in (await session.task(), await session.task())}
     assert set(children) == {first.child_run_id, second.child_run_id}
@@ -87,25 +87,25 @@ async def test_a_child_its_race_and_its_end(stubs: Stubs) -> None:
     await session.acknowledged(race.id)
     notice = await noticed(session, pb.RUN_NOTICE_KIND_CANCEL_REQUESTED)
     assert notice.run_id == second.child_run_id
-    await asked(session, children[first.child_run_id], complete_run=pb.CompleteRunOperation(output=json_payload("7")))
+    await ask(session, children[first.child_run_id], complete_run=pb.CompleteRunOperation(output=json_payload("7")))
     fetch = pb.FetchResultsOperation(waits=["first"], known_seq=0)
-    results = (await asked(session, task, fetch_results=fetch)).fetched.results
+    results = (await ask(session, task, fetch_results=fetch)).fetched.results
     assert ("first", b"7") in [(step.step_id, step.output.data) for step in results]
-    refused = await asked(session, task, **start_child("bad", workflow_type=""))
+    refused = await ask(session, task, **start_child("bad", workflow_type=""))
     assert refused.refused.code == common_pb2.ERROR_CODE_INVALID_ARGUMENT
 
 
-async def test_a_pause_is_asked_for_and_the_run_let_go(stubs: Stubs) -> None:
+async def test_a_pause_is_requested_and_the_run_released(stubs: Stubs) -> None:
     session, task = await opened(stubs)
     request = workflow_pb2.PauseWorkflowRequest(run_id=task.run_id, reason="look")
     await stubs.workflows.PauseWorkflow(request, timeout=TIMEOUT_S)
     notice = await noticed(session, pb.RUN_NOTICE_KIND_PAUSE_REQUESTED)
     assert (notice.run_id, notice.reason) == (task.run_id, "look")
-    closed = (await asked(session, task, release=pb.ReleaseOperation())).closed
+    closed = (await ask(session, task, release=pb.ReleaseOperation())).closed
     assert closed.status == workflow_pb2.WORKFLOW_STATUS_PAUSED
 
 
-async def test_statuses_beats_and_patches_are_plain(stubs: Stubs) -> None:
+async def test_statuses_heartbeats_and_patches_are_plain(stubs: Stubs) -> None:
     session, task = await opened(stubs)
     operations = [
         session.operation(begin_step=pb.BeginStepOperation(step_id="long", attempt=1)),
@@ -123,7 +123,7 @@ async def test_statuses_beats_and_patches_are_plain(stubs: Stubs) -> None:
 
 async def test_a_run_goes_on_as_another(stubs: Stubs) -> None:
     session, task = await opened(stubs)
-    closed = (await asked(session, task, continue_as_new=pb.ContinueAsNewOperation(input=json_payload("2")))).closed
+    closed = (await ask(session, task, continue_as_new=pb.ContinueAsNewOperation(input=json_payload("2")))).closed
     assert closed.status == workflow_pb2.WORKFLOW_STATUS_COMPLETED
     successor = await session.task()
     assert (successor.run_id, successor.workflow_id) == (closed.continued_as, task.workflow_id)
@@ -136,12 +136,12 @@ async def test_a_run_goes_on_as_another(stubs: Stubs) -> None:
 async def test_code_that_does_not_fit_pauses_the_run(stubs: Stubs) -> None:
     session, task = await opened(stubs)
     problem = common_pb2.ErrorDetail(kind=common_pb2.ERROR_KIND_NONDETERMINISM, message="order.py:12")
-    closed = (await asked(session, task, diverged=pb.DivergedOperation(problem=problem, build_id="b1"))).closed
+    closed = (await ask(session, task, diverged=pb.DivergedOperation(problem=problem, build_id="b1"))).closed
     assert closed.status == workflow_pb2.WORKFLOW_STATUS_PAUSED
     assert (await stubs.get(task.run_id)).problem.message == "order.py:12"
 
 
-async def test_news_reach_a_worker_that_is_connected_to_another_server(
+async def test_notices_reach_a_worker_that_is_connected_to_another_server(
     start_server: StartServer, postgres_url: str
 ) -> None:
     here: Server = await start_server(postgres_url)
@@ -151,7 +151,7 @@ async def test_news_reach_a_worker_that_is_connected_to_another_server(
         grpc.aio.insecure_channel(there.grpc_address) as far,
     ):
         session, task = await opened(Stubs(near))
-        await asked(session, task, **wait_signal("approved"))
+        await ask(session, task, **wait_signal("approved"))
         other = Stubs(far)
         await signal(other, task.run_id, "approved", "true")
         await noticed(session, pb.RUN_NOTICE_KIND_RESULT)
@@ -161,10 +161,10 @@ async def test_news_reach_a_worker_that_is_connected_to_another_server(
 
 
 @pytest.mark.parametrize("kind", ["result", "pause_requested"])
-def test_the_same_news_twice_is_told_once(kind: NoticeKind) -> None:
+def test_the_same_notice_twice_is_sent_once(kind: NoticeKind) -> None:
     outlet = Outlet(SystemClock())
-    held = Held(RunKey("default", "r"), Lease(1, 7))
-    outlet.notices([Notice(held, kind), Notice(held, kind)])
-    outlet.notices([Notice(held, kind)])
+    leased = Held(RunKey("default", "r"), Lease(1, 7))
+    outlet.notices([Notice(leased, kind), Notice(leased, kind)])
+    outlet.notices([Notice(leased, kind)])
     (message,) = outlet._take()
     assert len(pb.SessionResponse.FromString(message).notices) == 1

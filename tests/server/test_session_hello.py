@@ -17,7 +17,7 @@ from kagzi.v1 import worker_pb2 as pb
 from tests.server.conftest import StartServer
 from tests.server.stubs import Stubs
 from tests.server.test_session import Spoken
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 # Longer than any test: what a ghost has swallowed does not come back by itself.
 LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, look_interval_ms=600_000)
@@ -80,7 +80,7 @@ def stream(server: Server, context: BrokenContext) -> SessionStream:
     )
 
 
-async def all_go_to_a_healthy_worker(server: Server) -> None:
+async def assert_all_reach_a_healthy_worker(server: Server) -> None:
     """Each is given to it within its own start: nothing has to run out first."""
     async with grpc.aio.insecure_channel(server.grpc_address) as channel:
         stubs = Stubs(channel, server.grpc_address)
@@ -97,7 +97,7 @@ async def test_the_welcome_cannot_be_written(lasting: Server) -> None:
             await stream(lasting, context).serve()
         assert context.written == 1, "it did not come to the welcome"
         assert sessions_of(lasting) == 0
-    await all_go_to_a_healthy_worker(lasting)
+    await assert_all_reach_a_healthy_worker(lasting)
 
 
 async def test_hung_up_at_every_step(lasting: Server) -> None:
@@ -116,7 +116,7 @@ async def test_hung_up_at_every_step(lasting: Server) -> None:
         await asyncio.gather(serving, return_exceptions=True)
         assert sessions_of(lasting) == 0, f"cut after {turns} turns; open: {opened}"
     assert 10 < welcomed < 33, "it was not cut before and after the welcome: this shows too little"
-    await all_go_to_a_healthy_worker(lasting)
+    await assert_all_reach_a_healthy_worker(lasting)
 
 
 BAD = {
@@ -131,6 +131,6 @@ async def test_what_comes_with_the_hello_is_refused(lasting: Server, more: dict[
     async with grpc.aio.insecure_channel(lasting.grpc_address) as channel:
         failing = Spoken(Stubs(channel, lasting.grpc_address))
         await failing.send(**{"hello": hello().hello, **more})
-        assert await failing.ends() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OK)
+        assert await failing.closed() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OK)
     assert sessions_of(lasting) == 0
-    await all_go_to_a_healthy_worker(lasting)
+    await assert_all_reach_a_healthy_worker(lasting)

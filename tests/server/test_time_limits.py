@@ -30,7 +30,7 @@ from kagzi.v1 import worker_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.wire.operations import read_operation
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.server.stubs import TIMEOUT_S, Stubs, leased
 
 LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59
 INT64_MAX = 2**63 - 1
@@ -38,7 +38,7 @@ MESSAGES = {"google.protobuf.Timestamp", "google.protobuf.Duration"}
 UNITS_US = {"_us": 1, "_ms": 1_000, "_seconds": 1_000_000}
 POINTS = ("until_us", "at_us")
 
-CUT_TO_THE_LIMIT = {"retry_after_ms"}  # of an error: a failure must be recordable, whatever it says
+CLAMPED = {"retry_after_ms"}  # of an error: a failure must be recordable, whatever it says
 WRITTEN_BY_THE_SERVER = {"CreateNamespace", "UpdateNamespace"}  # the times in their requests are not read
 
 
@@ -68,7 +68,7 @@ PLACES = [
     for method in service.methods
     if path_of(method) not in UNIMPLEMENTED
     for names, field in places_in(method.input_type)
-    if names[-1] not in CUT_TO_THE_LIMIT and method.name not in WRITTEN_BY_THE_SERVER
+    if names[-1] not in CLAMPED and method.name not in WRITTEN_BY_THE_SERVER
 ]
 UNARY = [place for place in PLACES if place.method != "Session"]
 STREAMED = [place for place in PLACES if place.method == "Session"]
@@ -118,7 +118,7 @@ class World:
     def __init__(self, task: Any, worker_id: str, schedule_id: str) -> None:
         start = workflow_pb2.StartWorkflowRequest(workflow_type="greet", workflow_id="a-run")
         schedule = {"workflow_type": "greet", "cron_expr": "0 0 * * *"}
-        step = {**held(task), "step_id": "a-step"}
+        step = {**leased(task), "step_id": "a-step"}
         self._fields: dict[str, dict[str, Any]] = {
             "StartWorkflow": {"workflow_type": "greet"},
             "ListWorkflows": {},
@@ -128,7 +128,7 @@ class World:
             "CountWorkflows": {},
             "StartBulkOperation": {"action": workflow_pb2.BULK_ACTION_CANCEL},
             "PollTask": {"worker_id": worker_id},
-            "BeginStep": {**held(task), "step_name": "a-step"},
+            "BeginStep": {**leased(task), "step_name": "a-step"},
             "Sleep": step,
             "WaitSignal": {**step, "signal_name": "go"},
             "StartChild": {**step, "start": start},
@@ -170,8 +170,11 @@ async def refusal(stubs: Stubs, place: Place, request: Message) -> str:
     try:
         answer = await call(request.SerializeToString(), timeout=TIMEOUT_S)
     except grpc.aio.AioRpcError as error:
-        told = from_rpc_error(error)
-        if isinstance(told, InvalidArgument) and place.names[-1].removesuffix("_seconds") in f"{told.field} {told}":
+        refused = from_rpc_error(error)
+        if (
+            isinstance(refused, InvalidArgument)
+            and place.names[-1].removesuffix("_seconds") in f"{refused.field} {refused}"
+        ):
             return ""
         return f"{error.code()}: {error.details()}"
     if place.method == "StartBatch":
@@ -218,9 +221,9 @@ def test_every_time_and_duration_of_an_operation_has_its_limit() -> None:
         for value in beyond(place.field):
             operation = worker_pb2.Operation(id=1, **{kind: bodies[kind]})
             put(getattr(operation, kind), names, value)
-            told = _refusal_of(operations, read_operation(operation, run, Lease(1, 1), SystemClock().now()))
-            if names[-1].removesuffix("_us") not in told:
-                wrong.append(f"{place} = {str(value).strip()!r}: {told}")
+            refused = _refusal_of(operations, read_operation(operation, run, Lease(1, 1), SystemClock().now()))
+            if names[-1].removesuffix("_us") not in refused:
+                wrong.append(f"{place} = {str(value).strip()!r}: {refused}")
     assert not wrong, "\n".join(wrong)
 
 

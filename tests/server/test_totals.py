@@ -5,7 +5,7 @@ from typing import Any
 from google.protobuf.duration_pb2 import Duration
 
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_schedule_pb2, workflow_schedule_pb2_grpc
-from tests.server.stubs import TIMEOUT_S, Stubs, held
+from tests.server.stubs import TIMEOUT_S, Stubs, leased
 
 COUNTED = common_pb2.PageRequest(page_size=1, include_total_count=True)
 
@@ -29,8 +29,8 @@ async def test_totals_obey_the_filters(stubs: Stubs) -> None:
         {"task_queue": "c"},
         {"namespace_id": "other"},
     ]
-    found = [await total(stubs.admin.ListWorkers, admin_pb2.ListWorkersRequest(**each)) for each in workers]
-    assert found == [3, 2, 2, 1, 2, 0, 0]
+    totals = [await total(stubs.admin.ListWorkers, admin_pb2.ListWorkersRequest(**each)) for each in workers]
+    assert totals == [3, 2, 2, 1, 2, 0, 0]
 
     request = admin_pb2.ListWorkerEventsRequest
     everything = await total(stubs.admin.ListWorkerEvents, request())
@@ -43,13 +43,13 @@ async def test_totals_obey_the_filters(stubs: Stubs) -> None:
 
     task = await stubs.claim()
     for number in range(3):
-        step = {**held(task), "step_id": f"s{number}", "step_name": "first" if number == 0 else "other"}
+        step = {**leased(task), "step_id": f"s{number}", "step_name": "first" if number == 0 else "other"}
         await stubs.workers.BeginStep(worker_pb2.BeginStepRequest(**step), timeout=TIMEOUT_S)
     steps = [{}, {"step_name": "other"}, {"step_name": "none"}]
-    found = [
+    totals = [
         await total(stubs.admin.ListSteps, admin_pb2.ListStepsRequest(run_id=task.run_id, **each)) for each in steps
     ]
-    assert found == [3, 2, 0]
+    assert totals == [3, 2, 0]
 
     schedules: Any = workflow_schedule_pb2_grpc.WorkflowScheduleServiceStub(stubs.channel)
     for schedule_id, workflow_type in (("x", "a"), ("y", "a"), ("z", "b")):

@@ -9,7 +9,7 @@ import pytest
 from kagzi import AlreadyExists, Context, InvalidArgument, Kagzi, NotFound, Worker, workflow
 from kagzi.core import limits
 from kagzi.server.app import Server
-from tests.support.patience import LOADED_MACHINE
+from tests.support.timeouts import LOADED_MACHINE
 
 from .conftest import StartServer
 
@@ -43,8 +43,8 @@ async def test_from_one_server_to_another(server: Server, start_server: StartSer
         first = json.loads(data.splitlines()[0])
         assert (first["kagzi"], first["run"]["workflow_id"]) == (1, "big")
         assert b'"json":"hello ada"' in data, "people cannot read it"
-        found = [run async for run in elsewhere.import_runs(io.BytesIO(data))]
-        assert [(run.id, run.created) for run in found] == [(big.id, True), (small.id, True)]
+        imported = [run async for run in elsewhere.import_runs(io.BytesIO(data))]
+        assert [(run.id, run.created) for run in imported] == [(big.id, True), (small.id, True)]
         again = [run async for run in elsewhere.import_runs(data.decode().splitlines())]
         assert [run.created for run in again] == [False, False]
         assert await elsewhere.get("big", many).result(timeout=LOADED_MACHINE) == 12
@@ -82,7 +82,7 @@ async def test_what_is_wrong_is_named(server: Server, tmp_path: Path) -> None:
         )
         with pytest.raises(InvalidArgument, match="cut off"):
             [one async for one in client.import_runs(lines[4:5])]
-        with pytest.raises(InvalidArgument, match="wants lines"):
+        with pytest.raises(InvalidArgument, match="needs lines"):
             [one async for one in client.import_runs("runs.jsonl")]
         with pytest.raises(InvalidArgument):
             [one async for one in client.import_runs(["no json at all"])]

@@ -31,11 +31,11 @@ def test_what_is_still_to_come_by_capability() -> None:
     names: dict[str, set[str]] = {}
     for path, capability in UNIMPLEMENTED.items():
         names.setdefault(capability, set()).add(path.removeprefix("/kagzi.v1."))
-    services = {capability: {name.partition("/")[0] for name in found} for capability, found in names.items()}
+    services = {capability: {name.partition("/")[0] for name in methods} for capability, methods in names.items()}
     assert services == {
         KEYS: {"KeyService"},
     }
-    assert {capability: len(found) for capability, found in names.items()} == {
+    assert {capability: len(methods) for capability, methods in names.items()} == {
         KEYS: 4,
     }
 

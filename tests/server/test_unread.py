@@ -54,23 +54,23 @@ async def test_what_a_worker_does_not_read_is_bounded_and_nothing_of_it_is_lost(
             task, session.operation(**begin(f"s{number}")), session.operation(**complete(f"s{number}", output))
         )
     await session.acknowledged(*range(1, 7))
-    asked = [session.operation(fetch_results=pb.FetchResultsOperation()) for _ in range(60)]
-    for operation in asked:
+    operations = [session.operation(fetch_results=pb.FetchResultsOperation()) for _ in range(60)]
+    for operation in operations:
         await session.operate(task, operation)
     await asyncio.wait_for(peak.full.wait(), TIMEOUT_S)
     for number in range(50):  # a neighbour is served while the other does not read
         await stubs.start("other", workflow_id=f"other-{number}")
-    for operation in asked:
+    for operation in operations:
         answer = await session.answer(operation.id)
         assert answer.fetched.more
         assert len(answer.fetched.results[0].output.data) == LARGE
-    ids = [answer.id for answer in session.heard.answers]
+    ids = [answer.id for answer in session.received.answers]
     assert ids == sorted(ids)
     assert peak.bytes < limits.UNREAD_SESSION_BYTES + limits.BATCH_ANSWER_BYTES + 2 * limits.PAYLOAD_BYTES
-    assert len(asked) * LARGE > 3 * peak.bytes, "all of it would have fitted: this shows less than it should"
+    assert len(operations) * LARGE > 3 * peak.bytes, "all of it would have fitted: this shows less than it should"
 
 
-async def test_a_worker_that_does_not_read_is_given_no_runs(stubs: Stubs, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_does_not_read_gets_no_runs(stubs: Stubs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each comes with its input: slots alone would let them pile up."""
     peak = Peak(monkeypatch)
     session = Spoken(stubs)

@@ -10,7 +10,7 @@ from kagzi.core.errors import InvalidArgument, Unavailable
 from kagzi.server.app import Server
 from kagzi.v1 import worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
-from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
 
 MISSING = "00000000-0000-7000-8000-000000000000"
 
@@ -22,7 +22,7 @@ async def ended_run(stubs: Stubs, output: str) -> str:
 
 
 async def finish(stubs: Stubs, task: Any, output: str) -> None:
-    request = worker_pb2.CompleteWorkflowRequest(**held(task), output=json_payload(output))
+    request = worker_pb2.CompleteWorkflowRequest(**leased(task), output=json_payload(output))
     await stubs.workers.CompleteWorkflow(request, timeout=TIMEOUT_S)
 
 
@@ -31,7 +31,7 @@ async def read_all(call: Any) -> None:
         pass
 
 
-async def test_ends_before_and_after_the_question(stubs: Stubs) -> None:
+async def test_outcomes_before_and_after_the_request(stubs: Stubs) -> None:
     before = await ended_run(stubs, '"before"')
     task = await stubs.claim()
     call = stubs.workflows.WaitStream(timeout=TIMEOUT_S)
@@ -54,7 +54,7 @@ async def test_ends_before_and_after_the_question(stubs: Stubs) -> None:
     assert await call.code() is grpc.StatusCode.OK
 
 
-async def test_what_is_forgotten_is_not_told(memory_stubs: Stubs) -> None:
+async def test_a_forgotten_run_is_not_delivered(memory_stubs: Stubs) -> None:
     first, second = await memory_stubs.claim(), await memory_stubs.claim()
     call = memory_stubs.workflows.WaitStream(timeout=TIMEOUT_S)
     await call.write(workflow_pb2.WaitStreamRequest(run_ids=[first.run_id, second.run_id]))

@@ -13,10 +13,10 @@ from kagzi.server.app import Server
 from kagzi.v1 import worker_pb2
 from kagzi.v1 import workflow_pb2 as pb
 from tests.server.conftest import StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, held, json_payload
-from tests.support.patience import LOADED_MACHINE_S
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
+from tests.support.timeouts import LOADED_MACHINE_S
 
-PATIENCE_S = LOADED_MACHINE_S
+WAIT_S = LOADED_MACHINE_S
 approved = Signal("approved", str)
 
 Event = dict[str, Any]
@@ -46,7 +46,7 @@ async def going_on(ctx: Context, left: int) -> int:
 
 
 async def listen(run: Run[Any], after: int = 0) -> AsyncGenerator[Event]:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_S):
         async for event in run.events(after=after):
             yield event
 
@@ -57,10 +57,10 @@ def steps(events: list[Event]) -> list[tuple[str, str]]:
 
 def whole_story(rounds: int) -> list[tuple[str, str]]:
     names = ["note", *(f"note#{n}" for n in range(2, rounds + 1))]
-    told = [(kind, name) for name in names for kind in ("step_started", "step_completed")]
-    told += [("sleep_started", "nap"), ("sleep_completed", "nap")]
-    told += [("signal_awaited", "approved"), ("signal_received", "approved")]
-    return [*told, ("step_started", "last"), ("step_completed", "last")]
+    story = [(kind, name) for name in names for kind in ("step_started", "step_completed")]
+    story += [("sleep_started", "nap"), ("sleep_completed", "nap")]
+    story += [("signal_awaited", "approved"), ("signal_received", "approved")]
+    return [*story, ("step_started", "last"), ("step_completed", "last")]
 
 
 def check_numbers(events: list[Event]) -> None:
@@ -68,7 +68,7 @@ def check_numbers(events: list[Event]) -> None:
     assert seqs == sorted(set(seqs)), f"told twice, or out of order: {seqs}"
 
 
-async def test_everything_is_told_as_it_happens(server: Server) -> None:
+async def test_everything_is_reported_as_it_happens(server: Server) -> None:
     async with Worker(server.grpc_address, workflows=[watched]), Kagzi.connect(server.grpc_address) as client:
         run = await client.start(watched, 2)
         events: list[Event] = []
@@ -80,8 +80,8 @@ async def test_everything_is_told_as_it_happens(server: Server) -> None:
         assert steps(events) == whole_story(2)
         assert (events[-1]["kind"], events[-1]["output"]) == ("run_completed", "yes")
         check_numbers(events)
-        said = [event for event in events if event["kind"] == "run_status"]
-        assert any(each.get("status_text") == "waiting" and each.get("progress") == 0.5 for each in said)
+        statuses = [event for event in events if event["kind"] == "run_status"]
+        assert any(each.get("status_text") == "waiting" and each.get("progress") == 0.5 for each in statuses)
         # afterwards, and from the middle, the same
         again = [event async for event in listen(run)]
         assert [event for event in again if event["kind"] != "run_status"] == [
@@ -93,7 +93,7 @@ async def test_everything_is_told_as_it_happens(server: Server) -> None:
         assert [event async for event in listen(run, events[-1]["seq"])] == []
 
 
-async def test_failed_attempts_and_ends_are_told(server: Server) -> None:
+async def test_failed_attempts_and_outcomes_are_reported(server: Server) -> None:
     calls = 0
 
     async def shaky() -> None:
@@ -123,35 +123,35 @@ async def test_failed_attempts_and_ends_are_told(server: Server) -> None:
     assert "try 2" in events[-1]["error"]["text"]
 
 
-async def test_pause_resume_and_cancel_are_told(server: Server) -> None:
+async def test_pause_resume_and_cancel_are_reported(server: Server) -> None:
     async with Kagzi.connect(server.grpc_address) as client:
         run = await client.start("nobody-serves-this", None)
-        told: list[Event] = []
+        events: list[Event] = []
         async for event in listen(run):
-            told.append(event)
-            if event.get("status") == "pending" and "pause_reason" not in str(told):
+            events.append(event)
+            if event.get("status") == "pending" and "pause_reason" not in str(events):
                 await run.pause("have a look")
             elif event.get("status") == "paused":
                 assert event["pause_reason"] == "have a look"
                 await run.resume()
             elif event.get("status") == "pending":
                 await run.cancel("enough")
-        assert [event.get("status") for event in told] == [None, "pending", "paused", "pending", None]
-        assert (told[-1]["kind"], told[-1]["error"]["message"]) == ("run_cancelled", "enough")
+        assert [event.get("status") for event in events] == [None, "pending", "paused", "pending", None]
+        assert (events[-1]["kind"], events[-1]["error"]["message"]) == ("run_cancelled", "enough")
 
 
 async def test_a_run_that_goes_on_as_another_says_as_which(server: Server) -> None:
     async with Worker(server.grpc_address, workflows=[going_on]), Kagzi.connect(server.grpc_address) as client:
         run: Run[Any] = await client.start(going_on, 2)
-        ends: list[str] = []
+        kinds: list[str] = []
         while True:
             events = [event async for event in listen(run)]
             assert steps(events) == [("step_started", "note"), ("step_completed", "note")]
-            ends.append(events[-1]["kind"])
+            kinds.append(events[-1]["kind"])
             if "continued_as" not in events[-1]:
                 break
             run = client.get(events[-1]["continued_as"])
-        assert ends == ["run_continued", "run_continued", "run_completed"]
+        assert kinds == ["run_continued", "run_continued", "run_completed"]
 
 
 async def test_on_another_server_the_same(start_server: StartServer, postgres_url: str) -> None:
@@ -167,7 +167,7 @@ async def test_on_another_server_the_same(start_server: StartServer, postgres_ur
         check_numbers(events)
 
 
-async def test_a_server_that_goes_away_costs_no_event_and_tells_none_twice(
+async def test_a_server_that_goes_away_costs_no_event_and_repeats_none(
     start_server: StartServer, postgres_url: str
 ) -> None:
     one, other = await start_server(postgres_url), await start_server(postgres_url)
@@ -193,7 +193,7 @@ async def test_a_server_that_goes_away_costs_no_event_and_tells_none_twice(
 
 
 async def responses(stubs: Stubs, **fields: Any) -> AsyncGenerator[pb.WatchResponse]:
-    call = stubs.workflows.Watch(pb.WatchRequest(**fields), timeout=PATIENCE_S)
+    call = stubs.workflows.Watch(pb.WatchRequest(**fields), timeout=WAIT_S)
     try:
         async for response in call:
             yield response
@@ -207,15 +207,15 @@ async def test_messages_carry_the_state_of_the_run(stubs: Stubs) -> None:
         first = await anext(stream)
         assert [event.kind for event in first.events] == ["run_started"]
         assert first.status == pb.WORKFLOW_STATUS_RUNNING
-        begin = worker_pb2.BeginStepRequest(**held(task), step_name="a", kind=worker_pb2.STEP_KIND_FUNCTION)
+        begin = worker_pb2.BeginStepRequest(**leased(task), step_name="a", kind=worker_pb2.STEP_KIND_FUNCTION)
         await stubs.workers.BeginStep(begin, timeout=TIMEOUT_S)
         begun = await anext(stream)
         assert [(event.kind, event.step_id, event.attempt) for event in begun.events] == [("step_started", "a", 1)]
-        done = worker_pb2.CompleteStepRequest(**held(task), step_id="a", output=json_payload("7"))
+        done = worker_pb2.CompleteStepRequest(**leased(task), step_id="a", output=json_payload("7"))
         await stubs.workers.CompleteStep(done, timeout=TIMEOUT_S)
         completed = await anext(stream)
         assert [(event.kind, event.data.data) for event in completed.events] == [("step_completed", b"7")]
-        end = worker_pb2.CompleteWorkflowRequest(**held(task), output=json_payload("8"))
+        end = worker_pb2.CompleteWorkflowRequest(**leased(task), output=json_payload("8"))
         await stubs.workers.CompleteWorkflow(end, timeout=TIMEOUT_S)
         last = await anext(stream)
         assert [(event.kind, event.data.data) for event in last.events] == [("run_completed", b"8")]
@@ -240,7 +240,7 @@ async def test_watchers_that_leave_are_forgotten(server: Server, stubs: Stubs) -
     started = await stubs.start()
     async with aclosing(responses(stubs, run_id=started.run_id)) as stream:
         await anext(stream)
-    async with asyncio.timeout(PATIENCE_S), Kagzi.connect(server.grpc_address) as client:
+    async with asyncio.timeout(WAIT_S), Kagzi.connect(server.grpc_address) as client:
         with pytest.raises(NotFound):
             _ = [event async for event in client.get("nothing").events()]
         async with aclosing(client.get(started.run_id).events()) as events:

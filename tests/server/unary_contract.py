@@ -47,27 +47,27 @@ class Worker:
         request = worker_pb2.PollTaskRequest(worker_id=self.worker_id, namespace_id="other", task_queue="order")
         return self.workers.PollTask(request, timeout=TIMEOUT_S)
 
-    def held(self, task: Any) -> dict[str, Any]:
+    def leased(self, task: Any) -> dict[str, Any]:
         return {"namespace_id": "other", "run_id": task.run_id, "lease": task.lease}
 
     def begin(self, task: Any, name: str, **fields: Any) -> Any:
         request = worker_pb2.BeginStepRequest(
-            **self.held(task), step_name=name, kind=worker_pb2.STEP_KIND_FUNCTION, **fields
+            **self.leased(task), step_name=name, kind=worker_pb2.STEP_KIND_FUNCTION, **fields
         )
         return self.workers.BeginStep(request, timeout=TIMEOUT_S)
 
     def complete(self, task: Any, step_id: str, output: str) -> Any:
-        request = worker_pb2.CompleteStepRequest(**self.held(task), step_id=step_id, output=payload(output))
+        request = worker_pb2.CompleteStepRequest(**self.leased(task), step_id=step_id, output=payload(output))
         return self.workers.CompleteStep(request, timeout=TIMEOUT_S)
 
     def fail(self, task: Any, step_id: str) -> Any:
         error = common_pb2.ErrorDetail(code=common_pb2.ERROR_CODE_USER, message="boom", type="ValueError")
-        request = worker_pb2.FailStepRequest(**self.held(task), step_id=step_id, error=error)
+        request = worker_pb2.FailStepRequest(**self.leased(task), step_id=step_id, error=error)
         return self.workers.FailStep(request, timeout=TIMEOUT_S)
 
     def sleep(self, task: Any, step_id: str, **fields: Any) -> Any:
         return self.workers.Sleep(
-            worker_pb2.SleepRequest(**self.held(task), step_id=step_id, **fields), timeout=TIMEOUT_S
+            worker_pb2.SleepRequest(**self.leased(task), step_id=step_id, **fields), timeout=TIMEOUT_S
         )
 
     def outcome(self, run_id: str) -> Any:
@@ -105,7 +105,7 @@ def a_step_is_executed_once(worker: Worker) -> None:
     assert not beat.should_drain
     assert [lost.lease.counter for lost in beat.lost] == [99]
 
-    end = worker_pb2.CompleteWorkflowRequest(**worker.held(task), output=payload('"done"'))
+    end = worker_pb2.CompleteWorkflowRequest(**worker.leased(task), output=payload('"done"'))
     assert worker.workers.CompleteWorkflow(end, timeout=TIMEOUT_S).status == workflow_pb2.WORKFLOW_STATUS_COMPLETED
     assert worker.workers.CompleteWorkflow(end, timeout=TIMEOUT_S).status == workflow_pb2.WORKFLOW_STATUS_COMPLETED
     assert worker.outcome(run_id).output.data == b'"done"'
@@ -126,7 +126,7 @@ def a_failed_step_is_retried_as_its_policy_says(worker: Worker) -> None:
     assert not waiting.should_execute
     assert waiting.retry_at == failed.retry_at
     parked = worker.workers.Park(
-        worker_pb2.ParkRequest(**worker.held(task), waits=["call"], known_seq=failed.seq), timeout=TIMEOUT_S
+        worker_pb2.ParkRequest(**worker.leased(task), waits=["call"], known_seq=failed.seq), timeout=TIMEOUT_S
     )
     if parked.parked:
         task = worker.poll()
@@ -137,7 +137,7 @@ def a_failed_step_is_retried_as_its_policy_says(worker: Worker) -> None:
     assert (known.should_execute, known.error.message) == (False, "boom")
 
     failing = worker_pb2.FailWorkflowRequest(
-        **worker.held(task), error=common_pb2.ErrorDetail(message="gave up", type="RuntimeError")
+        **worker.leased(task), error=common_pb2.ErrorDetail(message="gave up", type="RuntimeError")
     )
     assert worker.workers.FailWorkflow(failing, timeout=TIMEOUT_S).status == workflow_pb2.WORKFLOW_STATUS_FAILED
     outcome = worker.outcome(run_id)
@@ -157,11 +157,11 @@ def a_sleep_parks_the_run_and_wakes_it(worker: Worker) -> None:
     over = worker.sleep(woken, "nap", duration=Duration(nanos=300_000_000))
     assert (over.remaining_ms, over.parked) == (0, False)
     assert worker.sleep(woken, "none", duration_seconds=0).remaining_ms == 0
-    released = worker.workers.Release(worker_pb2.ReleaseRequest(**worker.held(woken)), timeout=TIMEOUT_S)
+    released = worker.workers.Release(worker_pb2.ReleaseRequest(**worker.leased(woken)), timeout=TIMEOUT_S)
     assert released.status == workflow_pb2.WORKFLOW_STATUS_PENDING
     last = worker.poll()
     assert [step.step_id for step in last.tasks[0].history.steps] == ["nap", "none"]
-    end = worker_pb2.CompleteWorkflowRequest(**worker.held(last))
+    end = worker_pb2.CompleteWorkflowRequest(**worker.leased(last))
     worker.workers.CompleteWorkflow(end, timeout=TIMEOUT_S)
     assert worker.outcome(run_id).output.data == b"null"
 
@@ -170,7 +170,7 @@ def a_signal_and_a_child_wake_their_run(worker: Worker) -> None:
     run_id = worker.start()
     task = worker.poll()
     wait = {"step_id": "approved", "signal_name": "approved"}
-    waiting = worker.workers.WaitSignal(worker_pb2.WaitSignalRequest(**worker.held(task), **wait), timeout=TIMEOUT_S)
+    waiting = worker.workers.WaitSignal(worker_pb2.WaitSignalRequest(**worker.leased(task), **wait), timeout=TIMEOUT_S)
     assert (waiting.received, waiting.timed_out) == (False, False)
     signal = workflow_pb2.SignalWorkflowRequest(
         namespace_id="other", run_id=run_id, signal_name="approved", payload=payload("true")
@@ -178,21 +178,21 @@ def a_signal_and_a_child_wake_their_run(worker: Worker) -> None:
     assert worker.workflows.SignalWorkflow(signal, timeout=TIMEOUT_S).delivered
     task = worker.poll()
     assert task.run_id == run_id
-    got = worker.workers.WaitSignal(worker_pb2.WaitSignalRequest(**worker.held(task), **wait), timeout=TIMEOUT_S)
+    got = worker.workers.WaitSignal(worker_pb2.WaitSignalRequest(**worker.leased(task), **wait), timeout=TIMEOUT_S)
     assert (got.received, got.payload.data) == (True, b"true")
 
     start = workflow_pb2.StartWorkflowRequest(workflow_type="order", input=payload("2"))
-    request = worker_pb2.StartChildRequest(**worker.held(task), step_id="part", start=start)
+    request = worker_pb2.StartChildRequest(**worker.leased(task), step_id="part", start=start)
     child_id = worker.workers.StartChild(request, timeout=TIMEOUT_S).child_run_id
-    park = worker_pb2.ParkRequest(**worker.held(task), waits=["part"], known_seq=99)
+    park = worker_pb2.ParkRequest(**worker.leased(task), waits=["part"], known_seq=99)
     assert worker.workers.Park(park, timeout=TIMEOUT_S).parked
     child = worker.poll()
     assert child.run_id == child_id
-    end = worker_pb2.CompleteWorkflowRequest(**worker.held(child), output=payload("3"))
+    end = worker_pb2.CompleteWorkflowRequest(**worker.leased(child), output=payload("3"))
     worker.workers.CompleteWorkflow(end, timeout=TIMEOUT_S)
     task = worker.poll()
     assert [step.output.data for step in task.tasks[0].history.steps if step.step_id == "part"] == [b"3"]
-    worker.workers.CompleteWorkflow(worker_pb2.CompleteWorkflowRequest(**worker.held(task)), timeout=TIMEOUT_S)
+    worker.workers.CompleteWorkflow(worker_pb2.CompleteWorkflowRequest(**worker.leased(task)), timeout=TIMEOUT_S)
 
 
 def what_is_not_supported_is_refused_by_name(worker: Worker) -> None:
@@ -203,12 +203,12 @@ def what_is_not_supported_is_refused_by_name(worker: Worker) -> None:
         lambda: worker.sleep(task, "x", duration_seconds=1, duration=Duration(seconds=1)),
     )
     assert "duration_seconds and duration" in both
-    request = worker_pb2.BeginStepRequest(**worker.held(task), step_name="x", kind=worker_pb2.STEP_KIND_SLEEP)
+    request = worker_pb2.BeginStepRequest(**worker.leased(task), step_name="x", kind=worker_pb2.STEP_KIND_SLEEP)
     assert "Sleep" in refuses(
         grpc.StatusCode.INVALID_ARGUMENT, lambda: worker.workers.BeginStep(request, timeout=TIMEOUT_S)
     )
     refuses(grpc.StatusCode.FAILED_PRECONDITION, lambda: worker.complete(task, "never-begun", "1"))
-    end = worker_pb2.CompleteWorkflowRequest(**worker.held(task))
+    end = worker_pb2.CompleteWorkflowRequest(**worker.leased(task))
     worker.workers.CompleteWorkflow(end, timeout=TIMEOUT_S)
 
 
@@ -220,8 +220,8 @@ def a_worker_that_leaves_gets_no_more(worker: Worker) -> None:
     refuses(grpc.StatusCode.ABORTED, lambda: worker.complete(task, "x", "1"))
     refuses(grpc.StatusCode.FAILED_PRECONDITION, worker.poll)
     request = workflow_pb2.GetWorkflowRequest(namespace_id="other", run_id=run_id)
-    found = worker.workflows.GetWorkflow(request, timeout=TIMEOUT_S)
-    assert found.workflow.status == workflow_pb2.WORKFLOW_STATUS_PENDING
+    response = worker.workflows.GetWorkflow(request, timeout=TIMEOUT_S)
+    assert response.workflow.status == workflow_pb2.WORKFLOW_STATUS_PENDING
 
 
 def refuses(code: grpc.StatusCode, call: Any) -> str:

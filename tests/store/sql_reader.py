@@ -1,4 +1,4 @@
-"""What a statement says about rows of runs: which columns it holds equal, and which runs it brings together. See run_joins.py."""
+"""What a statement says about rows of runs: which columns it holds equal, and which runs it brings together. See joined_runs.py."""
 
 import itertools
 from collections.abc import Generator, Mapping
@@ -11,7 +11,7 @@ from sqlglot import exp
 OTHER_RUN = ("child_run_id", "parent_run_id", "blocked_by", "forked_from", "continued_as", "new_run_id")
 """Columns that name another run than the one their row belongs to."""
 
-GIVEN = "given"
+PARAMETERS = "given"
 RUN_COLUMNS = ("run_id", *OTHER_RUN)
 COLUMNS = (*RUN_COLUMNS, "namespace")
 
@@ -92,13 +92,13 @@ class Reader:
         self.meetings: set[tuple[Node, Node]] = set()
         self.own: dict[int, Node] = {}
         self.namespace_of: dict[int, Node] = {}
-        self.given_namespaces: set[Node] = set()
+        self.namespace_parameters: set[Node] = set()
         self.tables: dict[int, str] = {}
         self.named_by_caller: set[Node] = set()
         self.context_of: dict[int, tuple[int, ...]] = {}
         self._context: tuple[int, ...] = ()
         self._contexts = itertools.count(1)
-        self._rows_given: dict[int, Source] = {}
+        self._parameter_rows: dict[int, Source] = {}
         self._reading: list[str] = []
 
     # --- queries ----------------------------------------------------------------------------------------------------------
@@ -160,22 +160,22 @@ class Reader:
         return tuple(here)
 
     def _runs_in(self, scope: Scope) -> list[Node]:
-        found: list[Node] = []
+        nodes: list[Node] = []
         for source in scope.sources.values():
             if source.place is None:
-                found.extend(source.inner)
+                nodes.extend(source.inner)
             else:
                 own = self.own.get(source.place)
-                found.extend([own] if own else [node for node in source.outputs.values() if node in self.touched])
-        return found
+                nodes.extend([own] if own else [node for node in source.outputs.values() if node in self.touched])
+        return nodes
 
     def _select_sources(self, tree: exp.Select, scope: Scope) -> None:
         from_ = tree.args.get("from_") or tree.args.get("from")
         if from_ is not None:
             self._add(from_.this, scope)
-        self._joins(tree, scope)
+        self._read_join_conditions(tree, scope)
 
-    def _joins(self, tree: exp.Expression, scope: Scope) -> None:
+    def _read_join_conditions(self, tree: exp.Expression, scope: Scope) -> None:
         for join in tree.args.get("joins") or ():
             with self._maybe(join.side == "LEFT"):
                 self._add(join.this, scope)
@@ -197,8 +197,8 @@ class Reader:
         from_ = tree.args.get("from_") or tree.args.get("from")
         if from_ is not None:
             self._add(from_.this, scope)
-            self._joins(from_.this, scope)
-            self._joins(from_, scope)
+            self._read_join_conditions(from_.this, scope)
+            self._read_join_conditions(from_, scope)
         for using in tree.args.get("using") or ():
             self._add(using, scope)
 
@@ -210,10 +210,10 @@ class Reader:
         outputs, inner = self.query(rows, None, scope.ctes)
         target = next(iter(scope.sources.values()))
         names = [each.name for each in tree.this.expressions]
-        for name, given in zip(names, outputs.values(), strict=False):
+        for name, output in zip(names, outputs.values(), strict=False):
             column = target.outputs.get(name)
-            if column is not None and given is not None and name in ("run_id", "namespace"):
-                self._equate(column, given)
+            if column is not None and output is not None and name in ("run_id", "namespace"):
+                self._equate(column, output)
         scope.sources["$rows"] = Source(outputs, None, inner)
 
     # --- sources ----------------------------------------------------------------------------------------------------------
@@ -229,14 +229,14 @@ class Reader:
         if isinstance(tree, exp.Subquery):
             outputs, inner = self.query(tree, scope.outer, scope.ctes)
             scope.sources[alias] = Source(outputs, None, inner)
-            self._joins(tree, scope)
+            self._read_join_conditions(tree, scope)
             return
         if isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             self._add_table(tree, alias, scope)
-            self._joins(tree, scope)
+            self._read_join_conditions(tree, scope)
             return
-        self._add_given(tree, alias, scope)
-        self._joins(tree, scope)
+        self._add_parameters(tree, alias, scope)
+        self._read_join_conditions(tree, scope)
 
     def _add_table(self, tree: exp.Table, alias: str, scope: Scope) -> None:
         cte = scope.ctes.get(tree.name)
@@ -258,7 +258,7 @@ class Reader:
     def _instance(self, table: Table, name: str) -> Source:
         place = next(self._places)
         self.tables[place] = name
-        self.context_of[place] = () if name == GIVEN else self._context
+        self.context_of[place] = () if name == PARAMETERS else self._context
         if table.own in table.columns:
             self.own[place] = Node(place, table.own)
             self.touched.add(self.own[place])
@@ -266,17 +266,17 @@ class Reader:
             self.namespace_of[place] = Node(place, "namespace")
         return Source({column: Node(place, column) for column in table.columns}, place)
 
-    def _add_given(self, tree: exp.Expression, alias: str, scope: Scope) -> None:
+    def _add_parameters(self, tree: exp.Expression, alias: str, scope: Scope) -> None:
         """Rows that the caller gives, as arrays or as JSON."""
         names = [each.name for each in tree.args["alias"].columns] if tree.args.get("alias") else []
-        given = next((each for each in tree.find_all(exp.Parameter, exp.Placeholder)), None)
+        parameter = next((each for each in tree.find_all(exp.Parameter, exp.Placeholder)), None)
         columns = tuple(name for name in names if name in COLUMNS)
         if columns:  # whoever reads them again reads the same rows
-            if id(tree) not in self._rows_given:
-                self._rows_given[id(tree)] = self._instance(Table(columns), GIVEN)
-            scope.sources[alias] = self._rows_given[id(tree)]
+            if id(tree) not in self._parameter_rows:
+                self._parameter_rows[id(tree)] = self._instance(Table(columns), PARAMETERS)
+            scope.sources[alias] = self._parameter_rows[id(tree)]
         else:
-            scope.sources[alias] = Source({"value": None if given is None else self._param(given)})
+            scope.sources[alias] = Source({"value": None if parameter is None else self._param(parameter)})
 
     @contextmanager
     def _maybe(self, maybe: bool = True) -> Generator[None]:
@@ -305,8 +305,8 @@ class Reader:
                 self.query(tree.this, scope, scope.ctes)
             case exp.In() if (query := tree.args.get("query")) is not None:
                 columns = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [tree.this]
-                found = self.query(query, scope, scope.ctes)[0].values()
-                for column, other in zip(columns, found, strict=False):
+                outputs = self.query(query, scope, scope.ctes)[0].values()
+                for column, other in zip(columns, outputs, strict=False):
                     self._equate_any(self._node(column, scope), other, whole_row=len(columns) > 1)
             case _:  # it may hold, or not: what names another run is noticed, and nothing is held equal
                 for each in tree.find_all(exp.EQ, exp.NEQ):
@@ -355,7 +355,7 @@ class Reader:
         if not columns:
             return
         if columns == {"namespace"}:
-            self.given_namespaces.update(node for node in (one, other) if node.place < 0)
+            self.namespace_parameters.update(node for node in (one, other) if node.place < 0)
             self.namespaces.merge(one, other)
         elif "namespace" not in columns:
             for node in (one, other):

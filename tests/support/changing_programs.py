@@ -56,10 +56,10 @@ def change(program: list[Any], how: str, rng: Random) -> list[Any] | None:
         case "gather" | "group" | "parallel":
             changed = [Marked(f"{action.mark}!", (how, [[action]]))]
         case "double":
-            copy = Marked(f"{action.mark}!", ("gather", [[_with_marks(action, "+")]]))
+            copy = Marked(f"{action.mark}!", ("gather", [[_with_suffix(action, "+")]]))
             changed = [action, copy] if rng.random() < 0.5 else [copy, action]
         case "rename":
-            changed = [_with_marks(action, "~")]
+            changed = [_with_suffix(action, "~")]
         case "swap":
             changed = [chosen[place + 1], action]
         case _:
@@ -68,10 +68,10 @@ def change(program: list[Any], how: str, rng: Random) -> list[Any] | None:
     return _replaced(program, chosen, [*chosen[:place], *changed, *chosen[place + width :]])
 
 
-def _with_marks(action: Marked, suffix: str) -> Marked:
+def _with_suffix(action: Marked, suffix: str) -> Marked:
     """The same action with other marks, also inside of it."""
     inner = _programs_in(action)
-    changed = [[_with_marks(each, suffix) for each in part] for part in inner]
+    changed = [[_with_suffix(each, suffix) for each in part] for part in inner]
     return Marked(action.mark + suffix, _with_programs(action, changed) if inner else action.action)
 
 

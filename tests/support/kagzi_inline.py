@@ -14,10 +14,10 @@ def kagzi_inline(
     *arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as `main` would. Not for commands that serve, or that signals end."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin
+    stdin_bytes = stdin.encode() if isinstance(stdin, str) else stdin
     ours = (name for name in os.environ if name.startswith("KAGZI_") or name == "NO_COLOR")
     environment: dict[str, str | None] = {**dict.fromkeys(ours), **(env or {})}
-    with CliRunner().isolation(given, env=environment) as (out, err, _):
+    with CliRunner().isolation(stdin_bytes, env=environment) as (out, err, _):
         code = run(arguments)
         sys.stdout.flush()
         sys.stderr.flush()

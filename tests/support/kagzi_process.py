@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 KAGZI = (sys.executable, "-m", "kagzi")
 READY_TIMEOUT_S = LOADED_MACHINE_S
@@ -33,12 +33,12 @@ def kagzi(
     timeout_s: float = END_TIMEOUT_S,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin
+    stdin_bytes = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(
         [*KAGZI, *arguments],
         cwd=cwd,
         env=clean_environment(env),
-        input=given,
+        input=stdin_bytes,
         capture_output=True,
         timeout=timeout_s,
         check=False,
@@ -68,7 +68,7 @@ class RunningCommand:
         )
         self.out: list[str] = []
         self.err: list[str] = []
-        self._news: queue.Queue[str | None] = queue.Queue()  # None: a stream has ended
+        self._lines: queue.Queue[str | None] = queue.Queue()  # None: a stream has ended
         self._streams = 2
         self._seen: list[str] = []
         self._threads = [
@@ -85,17 +85,17 @@ class RunningCommand:
         while True:
             line = self._next_line(end)
             if line is None:
-                said = "\n".join(self._seen)
-                raise AssertionError(f"{self.arguments} did not say {pattern!r} but:\n{said}")
+                output = "\n".join(self._seen)
+                raise AssertionError(f"{self.arguments} did not say {pattern!r} but:\n{output}")
             self._seen.append(line)
-            if found := wanted.search(line):
-                return found
+            if match := wanted.search(line):
+                return match
 
     def _next_line(self, end: float) -> str | None:
         """None when there are no more, or none in time."""
         while self._streams:
             try:
-                line = self._news.get(timeout=max(end - time.monotonic(), 0))
+                line = self._lines.get(timeout=max(end - time.monotonic(), 0))
             except queue.Empty:
                 return None
             if line is not None:
@@ -131,8 +131,8 @@ class RunningCommand:
         for raw in stream:  # type: ignore[attr-defined]  a binary pipe
             line = raw.decode(errors="replace").rstrip("\n")
             lines.append(line)
-            self._news.put(line)
-        self._news.put(None)
+            self._lines.put(line)
+        self._lines.put(None)
 
 
 @contextmanager

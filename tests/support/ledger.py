@@ -62,8 +62,8 @@ class Ledger:
             return []
         decode = msgspec.json.Decoder(Entry).decode
         data = self.path.read_bytes()
-        found = [decode(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
-        return [entry for entry in found if event is None or entry.event == event]
+        decoded = [decode(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+        return [entry for entry in decoded if event is None or entry.event == event]
 
     def executions(self) -> Counter[tuple[str, str]]:
         """How often the body of each (run, step) was begun."""
@@ -75,15 +75,15 @@ def check_acknowledged_run_once(entries: Iterable[Entry], acknowledged_at: Calla
 
     `acknowledged_at(run_id, step_id)` is the monotonic time of the acknowledgement, None if there was none.
     """
-    looked_at = 0
+    checked = 0
     for entry in entries:
         if entry.event != "begin":
             continue
         acknowledged = acknowledged_at(entry.run_id, entry.step_id)
         if acknowledged is not None:
-            looked_at += 1
+            checked += 1
             assert entry.at <= acknowledged, f"ran again {entry.at - acknowledged:.3f} s after it was recorded: {entry}"
-    return looked_at
+    return checked
 
 
 def check_one_holder(entries: Iterable[Entry]) -> None:

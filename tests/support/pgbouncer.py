@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import LAUNCHER
+from tests.support.timeouts import LOADED_MACHINE_S
 
 START_TIMEOUT_S = LOADED_MACHINE_S
 STOP_TIMEOUT_S = LOADED_MACHINE_S
@@ -109,8 +109,8 @@ class PgBouncer:
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             if process.poll() is not None or time.monotonic() > deadline:
-                said = self._log.read_text(errors="replace") if self._log.exists() else "nothing"
-                raise RuntimeError(f"pgbouncer did not start ({process.returncode}). It said: {said}")
+                log_text = self._log.read_text(errors="replace") if self._log.exists() else "nothing"
+                raise RuntimeError(f"pgbouncer did not start ({process.returncode}). It said: {log_text}")
             try:
                 socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
             except OSError:
@@ -120,10 +120,10 @@ class PgBouncer:
 
 
 def _binary() -> str:
-    found = shutil.which("pgbouncer") or next((place for place in _PLACES if Path(place).exists()), None)
-    if found is None:
+    binary = shutil.which("pgbouncer") or next((place for place in _PLACES if Path(place).exists()), None)
+    if binary is None:
         raise PgBouncerAbsentError("pgbouncer is absent: install your distribution's package (`make pgbouncer` tries)")
-    return found
+    return binary
 
 
 def _origin(url: str) -> str:

@@ -29,7 +29,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
 
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -41,7 +41,7 @@ class Process:
         self.name = name
         self._child = child
         self._lines: list[str] = []
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._ended = False
         self._reading = asyncio.create_task(self._read(), name=f"read-{name}")
 
@@ -59,17 +59,17 @@ class Process:
 
     async def wait_for(self, pattern: re.Pattern[str], timeout_s: float = READY_TIMEOUT_S) -> re.Match[str]:
         """The first line that matches, printed already or still to come. Raises ProcessFailed if there will be none."""
-        looked_at = 0
+        searched = 0
         try:
-            async with asyncio.timeout(timeout_s), self._news:
+            async with asyncio.timeout(timeout_s), self._changed:
                 while True:
-                    for line in self._lines[looked_at:]:
-                        if found := pattern.search(line):
-                            return found
-                    looked_at = len(self._lines)
+                    for line in self._lines[searched:]:
+                        if match := pattern.search(line):
+                            return match
+                    searched = len(self._lines)
                     if self._ended:
                         raise ProcessFailed(self._report(f"ended without printing {pattern.pattern!r}"))
-                    await self._news.wait()
+                    await self._changed.wait()
         except TimeoutError:
             raise ProcessFailed(self._report(f"did not print {pattern.pattern!r} within {timeout_s:g} s")) from None
 
@@ -118,12 +118,12 @@ class Process:
     async def _read(self) -> None:
         assert self._child.stdout is not None
         async for raw in self._child.stdout:
-            async with self._news:
+            async with self._changed:
                 self._lines.append(raw.decode(errors="replace").rstrip("\n"))
-                self._news.notify_all()
-        async with self._news:
+                self._changed.notify_all()
+        async with self._changed:
             self._ended = True
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def _report(self, what: str) -> str:
         return "\n".join([f"{self.name} (pid {self.pid}) {what}. It said:", *self._lines[-KEPT_LINES:]])

@@ -16,7 +16,7 @@ from kagzi import ChildError, Context, Retry, Signal, StepError, Workflow, curre
 Action = tuple[Any, ...]
 Program = list[Action]
 
-GO = Signal("go", str)
+PROCEED = Signal("go", str)
 NEVER = Signal("never", str)
 NEVER_SENT = "nobody came"
 
@@ -176,7 +176,7 @@ class Player:
         return await ctx.wait_for(NEVER, timeout=self.world.durations.of(word), default=NEVER_SENT)
 
     async def do_signal(self, ctx: Context, limited: bool) -> str:
-        return await ctx.wait_for(GO, timeout=self.world.durations.never if limited else None)
+        return await ctx.wait_for(PROCEED, timeout=self.world.durations.never if limited else None)
 
     async def do_child(self, ctx: Context, fails: bool) -> str:
         try:

@@ -26,11 +26,11 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.common import read_error
 from kagzi.wire.operations import write_answer
 from kagzi.wire.tasks import write_history_step, write_task
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 TIMES = 12
-_ENDS = {
+_STATUS_OF_ENDING = {
     "complete_run": RunStatus.COMPLETED,
     "fail_run": RunStatus.FAILED,
     "cancel_run": RunStatus.CANCELLED,
@@ -71,8 +71,8 @@ async def check_replays(
     for number in range(times):
         rng = Random(seed + number)
         steps = reorder(history.steps, rng) if reordered and number else history.steps
-        found = await replay(History(history.run, steps), registry, rng)
-        assert found == expected, f"replay {number} came to another end"
+        replayed = await replay(History(history.run, steps), registry, rng)
+        assert replayed == expected, f"replay {number} came to another end"
 
 
 async def replay(history: History, registry: Registry, rng: Random) -> End:
@@ -119,9 +119,9 @@ class ReplayPort:
         self._rng = rng
         recorded = [_recorded(step, number) for number, step in enumerate(history.steps, 1)]
         rng.shuffle(recorded)
-        cut = rng.randint(0, len(recorded))
-        first, self._rest = recorded[:cut], recorded[cut:]
-        self.task = write_task(_claimed(history.run, HistoryPage(tuple(first), bool(self._rest), cut)))
+        page_end = rng.randint(0, len(recorded))
+        first, self._rest = recorded[:page_end], recorded[page_end:]
+        self.task = write_task(_claimed(history.run, HistoryPage(tuple(first), bool(self._rest), page_end)))
         self._closed = False
 
     def lease_is_over(self) -> bool:
@@ -143,7 +143,7 @@ class ReplayPort:
 
     def _left(self, operation: pb.Operation, on_answer: OnAnswer | None) -> None:
         kind = operation.WhichOneof("kind")
-        status = _ENDS.get(kind or "")
+        status = _STATUS_OF_ENDING.get(kind or "")
         if kind not in _SILENT and not self.end.done():
             if status is None:
                 self.end.set_exception(AssertionError(f"a replay recorded something: {operation}"))

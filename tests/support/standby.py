@@ -19,8 +19,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import PostgresServer
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'kagzi'"

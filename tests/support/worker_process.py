@@ -15,10 +15,10 @@ from kagzi import Worker, Workflow
 
 
 def workflows_of(module: str) -> list[Workflow]:
-    found = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Workflow)]
-    if not found:
+    declared = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Workflow)]
+    if not declared:
         sys.exit(f"{module} has no workflow")
-    return found
+    return declared
 
 
 async def serve(options: argparse.Namespace) -> None:

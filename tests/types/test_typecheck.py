@@ -33,30 +33,30 @@ class Finding(NamedTuple):
 @cache
 def findings(checker: str) -> tuple[Finding, ...]:
     """Every error in the programs, in one run of the checker."""
-    found = _mypy() if checker == "mypy" else _basedpyright()
-    elsewhere = [finding for finding in found if not (PROGRAMS / finding.file).exists()]
+    diagnostics = _mypy() if checker == "mypy" else _basedpyright()
+    elsewhere = [finding for finding in diagnostics if not (PROGRAMS / finding.file).exists()]
     assert elsewhere == [], "the examples, or the SDK itself, do not pass"
-    return tuple(found)
+    return tuple(diagnostics)
 
 
 def _mypy() -> list[Finding]:
     files = sorted(str(path.relative_to(ROOT)) for path in PROGRAMS.glob("*.py"))
     options = ("--config-file", str(HERE / "mypy.ini"), "--output", "json", "--cache-dir", str(ROOT / ".mypy_cache"))
     text = _checked(sys.executable, "-m", "mypy", *options, *files)
-    said = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    diagnostics = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return [
         Finding(Path(each["file"]).name, each["line"], each["code"], each["message"])
-        for each in said
+        for each in diagnostics
         if each["severity"] == "error"
     ]
 
 
 def _basedpyright() -> list[Finding]:
     command = (sys.executable, "-m", "basedpyright", "--project", str(HERE), "--pythonpath", sys.executable)
-    said = json.loads(_checked(*command, "--outputjson"))
+    diagnostics = json.loads(_checked(*command, "--outputjson"))
     return [
         Finding(Path(each["file"]).name, each["range"]["start"]["line"] + 1, each.get("rule", ""), each["message"])
-        for each in said["generalDiagnostics"]
+        for each in diagnostics["generalDiagnostics"]
         if each["severity"] == "error"
     ]
 
@@ -70,13 +70,13 @@ def _checked(*command: str) -> str:
 def marked(program: str, message: str) -> Mapping[int, str]:
     """The lines of a program that end in a mark, such as `# E7`. A decorator is part of the function below it."""
     lines = (PROGRAMS / program).read_text().splitlines()
-    marks = {
-        number: found[1] for number, line in enumerate(lines, 1) if (found := re.search(rf"# ({message}\d+)", line))
+    markers = {
+        number: match[1] for number, line in enumerate(lines, 1) if (match := re.search(rf"# ({message}\d+)", line))
     }
     for number, line in enumerate(lines, 1):
-        if line.startswith("@") and number + 1 in marks:
-            marks[number] = marks[number + 1]
-    return marks
+        if line.startswith("@") and number + 1 in markers:
+            markers[number] = markers[number + 1]
+    return markers
 
 
 @pytest.mark.timeout(300)
@@ -90,18 +90,18 @@ def test_what_is_right_passes(checker: str, program: str) -> None:
 @pytest.mark.parametrize("checker", CHECKERS)
 @pytest.mark.parametrize("program", list(WRONG_LINES))
 def test_each_wrong_line_is_rejected_and_no_other(checker: str, program: str) -> None:
-    marks = marked(program, "E")
-    assert len(set(marks.values())) == WRONG_LINES[program]
-    found = [finding for finding in findings(checker) if finding.file == program]
-    assert [finding for finding in found if finding.line not in marks] == []
-    assert {marks[finding.line] for finding in found} == set(marks.values())
+    markers = marked(program, "E")
+    assert len(set(markers.values())) == WRONG_LINES[program]
+    rejected = [finding for finding in findings(checker) if finding.file == program]
+    assert [finding for finding in rejected if finding.line not in markers] == []
+    assert {markers[finding.line] for finding in rejected} == set(markers.values())
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_a_forgotten_await_is_noticed(checker: str) -> None:
-    marks = marked("forgot.py", "F")
-    assert len(marks) == FORGOTTEN_LINES
-    found = [finding for finding in findings(checker) if finding.file == "forgot.py"]
-    assert {finding.line for finding in found} == set(marks)
-    assert {finding.rule for finding in found} <= FORGOTTEN
+    markers = marked("forgot.py", "F")
+    assert len(markers) == FORGOTTEN_LINES
+    noticed = [finding for finding in findings(checker) if finding.file == "forgot.py"]
+    assert {finding.line for finding in noticed} == set(markers)
+    assert {finding.rule for finding in noticed} <= FORGOTTEN

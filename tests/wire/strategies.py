@@ -157,7 +157,7 @@ run_records = st.builds(
     output=maybe_payloads,
 )
 
-run_ends = st.builds(
+run_endings = st.builds(
     RunEnd,
     run=run_keys,
     status=st.sampled_from([RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED]),

@@ -58,7 +58,7 @@ from kagzi.wire.common import write_retry
 from kagzi.wire.operations import read_operation, write_answer, write_answers
 
 RUN, LEASE = RunKey("default", "r"), Lease(1, 7)
-HELD = {"run": RUN, "lease": LEASE}
+LEASED = {"run": RUN, "lease": LEASE}
 ERROR = ErrorDetail(message="no", type="ValueError")
 ERROR_MESSAGE = common_pb2.ErrorDetail(
     code=common_pb2.ERROR_CODE_USER, kind=common_pb2.ERROR_KIND_TRANSIENT, message="no", type="ValueError"
@@ -75,65 +75,65 @@ UNDERSTOOD = [
                 step_id="a#2", name="a", attempt=1, retry_policy=write_retry(POLICY), timeout_ms=5, once=True
             )
         ),
-        BeginStep(**HELD, step_id="a#2", name="a", attempt=1, retry=POLICY, timeout_ms=5, once=True),
+        BeginStep(**LEASED, step_id="a#2", name="a", attempt=1, retry=POLICY, timeout_ms=5, once=True),
     ),
     (
         pb.Operation(begin_step=pb.BeginStepOperation(step_id="a", attempt=2)),
-        BeginStep(**HELD, step_id="a", name="a", attempt=2),
+        BeginStep(**LEASED, step_id="a", name="a", attempt=2),
     ),
     (
         pb.Operation(complete_step=pb.CompleteStepOperation(step_id="a", attempt=1, output=OUTPUT)),
-        CompleteStep(**HELD, step_id="a", attempt=1, output=Payload(b"1")),
+        CompleteStep(**LEASED, step_id="a", attempt=1, output=Payload(b"1")),
     ),
     (
         pb.Operation(complete_step=pb.CompleteStepOperation(step_id="a")),
-        CompleteStep(**HELD, step_id="a", attempt=0, output=Payload(b"null")),
+        CompleteStep(**LEASED, step_id="a", attempt=0, output=Payload(b"null")),
     ),
     (
         pb.Operation(fail_step=pb.FailStepOperation(step_id="a", attempt=1, error=ERROR_MESSAGE)),
-        FailStep(**HELD, step_id="a", attempt=1, error=ERROR),
+        FailStep(**LEASED, step_id="a", attempt=1, error=ERROR),
     ),
     (
         pb.Operation(sleep=pb.SleepOperation(step_id="s", duration_us=5)),
-        BeginSleep(**HELD, step_id="s", name="s", duration_us=5),
+        BeginSleep(**LEASED, step_id="s", name="s", duration_us=5),
     ),
     (
         pb.Operation(sleep=pb.SleepOperation(step_id="s", until_us=9)),
-        BeginSleep(**HELD, step_id="s", name="s", until=9),
+        BeginSleep(**LEASED, step_id="s", name="s", until=9),
     ),
     (
         pb.Operation(sleep=pb.SleepOperation(step_id="s")),
-        BeginSleep(**HELD, step_id="s", name="s", duration_us=0),
+        BeginSleep(**LEASED, step_id="s", name="s", duration_us=0),
     ),
-    (pb.Operation(finish_sleep=pb.FinishSleepOperation(step_id="s")), FinishSleep(**HELD, step_id="s")),
-    (pb.Operation(park=pb.ParkOperation(waits=["s"], known_seq=3)), Park(**HELD, waits=("s",), known_seq=3)),
-    (pb.Operation(complete_run=pb.CompleteRunOperation(output=OUTPUT)), CompleteRun(**HELD, output=Payload(b"1"))),
-    (pb.Operation(fail_run=pb.FailRunOperation(error=ERROR_MESSAGE)), FailRun(**HELD, error=ERROR)),
-    (pb.Operation(cancel_run=pb.CancelRunOperation(error=ERROR_MESSAGE)), CancelRun(**HELD, error=ERROR)),
-    (pb.Operation(release=pb.ReleaseOperation(reason="stop")), ReleaseRun(**HELD, reason="stop")),
+    (pb.Operation(finish_sleep=pb.FinishSleepOperation(step_id="s")), FinishSleep(**LEASED, step_id="s")),
+    (pb.Operation(park=pb.ParkOperation(waits=["s"], known_seq=3)), Park(**LEASED, waits=("s",), known_seq=3)),
+    (pb.Operation(complete_run=pb.CompleteRunOperation(output=OUTPUT)), CompleteRun(**LEASED, output=Payload(b"1"))),
+    (pb.Operation(fail_run=pb.FailRunOperation(error=ERROR_MESSAGE)), FailRun(**LEASED, error=ERROR)),
+    (pb.Operation(cancel_run=pb.CancelRunOperation(error=ERROR_MESSAGE)), CancelRun(**LEASED, error=ERROR)),
+    (pb.Operation(release=pb.ReleaseOperation(reason="stop")), ReleaseRun(**LEASED, reason="stop")),
     (
         pb.Operation(begin_step=pb.BeginStepOperation(step_id="a", attempt=1, cleanup=True)),
-        BeginStep(**HELD, step_id="a", name="a", cleanup=True),
+        BeginStep(**LEASED, step_id="a", name="a", cleanup=True),
     ),
     (
         pb.Operation(sleep=pb.SleepOperation(step_id="s", duration_us=5, cleanup=True)),
-        BeginSleep(**HELD, step_id="s", name="s", duration_us=5, cleanup=True),
+        BeginSleep(**LEASED, step_id="s", name="s", duration_us=5, cleanup=True),
     ),
     (
         pb.Operation(park=pb.ParkOperation(waits=["s"], known_seq=3)),
-        Park(**HELD, waits=("s",), known_seq=3),
+        Park(**LEASED, waits=("s",), known_seq=3),
     ),
     (
         pb.Operation(fetch_results=pb.FetchResultsOperation(waits=["s"], known_seq=3)),
-        FetchResults(**HELD, waits=("s",), known_seq=3),
+        FetchResults(**LEASED, waits=("s",), known_seq=3),
     ),
     (
         pb.Operation(wait_signal=pb.WaitSignalOperation(step_id="ok#2", signal_name="ok", timeout_us=0, **PLACE)),
-        WaitSignal(**HELD, step_id="ok#2", signal_name="ok", timeout_us=0, **PLACE),
+        WaitSignal(**LEASED, step_id="ok#2", signal_name="ok", timeout_us=0, **PLACE),
     ),
     (
         pb.Operation(wait_signal=pb.WaitSignalOperation(step_id="ok", signal_name="ok", cleanup=True)),
-        WaitSignal(**HELD, step_id="ok", signal_name="ok", timeout_us=None, cleanup=True),
+        WaitSignal(**LEASED, step_id="ok", signal_name="ok", timeout_us=None, cleanup=True),
     ),
     (
         pb.Operation(
@@ -154,7 +154,7 @@ UNDERSTOOD = [
             )
         ),
         StartChild(
-            **HELD,
+            **LEASED,
             step_id="bill#2",
             name="bill",
             start=StartRun(
@@ -175,25 +175,28 @@ UNDERSTOOD = [
     ),
     (
         pb.Operation(race=pb.RaceOperation(step_id="race", winner="a", losers=["b", "c"])),
-        DecideRace(**HELD, step_id="race", name="race", winner="a", losers=("b", "c")),
+        DecideRace(**LEASED, step_id="race", name="race", winner="a", losers=("b", "c")),
     ),
-    (pb.Operation(patch=pb.PatchOperation(step_id="new-tax")), RecordPatch(**HELD, step_id="new-tax", name="new-tax")),
+    (
+        pb.Operation(patch=pb.PatchOperation(step_id="new-tax")),
+        RecordPatch(**LEASED, step_id="new-tax", name="new-tax"),
+    ),
     (
         pb.Operation(set_status=pb.SetStatusOperation(text="half", progress=0.0)),
-        SetStatus(**HELD, text="half", progress=0.0),
+        SetStatus(**LEASED, text="half", progress=0.0),
     ),
-    (pb.Operation(set_status=pb.SetStatusOperation(text="half")), SetStatus(**HELD, text="half", progress=None)),
+    (pb.Operation(set_status=pb.SetStatusOperation(text="half")), SetStatus(**LEASED, text="half", progress=None)),
     (
         pb.Operation(step_heartbeat=pb.StepHeartbeatOperation(step_id="a", attempt=2, details=OUTPUT)),
-        BeatStep(**HELD, step_id="a", attempt=2, details=Payload(b"1")),
+        BeatStep(**LEASED, step_id="a", attempt=2, details=Payload(b"1")),
     ),
     (
         pb.Operation(continue_as_new=pb.ContinueAsNewOperation(input=OUTPUT)),
-        ContinueAsNew(**HELD, new_run_id="", input=Payload(b"1")),
+        ContinueAsNew(**LEASED, new_run_id="", input=Payload(b"1")),
     ),
     (
         pb.Operation(diverged=pb.DivergedOperation(problem=ERROR_MESSAGE, build_id="b1")),
-        PauseDiverged(**HELD, problem=ERROR, build_id="b1"),
+        PauseDiverged(**LEASED, problem=ERROR, build_id="b1"),
     ),
 ]
 
@@ -249,7 +252,7 @@ def test_plain_answers_of_a_commit_are_packed() -> None:
     assert [(answer.id, answer.refused.code) for answer in response.answers] == [(13, common_pb2.ERROR_CODE_LEASE_LOST)]
 
 
-def test_a_hundred_acknowledgements_take_little_room() -> None:
+def test_a_hundred_acknowledgements_take_few_bytes() -> None:
     response = pb.SessionResponse()
     now = 1_700_000_000_000_000
     write_answers(response, [(1_000_000 + place, Recorded(place, now)) for place in range(100)], now)

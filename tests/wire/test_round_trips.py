@@ -31,19 +31,18 @@ from kagzi.wire.common import (
 from kagzi.wire.runs import (
     read_filter,
     read_outcome,
-    read_run,
     read_start,
     write_filter,
     write_outcome,
     write_run,
     write_start,
 )
-from kagzi.wire.steps import read_step, write_step
+from kagzi.wire.steps import write_step
 from kagzi.wire.tasks import write_task
-from kagzi.wire.workers import read_register, read_worker, write_register, write_worker
+from kagzi.wire.workers import read_register, write_register, write_worker
 
 from . import strategies as some
-from .reading import read_task
+from .reading import read_run, read_step, read_task, read_worker
 
 Message = TypeVar("Message", bound=Message)
 few = settings(max_examples=40, deadline=None)
@@ -102,7 +101,7 @@ def test_runs(record: RunRecord) -> None:
 
 
 @few
-@given(some.run_ends)
+@given(some.run_endings)
 def test_outcomes(end: RunEnd) -> None:
     assert read_outcome(posted(write_outcome(end)), namespace=end.run.namespace) == end
 
@@ -203,7 +202,7 @@ def test_types_without_versions_are_served_at_version_1() -> None:
 @pytest.mark.parametrize(
     ("message", "field"),
     [
-        (workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(statuses=[42])), "status"),  # type: ignore[list-item]
+        (workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(statuses=[42])), "statuses"),  # type: ignore[list-item]
         (
             workflow_pb2.ListWorkflowsRequest(
                 status_filter=workflow_pb2.WORKFLOW_STATUS_FAILED,

@@ -3,19 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec
-from kagzi.store.schedule_book import read_spec, write_spec
+from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec, read_spec, write_spec
 from kagzi.v1 import workflow_schedule_pb2 as pb
 from kagzi.wire.schedules import (
-    Asked,
-    read_asked,
-    read_fire,
-    read_schedule,
+    ScheduleRequest,
+    read_schedule_request,
     updated,
-    write_asked,
     write_fire,
     write_schedule,
+    write_schedule_request,
 )
+from tests.wire.reading import read_fire, read_schedule
 from tests.wire.strategies import counts, labels, maybe_payloads, maybe_times, names, texts, times, types
 
 spans = st.integers(0, 10**15)
@@ -51,8 +49,8 @@ records = st.builds(
     created_at=times,
     updated_at=times,
 )
-asked_schedules = st.builds(
-    Asked, namespace=names, schedule_id=names, spec=specs, enabled=st.none() | st.booleans(), request_id=texts
+schedule_requests = st.builds(
+    ScheduleRequest, namespace=names, schedule_id=names, spec=specs, enabled=st.none() | st.booleans(), request_id=texts
 )
 fires = st.builds(
     Fire,
@@ -72,10 +70,10 @@ def test_a_schedule(record: ScheduleRecord) -> None:
     assert read_schedule(message) == record
 
 
-@given(asked_schedules)
-def test_what_is_asked_for(asked: Asked) -> None:
-    message = pb.CreateWorkflowScheduleRequest.FromString(write_asked(asked).SerializeToString())
-    assert read_asked(message) == asked
+@given(schedule_requests)
+def test_a_schedule_request(request: ScheduleRequest) -> None:
+    message = pb.CreateWorkflowScheduleRequest.FromString(write_schedule_request(request).SerializeToString())
+    assert read_schedule_request(message) == request
 
 
 @given(fires)

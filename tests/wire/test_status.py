@@ -33,7 +33,7 @@ def arrived(status: RpcStatus) -> KagziError:
     return from_rpc_error(FailedCall(*status))
 
 
-TOLD = [
+STATUSES = [
     (errors.InvalidArgument("bad", field="name"), grpc.StatusCode.INVALID_ARGUMENT),
     (errors.not_found("run", "r1"), grpc.StatusCode.NOT_FOUND),
     (errors.AlreadyExists("taken"), grpc.StatusCode.ALREADY_EXISTS),
@@ -50,7 +50,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("error", "code"), TOLD, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("error", "code"), STATUSES, ids=lambda value: type(value).__name__)
 def test_an_error_arrives_as_it_was_raised(error: KagziError, code: grpc.StatusCode) -> None:
     status = to_status(error)
     assert status.code is code
@@ -67,8 +67,8 @@ def test_an_error_arrives_as_it_was_raised(error: KagziError, code: grpc.StatusC
 
 
 def test_a_server_speaks_for_itself_and_not_of_its_database() -> None:
-    said = arrived(to_status(errors.ServerUnavailable("the server is stopping")))
-    assert (type(said), said.message) == (errors.Unavailable, "the server is stopping")
+    refusal = arrived(to_status(errors.ServerUnavailable("the server is stopping")))
+    assert (type(refusal), refusal.message) == (errors.Unavailable, "the server is stopping")
     status = to_status(errors.Unavailable("db-7.internal:5432/billing refused the connection"))
     assert status.code is grpc.StatusCode.UNAVAILABLE
     assert b"db-7" not in b"".join(value for _, value in status.metadata) + status.details.encode()
@@ -87,7 +87,7 @@ def test_other_tools_find_the_standard_details() -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("password=hunter2"), errors.InternalError("hunter2"), KeyError("hunter2"), OSError("hunter2")]
 )
-def test_an_incident_tells_nothing_but_its_number(error: Exception) -> None:
+def test_an_incident_shows_nothing_but_its_number(error: Exception) -> None:
     assert is_incident(error)
     status = to_status(error, incident="4711")
     assert status.code is grpc.StatusCode.INTERNAL
@@ -118,7 +118,7 @@ def test_a_long_message_fits_into_the_metadata_of_an_answer() -> None:
         (grpc.StatusCode.NOT_FOUND, errors.NotFound),
     ],
 )
-def test_a_status_without_details_is_told_by_its_code(code: grpc.StatusCode, kind: type[KagziError]) -> None:
+def test_a_status_without_details_is_translated_by_its_code(code: grpc.StatusCode, kind: type[KagziError]) -> None:
     error = from_rpc_error(FailedCall(code, "what the transport says"))
     assert type(error) is kind
     assert "what the transport says" in error.message

@@ -6,8 +6,10 @@ import pytest
 from kagzi.core.workers import Trouble, WorkerEvent, WorkerEventKind
 from kagzi.core.workflow_types.versions import VersionRecord
 from kagzi.v1 import admin_pb2, worker_pb2
-from kagzi.wire.versions import read_version, write_version
-from kagzi.wire.workers import read_troubles, read_worker_event, write_troubles, write_worker_event
+from kagzi.wire.versions import write_version
+from kagzi.wire.workers import read_diagnostics, write_diagnostics, write_worker_event
+
+from .reading import read_version, read_worker_event
 
 
 @pytest.mark.parametrize("kind", list(WorkerEventKind))
@@ -18,10 +20,10 @@ def test_an_event(kind: WorkerEventKind) -> None:
 
 
 def test_diagnostics_in_both_messages() -> None:
-    troubles = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
+    diagnostics = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
     for kind in (worker_pb2.SessionUpdate, worker_pb2.HeartbeatRequest):
-        sent = kind.FromString(kind(troubles=write_troubles(troubles)).SerializeToString())
-        assert read_troubles(sent) == troubles
+        sent = kind.FromString(kind(troubles=write_diagnostics(diagnostics)).SerializeToString())
+        assert read_diagnostics(sent) == diagnostics
 
 
 def test_a_version() -> None:

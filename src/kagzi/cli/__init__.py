@@ -1,1 +1,1 @@
-"""KEY CABINET. What people type. Importing it costs click and nothing else: each command is loaded when it is called."""
+"""The `kagzi` command. Importing it costs click and nothing else: each command is loaded when it is called."""

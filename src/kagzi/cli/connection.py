@@ -17,7 +17,7 @@ from .exits import Exit, Stop
 
 @asynccontextmanager
 async def connected(address: str | None, namespace: str | None) -> AsyncGenerator[Kagzi]:
-    """A client of a server that has answered. Raises Stop(CANNOT_CONNECT) with what to do about it."""
+    """A client that is connected to a server. Raises Stop(CANNOT_CONNECT) with a remedy."""
     try:
         connection = open_connection(address, api_key=None, tls=None)
     except InvalidArgument as error:
@@ -25,7 +25,7 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
 
         raise click.BadParameter(mask(error.message), param_hint="'--address' (KAGZI_ADDRESS)") from error
     _refuse_missing_file(connection.address.embedded)
-    connection.notices.tell = _tell
+    connection.notices.report = _notify
     try:
         await connection.open()
     except Unavailable as error:
@@ -38,12 +38,12 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
         await client.close()
 
 
-def _tell(text: str) -> None:
+def _notify(text: str) -> None:
     say(f"waiting: {text}", colour="yellow")
 
 
 def _remedy(error: Unavailable, address: Address) -> str:
-    """`kagzi dev` helps only where nothing answers, and on this machine."""
+    """`kagzi dev` helps only if nothing listens, and on this machine."""
     if error.metadata.get(DOWN) != DOWN_CONNECTION:
         return ""
     other = "name another server with --address HOST:PORT or KAGZI_ADDRESS"
@@ -59,7 +59,8 @@ def _refuse_missing_file(embedded: str) -> None:
     database = parse_database(embedded)
     path = None if isinstance(database, PostgresDatabase) else database.path
     if path is None:
-        raise click.BadParameter("a store in memory belongs to the process that made it.", param_hint="'--address'")
+        text = "an in-memory store is visible only to the process that created it."
+        raise click.BadParameter(text, param_hint="'--address'")
     if not path.exists():
         raise Stop(
             Exit.CANNOT_CONNECT,

@@ -1,14 +1,12 @@
-"""What commands print. stdout is data, stderr is the rest; colours only on a terminal and never with NO_COLOR."""
+"""Printing. stdout is data, stderr is the rest; colours only on a terminal and never with NO_COLOR."""
 
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
-
-Found = TypeVar("Found")
 
 STATUS_COLOURS = {
     "pending": "yellow",
@@ -24,13 +22,13 @@ STATUS_COLOURS = {
 
 
 def colour() -> bool | None:
-    """What click is told: never, or as the stream is."""
+    """For click: never, or as the stream is."""
     return False if os.environ.get("NO_COLOR") else None
 
 
-def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> None:
+def say(text: str, *, colour: str | None = None) -> None:
     """A line for the person at the terminal: stderr."""
-    click.secho(text, err=True, fg=colour, bold=bold or None)
+    click.secho(text, err=True, fg=colour)
 
 
 def warn(text: str) -> None:
@@ -38,7 +36,7 @@ def warn(text: str) -> None:
 
 
 def fail(message: str, remedy: str = "") -> None:
-    """What every error looks like, on stderr. Whoever calls it ends the command with an exit code other than 0."""
+    """An error, on stderr. The caller ends the command with an exit code other than 0."""
     click.echo(f"{click.style('error:', fg='red')} {message}", err=True, color=colour())
     if remedy:
         hint(remedy)
@@ -74,28 +72,7 @@ def put_table(rows: Sequence[Mapping[str, str]]) -> None:
         put(_line(row, widths))
 
 
-def put_list(
-    found: Sequence[Found],
-    view: Callable[[Found], Mapping[str, Any]],
-    row: Callable[[Found], Mapping[str, str]],
-    *,
-    jsonl: bool,
-    as_json: bool,
-    empty: str,
-) -> None:
-    """A list as it was asked for: each `view` as JSON, or each `row` in a table; `empty` is said when there is nothing."""
-    if jsonl:
-        for each in found:
-            put_json(view(each), lines=True)
-    elif as_json:
-        put_json([view(each) for each in found])
-    elif not found:
-        say(empty)
-    else:
-        put_table([row(each) for each in found])
-
-
-def put_fields(fields: Mapping[str, str]) -> None:
+def put_fields(fields: Mapping[str, str | None]) -> None:
     """`name  value` lines; empty values are left out."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():

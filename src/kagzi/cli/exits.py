@@ -17,15 +17,15 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-_WHERE_TO_LOOK = {
-    "run": "kagzi list shows the runs there are",
+_LISTS = {
+    "run": "kagzi list shows the existing runs",
     "step": "kagzi get RUN --steps shows the steps of a run",
-    "schedule": "kagzi schedule list shows the schedules there are",
-    "worker": "kagzi workers list shows the workers there are",
-    "namespace": "kagzi namespaces list shows the namespaces there are",
-    "workflow type": "kagzi workflows list shows the workflow types there are",
-    "version": "kagzi versions list shows the versions there are",
-    "bulk operation": "kagzi bulk list shows the operations there are",
+    "schedule": "kagzi schedule list shows the existing schedules",
+    "worker": "kagzi workers list shows the existing workers",
+    "namespace": "kagzi namespaces list shows the existing namespaces",
+    "workflow type": "kagzi workflows list shows the existing workflow types",
+    "version": "kagzi versions list shows the existing versions",
+    "bulk operation": "kagzi bulk list shows the existing operations",
 }
 
 
@@ -53,7 +53,7 @@ def stop_of(error: Exception, command: click.Command | None = None) -> Stop | No
         case errors.RunError():
             return Stop(Exit.FAILED, str(error), f"kagzi get {error.run_id} --error shows the traceback")
         case errors.NotFound():
-            return Stop(Exit.NOT_FOUND, str(error), _WHERE_TO_LOOK.get(error.subject, ""))
+            return Stop(Exit.NOT_FOUND, str(error), _LISTS.get(error.subject, ""))
         case errors.Unavailable():
             return Stop(Exit.CANNOT_CONNECT, str(error))
         case errors.SchemaMismatch():

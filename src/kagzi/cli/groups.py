@@ -1,5 +1,4 @@
-"""Groups of commands. What all of them have in common: mistyped verbs, refusals in the words of the command line, and a group that
-is called without a verb."""
+"""Groups of commands: mistyped verbs, refusals that name options, and a group that is called without a verb."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from .exits import Exit, stop_of
 
 
 class Commands(click.Group):
-    """A group whose commands raise nothing but what `main` reports."""
+    """A group whose commands raise only what `main` reports."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -43,7 +42,7 @@ class Commands(click.Group):
 
 
 class Listing(Commands):
-    """A group of things that are listed and shown: without a verb it lists, with the options of its `list`; `show` is `get`."""
+    """A group that lists without a verb, with the options of its `list`; `show` is `get`."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, "get" if cmd_name == "show" else cmd_name)
@@ -56,7 +55,7 @@ class Listing(Commands):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        # What the project file says, it says to every verb.
+        # The project file applies to every verb.
         ctx.default_map = dict.fromkeys(self.commands, ctx.default_map or {})
         return super().resolve_command(ctx, args)
 

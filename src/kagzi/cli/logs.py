@@ -1,7 +1,7 @@
-"""Logs of long-running commands: on stderr, one line or one JSON object each.
+"""Logs of long-running commands: on stderr, one line or one JSON object per record.
 
-Whatever a record says (values from outside, tracebacks), it cannot look like another record: in text its further lines have a
-margin, in JSON there are none.
+Whatever a record contains (values from outside, tracebacks), it cannot look like another record: in text its further
+lines have a margin, in JSON there are none.
 """
 
 import json
@@ -11,13 +11,12 @@ import sys
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from ..core.text.printable import escape, with_margin
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from .options import options
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -29,39 +28,36 @@ _PLAIN = (str, int, float, bool, type(None))
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 
 
-def log_options(command: Command) -> Command:
-    """`--log-level` and `--log-format`, of commands that go on."""
-    for option in (
-        click.option(
-            "--log-format",
-            type=click.Choice(FORMATS, case_sensitive=False),
-            envvar=FORMAT_VARIABLE,
-            help=f"Log as text, or as JSON with one object per line.  [env: {FORMAT_VARIABLE}; default: text]",
-        ),
-        click.option(
-            "--log-level",
-            type=click.Choice(LEVELS, case_sensitive=False),
-            envvar=LEVEL_VARIABLE,
-            help=f"Log messages of this level and above.  [env: {LEVEL_VARIABLE}; default: info; server: warning]",
-        ),
-    ):
-        command = option(command)
-    return command
+log_options = options(
+    click.option(
+        "--log-level",
+        type=click.Choice(LEVELS, case_sensitive=False),
+        envvar=LEVEL_VARIABLE,
+        help=f"Log messages of this level and above.  [env: {LEVEL_VARIABLE}; default: info; server: warning]",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(FORMATS, case_sensitive=False),
+        envvar=FORMAT_VARIABLE,
+        help=f"Log as text, or as JSON with one object per line.  [env: {FORMAT_VARIABLE}; default: text]",
+    ),
+)
+"""Of long-running commands."""
 
 
 def show_logs(level: str | None, form: str | None, *, default: str = "info") -> None:
-    """Log to stderr. A program that has set up logging of its own keeps it, unless a level or a form was asked for."""
+    """Log to stderr. A program that has set up logging of its own keeps it, unless a level or a form is given."""
     from ..sdk.worker.log_context import RunContextFilter
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     handler.addFilter(RunContextFilter())
-    asked_for = level is not None or form is not None
-    logging.basicConfig(handlers=[handler], level=(level or default).upper(), force=asked_for)
+    force = level is not None or form is not None
+    logging.basicConfig(handlers=[handler], level=(level or default).upper(), force=force)
 
 
 def show_inherited_logs() -> None:
-    """In a process that another command has started: as that one was told."""
+    """In a process that another command has started: with the options of that command."""
     show_logs(os.environ.get(LEVEL_VARIABLE), os.environ.get(FORMAT_VARIABLE))
 
 
@@ -73,7 +69,7 @@ def hand_on(level: str | None, form: str | None) -> None:
 
 
 def announce(form: str | None) -> Callable[[str], None]:
-    """Says what is no log record, for example that a server is ready, in the form of the log: whoever reads JSON reads only JSON."""
+    """Prints a line beside the log, for example that a server is ready, in its form: readers of JSON get JSON."""
 
     def say(line: str) -> None:
         record = logging.LogRecord("kagzi.server", logging.INFO, "", 0, line, None, None)
@@ -83,7 +79,7 @@ def announce(form: str | None) -> Callable[[str], None]:
 
 
 class TextLines(logging.Formatter):
-    """`2026-11-16 01:40:12+0000 WARNING kagzi.worker: ...`; further lines of a message, and tracebacks, behind a margin."""
+    """`2026-11-16 01:40:12+0000 WARNING kagzi.worker: ...`; further lines and tracebacks have a margin."""
 
     def format(self, record: logging.LogRecord) -> str:
         first, _, more = record.getMessage().rstrip("\n").partition("\n")
@@ -97,8 +93,8 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object per line: time, level, logger, message; run_id, workflow_id, workflow_type, step, attempt and exception where
-    known; and what the caller gave as `extra`."""
+    """One object per line: time, level, logger, message; run_id, workflow_id, workflow_type, step, attempt and
+    exception where known; and the caller's `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

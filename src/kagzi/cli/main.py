@@ -14,14 +14,10 @@ from .console import colour, fail
 from .exits import Exit, exit_code_of, message_and_hint, stop_of
 from .groups import Commands
 
-# name: (module, attribute, help). The help is repeated from the command, so that `kagzi --help` need not import it; a test
-# holds the two equal.
+# name: (module, attribute, help). The help is repeated from the command, so that `kagzi --help` need not import it; a
+# test compares the two.
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "dev": (
-        "dev.command",
-        "dev",
-        "Run a server and a worker for FILE, and reload it on changes: all you need for development.",
-    ),
+    "dev": ("dev.command", "dev", "Run a server and a worker for development, and reload FILE when it changes."),
     "server": ("operate.server", "server", "Run a production server on PostgreSQL or SQLite."),
     "worker": ("operate.worker", "worker", "Run a worker that serves the workflows of a module or file."),
     "start": ("runs.start", "start", "Start a run of WORKFLOW."),
@@ -39,26 +35,14 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "delete": ("runs.control", "delete", "Delete runs that have ended, with their history."),
     "bulk": ("runs.bulk", "bulk", "List, show and stop operations on many runs."),
     "export": ("runs.transfers", "export", "Export runs with their history, as lines of JSON."),
-    "import": ("runs.transfers", "import_runs", "Import runs that were exported, perhaps from another store."),
+    "import": ("runs.transfers", "import_runs", "Import runs from a file that kagzi export wrote."),
     "fork": ("runs.fork", "fork", "Start a new run with the recorded results of another one."),
     "schedule": ("operate.schedule", "schedule", "Create and manage schedules, which start runs at set times."),
     "workers": ("operate.workers", "workers", "List workers, show what happened to them, and drain them."),
-    "workflows": (
-        "operate.workflows",
-        "workflows",
-        "Show workflow types and their queues; limit, pause and resume them.",
-    ),
-    "versions": (
-        "operate.versions",
-        "versions",
-        "List versions of workflows, set the default one, and deprecate others.",
-    ),
+    "workflows": ("operate.workflows", "workflows", "Show, limit, pause and resume workflow types and their queues."),
+    "versions": ("operate.versions", "versions", "List, deprecate and choose versions of workflows."),
     "namespaces": ("operate.namespaces", "namespaces", "Create, limit, disable and delete namespaces."),
-    "stats": (
-        "operate.stats",
-        "stats",
-        "Show how many runs were started and ended, how long they took, and how many are open.",
-    ),
+    "stats": ("operate.stats", "stats", "Show how many runs started, ended and are open, and how long they took."),
     "db": ("operate.db", "db", "Migrate and inspect the database."),
     "bench": ("bench.command", "bench", "Measure the throughput, latency and CPU use of Kagzi on this machine."),
     "version": ("operate.version", "version", "Show the versions of Kagzi, Python and the libraries in use."),

@@ -1,4 +1,4 @@
-"""The server names the fields of a request; people know options. Refusals are told in the words of the command they typed."""
+"""Names of options for names of fields. Servers name the fields of a request; a refusal must name what people typed."""
 
 import re
 
@@ -8,19 +8,11 @@ import click
 _PARAMETERS = {
     "cron_expr": "cron",
     "interval": "every",
-    "limits.open_runs": "max_open_runs",
-    "limits.running_runs": "max_running_runs",
-    "limits.schedules": "max_schedules",
-    "limits.sessions": "max_sessions",
-    "limits.starts_per_second": "max_starts_per_second",
-    "limits.stored_bytes": "max_stored_bytes",
     "max_catchup": "catchup",
-    "max_running_per_key": "per_key",
     "next_fire_at": "next_at",
     "run_id": "run",
     "signal_name": "name",
-    "starts_per_second": "rate",
-    "starts_per_second_per_key": "per_key_rate",
+    "workflow_id": "id",
     "workflow_type": "workflow",
 }
 
@@ -37,11 +29,11 @@ def in_options(text: str, command: click.Command | None, field: str = "") -> str
         return text
     names = {parameter.name: _name(parameter) for parameter in command.params}
 
-    def replaced(found: re.Match[str]) -> str:
-        name, has_value = found["name"] or "", bool(found["value"])
-        option = names.get(_PARAMETERS.get(name, name))
+    def replaced(word: re.Match[str]) -> str:
+        name, has_value = word["name"] or "", bool(word["value"])
+        option = names.get(_PARAMETERS.get(name, name.replace("limits.", "max_")))
         if option is None or not (has_value or "_" in name or name == field):
-            return found[0]
+            return word[0]
         return f"{option} " if has_value else option
 
     return _WORD.sub(replaced, text)

@@ -2,8 +2,8 @@
 
 import re
 import shlex
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -15,10 +15,10 @@ from ..core.errors import InvalidArgument
 if TYPE_CHECKING:
     from ..sdk.client.client import Kagzi
 
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-NONE = "none"
+NO_LIMIT = object()
 
 _KEY_VALUE = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 
@@ -29,120 +29,32 @@ else:
     _Type = click.ParamType
 
 
+class Converted(_Type):
+    """A click type: what `convert` makes of a text. `name` is shown in help."""
+
+    def __init__(self, name: str, convert: Callable[[Any], Any]) -> None:
+        self.name = name
+        self._convert = convert
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self._convert(value)  # click adds the name of the option to what is raised
+
+
 class Limit(_Type):
     """A click type: a number, or `none` to remove the limit."""
 
-    name = "limit"
+    name = "n"
 
     def __init__(self, number: type[int] | type[float]) -> None:
         self._number = number
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == NONE:
-            return NONE
+        if value in ("none", NO_LIMIT):
+            return NO_LIMIT
         try:
             return self._number(value)
         except ValueError:
             self.fail(f"{value!r} is not a number. Give one, or none to remove the limit.", param, ctx)
-
-
-def duration(value: str | timedelta) -> timedelta:
-    """A click type: `30s`, `5m 30s`, `1 day`. click adds the option's name to what is raised."""
-    try:
-        return parse_duration(value)
-    except InvalidArgument as error:
-        raise click.BadParameter(error.message.removeprefix("duration=")) from error
-
-
-def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
-    """A click type: `key=value`."""
-    if isinstance(value, tuple):  # a default that was converted before
-        return value
-    found = _KEY_VALUE.fullmatch(value)
-    if found is None:
-        raise click.BadParameter(f"{value!r} is not a pair. Write key=value.")
-    return found[1], found[2]
-
-
-class Server(NamedTuple):
-    """Where a command connects, as `--address` and `--namespace` say."""
-
-    address: str | None
-    namespace: str | None
-
-    def ask(self, call: "Callable[[Kagzi], Coroutine[Any, Any, Answer]]") -> "Answer":
-        """Connect a client, make the call with it, and close it. Raises Stop(CANNOT_CONNECT) with what to do about it."""
-        import asyncio
-
-        from .connection import connected
-
-        async def connect_and_call() -> Answer:
-            async with connected(self.address, self.namespace) as client:
-                return await call(client)
-
-        return asyncio.run(connect_and_call())
-
-    def ask_all(self, call: "Callable[[Kagzi], AsyncIterator[Answer]]") -> "list[Answer]":
-        """The rows of a list."""
-
-        async def gather(client: "Kagzi") -> list[Answer]:
-            return [row async for row in call(client)]
-
-        return self.ask(gather)
-
-
-def server_options(command: Callable[..., int]) -> Callable[..., int]:
-    """`--address` and `--namespace`, which every command has that talks to a server. It gets both as `server`."""
-
-    @click.option(
-        "--address",
-        envvar="KAGZI_ADDRESS",
-        metavar="ADDRESS",
-        help="Server to connect to: HOST:PORT, https://HOST or sqlite:///FILE.  "
-        "[env: KAGZI_ADDRESS; default: localhost:50051]",
-    )
-    @click.option(
-        "--namespace",
-        "-n",
-        envvar="KAGZI_NAMESPACE",
-        metavar="NAMESPACE",
-        help="Namespace to use.  [env: KAGZI_NAMESPACE; default: default]",
-    )
-    @wraps(command)
-    def with_server(*, address: str | None, namespace: str | None, **options: Any) -> int:
-        return command(server=Server(address, namespace), **options)
-
-    return with_server
-
-
-def same_server() -> str:
-    """` --address far:1 --namespace team`, as far as they were typed: for a command that is to be typed next."""
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return ""
-    typed = click.core.ParameterSource.COMMANDLINE
-    names = [name for name in ("address", "namespace") if context.get_parameter_source(name) is typed]
-    return "".join(f" --{name} {shlex.quote(context.params[name])}" for name in names)
-
-
-def json_option(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-
-
-def list_options(what: str, limit: int | None = None) -> Callable[[Command], Command]:
-    """`--json` and `--jsonl`, and `--limit` where lists can be long, as every list has them."""
-
-    def add(command: Command) -> Command:
-        command = json_option(command)
-        command = click.option("--jsonl", is_flag=True, help=f"Print JSON, one {what} per line.")(command)
-        if limit is None:
-            return command
-        text = "Show at most this many."
-        return click.option("--limit", type=click.IntRange(1, 100_000), default=limit, show_default=True, help=text)(
-            command
-        )
-
-    return add
 
 
 class Kebab(_Type):
@@ -165,3 +77,116 @@ class Kebab(_Type):
 def kebab(word: str) -> str:
     """How choices are shown."""
     return word.replace("_", "-")
+
+
+def duration(value: str | timedelta) -> timedelta:
+    """`30s`, `5m 30s`, `1 day`."""
+    try:
+        return parse_duration(value)
+    except InvalidArgument as error:
+        raise click.BadParameter(error.message.removeprefix("duration=")) from error
+
+
+def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
+    if isinstance(value, tuple):  # a default that was converted before
+        return value
+    pair = _KEY_VALUE.fullmatch(value)
+    if pair is None:
+        raise click.BadParameter(f"{value!r} is not a pair. Write key=value.")
+    return pair[1], pair[2]
+
+
+def moment(value: str | datetime) -> datetime:
+    """A time with its zone, as in RFC 3339."""
+    if isinstance(value, datetime):
+        return value
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a time. Write for example 2026-03-29T06:00:00Z.") from error
+    if at.tzinfo is None:
+        raise click.BadParameter(f"{value!r} has no time zone. Write {value}Z for UTC, or {value}+02:00.")
+    return at
+
+
+DURATION = Converted("duration", duration)
+PAIR = Converted("key=value", key_value)
+TIME = Converted("time", moment)
+
+
+def options(*stack: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Options that several commands share, in the order of their help."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(stack):
+            command = option(command)
+        return command
+
+    return add
+
+
+def changes(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, by name; None means no limit."""
+    chosen = {name: value for name, value in options.items() if value is not None and value != ()}
+    return {name: None if value is NO_LIMIT else value for name, value in chosen.items()}
+
+
+class Server(NamedTuple):
+    """Where a command connects: `--address` and `--namespace`."""
+
+    address: str | None
+    namespace: str | None
+
+    def ask(self, call: "Callable[[Kagzi], Coroutine[Any, Any, Returned]]") -> "Returned":
+        """Connect a client, make the call, and close the client. Raises Stop(CANNOT_CONNECT) with a remedy."""
+        import asyncio
+
+        from .connection import connected
+
+        async def connect_and_call() -> Returned:
+            async with connected(self.address, self.namespace) as client:
+                return await call(client)
+
+        return asyncio.run(connect_and_call())
+
+    def ask_all(self, call: "Callable[[Kagzi], AsyncIterator[Returned]]") -> "list[Returned]":
+        """The rows of a list."""
+
+        async def gather(client: "Kagzi") -> list[Returned]:
+            return [row async for row in call(client)]
+
+        return self.ask(gather)
+
+
+def server_options(command: Callable[..., Returned]) -> Callable[..., Returned]:
+    """`--address` and `--namespace`, which every command has that talks to a server. It gets both as `server`."""
+
+    @click.option(
+        "--address",
+        envvar="KAGZI_ADDRESS",
+        metavar="ADDRESS",
+        help="Server to connect to: HOST:PORT, https://HOST or sqlite:///FILE.  "
+        "[env: KAGZI_ADDRESS; default: localhost:50051]",
+    )
+    @click.option(
+        "--namespace",
+        "-n",
+        envvar="KAGZI_NAMESPACE",
+        metavar="NAMESPACE",
+        help="Namespace to use.  [env: KAGZI_NAMESPACE; default: default]",
+    )
+    @wraps(command)
+    def with_server(*, address: str | None, namespace: str | None, **options: Any) -> Returned:
+        return command(server=Server(address, namespace), **options)
+
+    return with_server
+
+
+def same_server() -> str:
+    """` --address far:1 --namespace team`, if they were typed: for a command to be typed next."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return ""
+    typed = click.core.ParameterSource.COMMANDLINE
+    names = [name for name in ("address", "namespace") if context.get_parameter_source(name) is typed]
+    return "".join(f" --{name} {shlex.quote(context.params[name])}" for name in names)

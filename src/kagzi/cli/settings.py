@@ -1,7 +1,7 @@
-"""Where an option's value comes from: flag, then environment, then file, then default.
+"""The project file. An option's value comes from its flag, then the environment, then the file, then the default.
 
-The file is `kagzi.toml`, or `[tool.kagzi]` of `pyproject.toml`, in the working directory: one flat table for all commands. What is
-the server's, the server reads itself (server/config.py); the rest is handed to click here, which asks flag and environment first.
+The file is `kagzi.toml`, or `[tool.kagzi]` of `pyproject.toml`, in the working directory: one flat table for all
+commands. The server reads its own settings (server/config.py); the rest is given to click here as defaults.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import InvalidArgument
 from .exits import Exit, Stop
 
-# Of all others the server reads its settings itself, or there is no server to talk to.
+# Commands that connect to a server. The server itself reads its settings, and the others need none.
 CLIENTS = (
     *("start", "list", "count", "get", "explain", "tail", "stats", "worker"),
     *("signal", "cancel", "terminate", "pause", "resume", "retry", "delete", "fork", "export", "import"),
@@ -20,7 +20,7 @@ LOGS = ("log_level", "log_format")
 
 
 def default_map(directory: Path | None = None) -> dict[str, Any]:
-    """What the file says, by command and parameter. Raises Stop for a file that cannot be read or has an unknown key."""
+    """Defaults by command and parameter. Raises Stop for a file that cannot be read or has an unknown key."""
     directory = directory or Path.cwd()
     if not _mentions_kagzi(directory):
         return {}
@@ -45,7 +45,7 @@ def default_map(directory: Path | None = None) -> dict[str, Any]:
 
 
 def _mentions_kagzi(directory: Path) -> bool:
-    """Where there is nothing to read, a command does not pay for the server's configuration."""
+    """Without it, a command does not pay for importing the server's configuration."""
     if (directory / "kagzi.toml").exists():
         return True
     try:
@@ -53,4 +53,4 @@ def _mentions_kagzi(directory: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError:
-        return True  # whoever reads it says why it cannot be read
+        return True  # reading it will say why it cannot be read

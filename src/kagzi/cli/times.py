@@ -1,6 +1,13 @@
-"""Times and spans for people: the local zone, as in logs. JSON has RFC 3339 in UTC instead. `TZ=UTC kagzi ...` shows UTC."""
+"""Times and spans for people: the local zone, as in logs. JSON has RFC 3339 in UTC. `TZ=UTC kagzi ...` shows UTC."""
 
 from datetime import UTC, datetime, timedelta
+
+
+def now() -> datetime:
+    from ..core.times import to_datetime
+    from ..system import SystemClock
+
+    return to_datetime(SystemClock().now())
 
 
 def utc_text(at: datetime) -> str:
@@ -8,8 +15,13 @@ def utc_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def short_utc_text(at: datetime) -> str:
+    """For JSON: times that are usually whole seconds, such as those of schedules."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def local_text(at: datetime | str | None) -> str:
-    """`2026-11-16 09:30:05+01:00`. Empty if there is no time."""
+    """`2026-11-16 09:30:05+01:00`. Empty without a time."""
     if at is None or at == "":
         return ""
     return local(at).isoformat(sep=" ", timespec="seconds")

@@ -1,4 +1,5 @@
-"""What happened to a run, in order: read from its history, where every begin and every result has a number of its own."""
+"""What happened to a run, in order: read from its history, where every begin and every result has a number of its
+own."""
 
 from enum import IntEnum, StrEnum
 

@@ -1,4 +1,5 @@
-"""Where time, identity and chance come in. Everything that needs one of them is handed it; `kagzi.system` has the real ones."""
+"""Where time, identity and chance come in. Everything that needs one of them is handed it; `kagzi.system` has the real
+ones."""
 
 from typing import Protocol
 
@@ -10,7 +11,7 @@ class Clock(Protocol):
         """The time that decides: on a server, the database's."""
         ...
 
-    def follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
+    def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp, /) -> None:
         """The store's clock said `store_now` between these two readings of this one."""
         ...
 

@@ -42,12 +42,12 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return parse_database(self.db)
 
     def refuse_unprotected(self) -> None:
-        """Raises CannotStart for an address that others can reach: there are no keys yet that would keep them out."""
+        """Raises CannotStart for an address that others can reach: no keys would keep them out yet."""
         for flag, address in (("listen", self.listen), ("http", self.http)):
             if address is not None and not address.is_local and not self.insecure:
                 raise CannotStart(
-                    f"--{flag} {address} can be reached from other machines, and nothing would protect it. "
-                    f"Listen on 127.0.0.1:{address.port}, or say --insecure if your network keeps strangers out."
+                    f"--{flag} {address} can be reached from other machines without authentication. "
+                    f"Listen on 127.0.0.1:{address.port}, or pass --insecure if your network is private."
                 )
 
 
@@ -100,7 +100,7 @@ def _refuse_bad_timings(settings: Settings) -> None:
 
 def _text(value: object, key: str) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidArgument(f"{key}={value!r} is no text.", field=key)
+        raise InvalidArgument(f"{key}={value!r} is not a string.", field=key)
     return value
 
 

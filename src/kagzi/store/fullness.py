@@ -18,8 +18,8 @@ def begins_at_once(start: StartRun, now: Timestamp) -> bool:
 
 
 def queues_of(start: StartRun, limits: TypeLimits) -> list[tuple[str | None, int]]:
-    """The limits that a start meets where a full type does not simply let it wait, the narrower first; a key of None is the
-    whole type."""
+    """The limits that a start meets where a full type does not simply let it wait, the narrower first; a key of None is
+    the whole type."""
     if limits.when_full == "queue":
         return []
     queues: list[tuple[str | None, int]] = []

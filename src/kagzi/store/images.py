@@ -1,128 +1,189 @@
-"""Maps rows to the lines of an export, by the names of the columns."""
+"""Maps rows to the lines of an export, and the lines of an import to rows, by the names of the columns."""
 
-from ..core.error_details import decode_detail
-from ..core.records import Payload
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, TypeVar, get_origin
+
+import msgspec
+
+from ..core.conversion import Field, converter, fields_of
+from ..core.error_details import ErrorCode
+from ..core.records import RunKey
+from ..core.run.outcomes import Refused
+from ..core.run.refusals import refused
 from ..core.states import (
+    CODE_OF_ON_CLOSE,
+    CODE_OF_RUN_STATUS,
+    CODE_OF_WAIT_REASON,
     ON_CLOSE_OF_CODE,
     RUN_STATUS_OF_CODE,
-    STEP_KIND_OF_CODE,
-    STEP_STATUS_OF_CODE,
-    WAIT_REASON_OF_CODE,
+    KindCode,
+    RunStatus,
+    StepCode,
+    StepKind,
     StepStatus,
 )
-from ..core.transfers.images import AttemptImage, Data, RunImage, SignalImage, StepImage, write_data
-from .rows import Row, read_error, read_labels, read_payload, read_policy
+from ..core.times import Timestamp
+from ..core.transfers.images import AttemptImage, Data, RunImage, SignalImage, StepImage, read_data, write_data
+from .rows import Row, by_column, read_error, read_payload, type_of, value_writer, write_strings
+
+Image = TypeVar("Image", bound=msgspec.Struct)
+
+_decode_strings = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def read_run_image(row: Row, tried_builds: tuple[str, ...]) -> RunImage:
-    """From a row of `export_run`."""
-    status = RUN_STATUS_OF_CODE[row["status"]]
-    return RunImage(
-        run_id=row["id"],
-        workflow_id=row["workflow_id"],
-        workflow_type=row["workflow_type"],
-        version=row["version"],
-        status=status,
-        wait_reason=None if row["wait_reason"] is None else WAIT_REASON_OF_CODE[row["wait_reason"]],
-        priority=row["priority"],
-        last_seq=row["seq"],
-        lease=row["lease"],
-        attempt=row["attempt"],
-        lost_leases=row["lost_leases"],
-        retry=read_policy(row["retry"]),
-        request_id=row["request_id"],
-        labels=read_labels(row["labels"]),
-        parent_run_id=row["parent"],
-        parent_step_id=row["parent_step_id"],
-        on_close=None if row["on_close"] is None else ON_CLOSE_OF_CODE[row["on_close"]],
-        watched=bool(row["watched"]),
-        has_children=bool(row["has_children"]),
-        cascade_due=bool(row["cascade_due"]),
-        concurrency_key=row["concurrency_key"] or "",
-        schedule_id=row["schedule_id"],
-        blocked_by=row["blocker"],
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        ready_at=row["ready_at"],
-        wake_at=row["due_at"],
-        paused_wake_at=row["paused_due_at"],
-        deadline_at=row["deadline_at"],
-        cancel_requested_at=row["cancel_requested_at"],
-        cancel_by=row["cancel_by"],
-        cancel_reason=row["cancel_reason"] or None,
-        pause_requested=bool(row["pause_requested"]),
-        pause_reason=row["pause_reason"] or None,
-        status_text=row["status_text"] or None,
-        progress=row["progress"],
-        forked_from=row["forked"],
-        continued_as=row["successor"],
-        tried_builds=tried_builds,
-        retry_request_id=row["retry_request_id"],
-        error=read_error(row["error"]) if status.ended else None,
-        problem=read_error(row["problem"]),
-        input=_data(row["input"], row["input_meta"]),
-        context=_data(row["context"], row["context_meta"]),
-        output=_data(row["result"], row["result_meta"]),
+# --- out ---------------------------------------------------------------------------------------------------------------
+
+
+def _by_column(field: Field) -> Callable[[Row], Any]:
+    column, kind = itemgetter(field.name), type_of(field)
+    if kind is Data:
+        metadata = itemgetter(f"{field.name}_meta")
+        return lambda row: write_data(read_payload(column(row), metadata(row)))
+    if get_origin(kind) is tuple:
+        return lambda row: _strings(column(row))
+    return by_column(field)
+
+
+def _strings(value: str | list[str] | None) -> tuple[str, ...]:
+    """Of an array, or of JSON where there are none."""
+    return _decode_strings(value) if isinstance(value, str) else tuple(value or ())
+
+
+read_run_image = converter(
+    RunImage,
+    _by_column,
+    last_seq=itemgetter("seq"),
+    request_id=lambda row: row["request_id"] or row["run_id"],
+    on_close=lambda row: None if row["on_close"] is None else ON_CLOSE_OF_CODE[row["on_close"]],
+    wake_at=itemgetter("due_at"),
+    paused_wake_at=itemgetter("paused_due_at"),
+    error=lambda row: read_error(row["error"]) if RUN_STATUS_OF_CODE[row["status"]].ended else None,
+)
+"""From a row of `export_run`."""
+
+read_step_image = converter(
+    StepImage,
+    _by_column,
+    child_run_id=itemgetter("child"),
+    error=lambda row: read_error(row["error"]) if row["status"] == StepCode.FAILED else None,
+)
+read_attempt_image = converter(
+    AttemptImage,
+    _by_column,
+    retry_at=lambda row: row["finished_at"] if row["retry_at"] is None else row["retry_at"],
+)
+read_signal_image = converter(SignalImage, _by_column)
+
+
+# --- in ----------------------------------------------------------------------------------------------------------------
+
+
+def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str, Any]]:
+    """Writes the fields of an image, without its data, to the columns of their names, or to those named here."""
+    parts = [
+        (field.name, columns.get(field.name, field.name), value_writer(field))
+        for field in fields_of(kind)
+        if type_of(field) is not Data
+    ]
+
+    def write(image: Image) -> dict[str, Any]:
+        values = ((column, write_value, getattr(image, name)) for name, column, write_value in parts)
+        return {column: value if write_value is None else write_value(value) for column, write_value, value in values}
+
+    return write
+
+
+_write_run = _row_writer(RunImage, last_seq="seq", wake_at="due_at", paused_wake_at="paused_due_at")
+_write_step = _row_writer(StepImage)
+_write_signal = _row_writer(SignalImage)
+attempt_row = _row_writer(AttemptImage)
+
+
+def _data_columns(name: str, data: Data | None) -> dict[str, Any]:
+    payload = read_data(data, name)
+    if payload is None:
+        return {name: None, f"{name}_meta": None}
+    return {name: payload.data, f"{name}_meta": write_strings(payload.metadata)}
+
+
+def run_row(run: RunKey, image: RunImage, now: Timestamp, *, blocked: bool) -> dict[str, Any]:
+    """The run in nobody's hands. `blocked`: the run that it is to begin after is open."""
+    status = image.status
+    if image.blocked_by and not blocked and status is RunStatus.SLEEPING:
+        status = RunStatus.PENDING
+    sleeping = status is RunStatus.SLEEPING
+    return _write_run(image) | {
+        "run_id": run.run_id,
+        "namespace": run.namespace,
+        "status": CODE_OF_RUN_STATUS[status],
+        "wait_reason": CODE_OF_WAIT_REASON[image.wait_reason] if sleeping and image.wait_reason else None,
+        "on_close": None if image.on_close is None else CODE_OF_ON_CLOSE[image.on_close],
+        "blocked_by": image.blocked_by if blocked else None,
+        "ready_at": (image.ready_at or now) if status is RunStatus.PENDING else None,
+        "due_at": image.wake_at if sleeping else None,
+    }
+
+
+def step_row(step: StepImage) -> dict[str, Any]:
+    return (
+        _write_step(step)
+        | {"parent_step_id": step.parent_step_id, "parallel_group_id": step.parallel_group_id}
+        | _data_columns("input", step.input)
+        | _data_columns("output", step.output)
+        | _data_columns("details", step.details)
     )
 
 
-def read_step_image(row: Row) -> StepImage:
-    status = STEP_STATUS_OF_CODE[row["status"]]
+def signal_row(signal: SignalImage) -> dict[str, Any]:
+    return _write_signal(signal) | _data_columns("payload", signal.payload)
+
+
+def payload_rows(image: RunImage) -> list[dict[str, Any]]:
+    """A run's input, context and output as rows of its history."""
+    ended_at = image.finished_at or 0
+    payloads = (
+        ("$input", KindCode.INPUT, image.input, image.created_at, 0),
+        ("$context", KindCode.CONTEXT, image.context, image.created_at, 0),
+        ("$output", KindCode.OUTPUT, image.output, ended_at, image.last_seq),
+    )
+    return [
+        step_row(_completed(name, data, at, seq)) | {"kind": int(kind)}
+        for name, kind, data, at, seq in payloads
+        if data is not None
+    ]
+
+
+def _completed(name: str, output: Data, at: Timestamp, seq: int) -> StepImage:
     return StepImage(
-        step_id=row["step_id"],
-        name=row["name"],
-        kind=STEP_KIND_OF_CODE[row["kind"]],
-        status=status,
-        begun_seq=row["begun_seq"],
-        created_at=row["created_at"],
-        attempt=row["attempt"],
-        seq=row["seq"],
-        retry=read_policy(row["retry"]),
-        timeout_ms=row["timeout_ms"],
-        once=bool(row["once"]),
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        retry_at=row["retry_at"],
-        wake_at=row["wake_at"],
-        child_run_id=row["child"],
-        parent_step_id=row["parent_step_id"] or "",
-        parallel_group_id=row["parallel_group_id"] or "",
-        worker_id=row["worker_id"],
-        error=read_error(row["error"]) if status is StepStatus.FAILED else None,
-        input=_data(row["input"], row["input_meta"]),
-        output=_data(row["output"], row["output_meta"]),
-        details=_data(row["details"], row["details_meta"]),
+        step_id=name,
+        name=name,
+        kind=StepKind.FUNCTION,
+        status=StepStatus.COMPLETED,
+        begun_seq=seq,
+        seq=seq,
+        created_at=at,
+        finished_at=at,
+        output=output,
     )
 
 
-def read_attempt_image(row: Row) -> AttemptImage:
-    return AttemptImage(
-        step_id=row["step_id"],
-        attempt=row["attempt"],
-        begun_seq=row["begun_seq"],
-        seq=row["seq"],
-        finished_at=row["finished_at"],
-        retry_at=row["finished_at"] if row["retry_at"] is None else row["retry_at"],
-        error=decode_detail(row["error"]),
-        started_at=row["started_at"],
-        worker_id=row["worker_id"],
-        forgotten=row["forgotten"],
-    )
-
-
-def read_signal_image(row: Row) -> SignalImage:
-    payload = write_data(Payload(row["payload"], read_labels(row["payload_meta"]) or None))
-    assert payload is not None  # a signal has one
-    return SignalImage(
-        number=row["number"],
-        name=row["name"],
-        request_id=row["request_id"],
-        received_at=row["received_at"],
-        payload=payload,
-        step_id=row["step_id"],
-    )
-
-
-def _data(data: bytes | None, metadata: str | None) -> Data | None:
-    return write_data(read_payload(data, metadata))
+def refuse_import(image: RunImage, active: str | None, requested: str | None) -> Refused | None:
+    """Why a run cannot come in: another one has its workflow id and is `active`, or was `requested` by the same start."""
+    if active is not None and not image.status.ended:
+        return refused(
+            ErrorCode.CONFLICT,
+            f"workflow_id {image.workflow_id!r} belongs to an active run here, {active}. "
+            "Wait for its end, or terminate it.",
+            subject="workflow_id",
+            subject_id=image.workflow_id,
+        )
+    if requested is not None:
+        return refused(
+            ErrorCode.CONFLICT,
+            f"request_id {image.request_id!r} belongs to another run here, {requested}: "
+            "the same start was made here, too.",
+            subject="request_id",
+            subject_id=image.request_id,
+        )
+    return None

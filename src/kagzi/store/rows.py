@@ -1,17 +1,21 @@
 """Maps rows to the records of core, by the names of the columns; and values to columns and back.
 
 Both stores name their columns alike, so a row is anything that is asked by name: a record of asyncpg, or a dictionary that
-SQLite's rows are made into. JSON is text in both.
+SQLite's rows are made into. JSON is text in both. A field of a record is read from the column of its name, by its type; only
+the exceptions are written out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from inspect import signature
 from operator import itemgetter
-from typing import Any, Protocol
+from types import NoneType, UnionType
+from typing import Any, Protocol, get_args, get_origin
 
 import msgspec
 
-from ..core.bulk import Batch, BulkOperation
+from ..core.bulk import BulkOperation
+from ..core.conversion import Field, converter, fields_of
 from ..core.error_details import ErrorDetail, decode_detail, encode_detail
 from ..core.pages.cursor import Cursor
 from ..core.records import (
@@ -19,6 +23,7 @@ from ..core.records import (
     HistoryStep,
     NamespaceRecord,
     Payload,
+    RunAttributes,
     RunFilter,
     RunKey,
     RunRecord,
@@ -28,31 +33,38 @@ from ..core.records import (
     WorkerRecord,
 )
 from ..core.retry.policy import RetryPolicy
+from ..core.run.commands import StartRun
 from ..core.schedules.schedule import Fire, ScheduleRecord
 from ..core.states import (
     RUN_STATUS_OF_CODE,
     STEP_KIND_OF_CODE,
     STEP_STATUS_OF_CODE,
     WAIT_REASON_OF_CODE,
+    RunCode,
     RunStatus,
+    StepKind,
+    StepStatus,
+    WaitCode,
+    WaitReason,
     WorkerStatus,
 )
 from ..core.times import Timestamp
-from ..core.workers import WorkerEvent, WorkerEventKind
+from ..core.workers import WorkerEvent
 from ..core.workflow_types.queues import TypeLimits
-from .schedule_book import read_spec
+from .columns import Use, columns
+from .protocol import Fork
 
 
 class Row(Protocol):
+    def keys(self) -> Iterable[str]: ...
     def __getitem__(self, column: str, /) -> Any: ...
 
 
 _encode = msgspec.json.Encoder().encode
 _decode_policy = msgspec.json.Decoder(RetryPolicy).decode
 _decode_strings = msgspec.json.Decoder(dict[str, str]).decode
-_decode_seconds = msgspec.json.Decoder(dict[str, int]).decode
 _decode_filter = msgspec.json.Decoder(RunFilter).decode
-_decode_batch = msgspec.json.Decoder(Batch).decode
+_decode_seconds = msgspec.json.Decoder(dict[str, int]).decode
 
 _policies: dict[RetryPolicy, str] = {}
 _POLICIES_KEPT = 1_000
@@ -147,200 +159,180 @@ def history_reader(place: Callable[[str], Any] = str) -> Callable[[Any], History
     return lambda row: _history_step(*values(row))
 
 
-def read_run(
-    row: Row,
-    *,
-    waits: tuple[str, ...] = (),
-    input: Payload | None = None,
-    context: Payload | None = None,
-    output: Payload | None = None,
-) -> RunRecord:
-    status = RUN_STATUS_OF_CODE[row["status"]]
-    reason = row["wait_reason"]
-    return RunRecord(
-        run=RunKey(row["namespace"], row["run_id"]),
-        workflow_id=row["workflow_id"],
-        workflow_type=row["workflow_type"],
-        version=row["version"],
-        status=status,
-        wait_reason=None if reason is None else WAIT_REASON_OF_CODE[reason],
-        attempt=row["attempt"],
-        priority=row["priority"],
-        labels=read_labels(row["labels"]),
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        wake_at=row["due_at"],
-        deadline_at=row["deadline_at"],
-        worker_id=row["worker_id"] if status is RunStatus.RUNNING else None,
-        last_seq=row["seq"],
-        retry=read_policy(row["retry"]),
-        cancel_requested=row["cancel_requested_at"] is not None,
-        cancel_reason=row["cancel_reason"] or "",
-        error=read_error(row["error"]),
-        problem=read_error(row["problem"]),
-        parent_run_id=row["parent_run_id"],
-        parent_step_id=row["parent_step_id"],
-        lost_leases=row["lost_leases"],
-        status_text=row["status_text"] or "",
-        progress=row["progress"],
-        forked_from=row["forked_from"],
-        continued_as=row["continued_as"],
-        pause_requested=bool(row["pause_requested"]),
-        pause_reason=row["pause_reason"] or "",
-        schedule_id=row["schedule_id"],
-        concurrency_key=row["concurrency_key"] or "",
-        blocked_by=row["blocked_by"],
-        waits=waits,
-        input=input,
-        context=context,
-        output=output,
-    )
+# --- by the names of the columns ---------------------------------------------------------------------------------------
+
+CODES: Mapping[Any, Mapping[int, Any]] = {
+    RunStatus: RUN_STATUS_OF_CODE,
+    WaitReason: WAIT_REASON_OF_CODE,
+    StepKind: STEP_KIND_OF_CODE,
+    StepStatus: STEP_STATUS_OF_CODE,
+}
+"""Enums that are stored as numbers."""
+
+
+def type_of(field: Field) -> Any:
+    """The type of a field, without None."""
+    kinds = [kind for kind in get_args(field.type) if kind is not NoneType]
+    return kinds[0] if isinstance(field.type, UnionType) and len(kinds) == 1 else field.type
+
+
+def by_column(field: Field) -> Callable[[Row], Any]:
+    """Reads a field from the column of its name. Structs are JSON; a payload has its metadata in a column of their own; where the
+    default is an empty text, NULL is one, too."""
+    column, kind = field.name, type_of(field)
+    if kind is Payload:
+        metadata = f"{column}_meta"
+        return lambda row: read_payload(row[column], row[metadata])
+    if kind is str and field.default == "":
+        return lambda row: row[column] or ""
+    read = _value_reader(kind)
+    return itemgetter(column) if read is None else lambda row: read(row[column])
+
+
+def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
+    """None: the value is the field's."""
+    if kind in CODES:
+        return {None: None, **CODES[kind]}.__getitem__
+    if kind is ErrorDetail:
+        return read_error
+    if get_origin(kind) is Mapping:
+        return read_labels
+    if not isinstance(kind, type):
+        return None
+    if kind is bool or issubclass(kind, Enum):
+        return kind
+    return _json_reader(kind) if issubclass(kind, msgspec.Struct) else None
+
+
+def value_writer(field: Field) -> Callable[[Any], Any] | None:
+    """The other way round: what is written for the value of a field. None: the value. Text that may be empty is NULL then."""
+    kind = type_of(field)
+    if kind in CODES:
+        return {None: None, **{value: code for code, value in CODES[kind].items()}}.__getitem__
+    if kind is str and field.default == "":
+        return _text_or_null
+    if get_origin(kind) is tuple:
+        return _json_or_null
+    return write_strings if get_origin(kind) is Mapping else _WRITERS.get(kind)
+
+
+def _text_or_null(text: str) -> str | None:
+    return text or None
+
+
+def _json_or_null(values: tuple[object, ...]) -> str | None:
+    return write_json(values) if values else None
+
+
+_WRITERS: Mapping[Any, Callable[[Any], Any]] = {RetryPolicy: write_policy, ErrorDetail: write_error}
+
+
+def _json_reader(kind: type[msgspec.Struct]) -> Callable[[str | None], Any]:
+    decode = msgspec.json.Decoder(kind).decode
+    return lambda text: None if text is None else decode(text)
+
+
+def _nothing(_: Row) -> None:
+    return None
+
+
+read_run = converter(
+    RunRecord,
+    by_column,
+    run=lambda row: RunKey(row["namespace"], row["run_id"]),
+    wake_at=itemgetter("due_at"),
+    worker_id=lambda row: row["worker_id"] if row["status"] == RunCode.RUNNING else None,
+    last_seq=itemgetter("seq"),
+    cancel_requested=lambda row: row["cancel_requested_at"] is not None,
+    waits=lambda _: (),
+    input=_nothing,
+    context=_nothing,
+    output=_nothing,
+)
+"""A run as lists show it: without what it waits for, and without payloads."""
+
+read_attempt = converter(StepAttempt, by_column)
+read_worker_event = converter(WorkerEvent, by_column)
+read_schedule = converter(ScheduleRecord, by_column)
+read_fire = converter(Fire, by_column)
+read_limits = converter(TypeLimits, by_column)
+read_namespace = converter(
+    NamespaceRecord,
+    by_column,
+    retention_seconds=lambda row: _decode_seconds(row["retention"]) if row["retention"] else {},
+    deleting=lambda row: row["deleting_at"] is not None,
+)
+read_bulk = converter(
+    BulkOperation,
+    by_column,
+    operation_id=itemgetter("id"),
+    where=lambda row: _decode_filter(row["filter"]),
+    cursor=lambda row: None if row["cursor_at"] is None else Cursor(row["cursor_at"], row["cursor_run"]),
+)
+_read_step = converter(StepRecord, by_column, run=itemgetter("run"), attempts=itemgetter("attempts"))
+_read_worker = converter(WorkerRecord, by_column, served=itemgetter("served"), status=itemgetter("status"))
 
 
 def read_step(row: Row, run: RunKey, attempts: tuple[StepAttempt, ...]) -> StepRecord:
-    return StepRecord(
-        run=run,
-        step_id=row["step_id"],
-        name=row["name"],
-        kind=STEP_KIND_OF_CODE[row["kind"]],
-        status=STEP_STATUS_OF_CODE[row["status"]],
-        attempt=row["attempt"],
-        begun_seq=row["begun_seq"],
-        seq=row["seq"],
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        output=read_payload(row["output"], row["output_meta"]),
-        input=read_payload(row["input"], row["input_meta"]),
-        error=read_error(row["error"]),
-        retry=read_policy(row["retry"]),
-        timeout_ms=row["timeout_ms"],
-        retry_at=row["retry_at"],
-        wake_at=row["wake_at"],
-        child_run_id=row["child_run_id"],
-        parent_step_id=row["parent_step_id"] or "",
-        parallel_group_id=row["parallel_group_id"] or "",
-        worker_id=row["worker_id"],
-        attempts=attempts,
-        details=read_payload(row["details"], row["details_meta"]),
-    )
-
-
-def read_attempt(row: Row) -> StepAttempt:
-    return StepAttempt(
-        attempt=row["attempt"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        error=decode_detail(row["error"]),
-        worker_id=row["worker_id"],
-    )
+    return _read_step({**row, "run": run, "attempts": attempts})
 
 
 def read_worker(row: Row, served: tuple[Served, ...], status: WorkerStatus) -> WorkerRecord:
-    return WorkerRecord(
-        worker_id=row["worker_id"],
-        namespace=row["namespace"],
-        served=served,
-        max_concurrent=row["max_concurrent"],
-        hostname=row["hostname"],
-        pid=row["pid"],
-        sdk_version=row["sdk_version"],
-        build_id=row["build_id"],
-        labels=read_labels(row["labels"]),
-        status=status,
-        active_count=row["active_count"],
-        total_completed=row["total_completed"],
-        total_failed=row["total_failed"],
-        registered_at=row["registered_at"],
-        last_heartbeat_at=row["last_heartbeat_at"],
-    )
+    return _read_worker({**row, "served": served, "status": status})
 
 
-def read_namespace(row: Row) -> NamespaceRecord:
-    return NamespaceRecord(
-        namespace=row["namespace"],
-        enabled=bool(row["enabled"]),
-        created_at=row["created_at"],
-        open_runs_limit=row["open_runs_limit"],
-        running_runs_limit=row["running_runs_limit"],
-        starts_per_second_limit=row["starts_per_second_limit"],
-        stored_bytes_limit=row["stored_bytes_limit"],
-        sessions_limit=row["sessions_limit"],
-        schedules_limit=row["schedules_limit"],
-        retention_seconds=_decode_seconds(row["retention"]) if row["retention"] else {},
-        deleting=row["deleting_at"] is not None,
-        next_start_at=row["next_start_at"],
-        stored_bytes=row["stored_bytes"],
-        stored_bytes_at=row["stored_bytes_at"],
-    )
+# --- new runs ----------------------------------------------------------------------------------------------------------
+
+_fields = {field.name: field for field in fields_of(RunAttributes)}
+_attribute_writers = [(column.name, value_writer(_fields[column.name])) for column in columns(Use.ATTRIBUTES)]
+_fork_readers = [(column.name, by_column(_fields[column.name])) for column in columns(Use.FORKED)]
 
 
-def read_worker_event(row: Row) -> WorkerEvent:
-    return WorkerEvent(
-        worker_id=row["worker_id"],
-        kind=WorkerEventKind(row["kind"]),
-        at=row["at"],
-        detail=row["detail"],
-        number=row["number"],
-    )
+def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
+    if command.blocked_by or (command.start_at is not None and command.start_at > now):
+        return RunCode.SLEEPING
+    return RunCode.RUNNING if leased and command.assignment is not None else RunCode.PENDING
 
 
-def read_bulk(row: Row) -> BulkOperation:
-    return BulkOperation(
-        operation_id=row["id"],
-        namespace=row["namespace"],
-        action=row["action"],
-        where=_decode_filter(row["filter"]),
-        reason=row["reason"],
-        request_id=row["request_id"],
-        created_at=row["created_at"],
-        matched=row["matched"],
-        done=row["done"],
-        failed=row["failed"],
-        last_error=row["last_error"],
-        finished_at=row["finished_at"],
-        stopped=bool(row["stopped"]),
-        cursor=None if row["cursor_at"] is None else Cursor(row["cursor_at"], row["cursor_run"]),
-        batch=None if row["batch"] is None else _decode_batch(row["batch"]),
-    )
+def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, object]:
+    """The columns `{run.new}`. The run sleeps until its start time or until the one before it has ended; else it is leased to whom
+    it is assigned if it may be `leased`, or waits for a worker."""
+    status = new_status(command, now, leased=leased)
+    sleeping = status is RunCode.SLEEPING
+    assignment = command.assignment if status is RunCode.RUNNING else None
+    row: dict[str, object] = {
+        "run_id": command.run.run_id,
+        "namespace": command.run.namespace,
+        "workflow_id": command.workflow_id,
+        "request_id": command.request_id,
+        "version": command.version or (None if assignment is None else assignment.version),
+        "concurrency_key": command.concurrency_key or None,
+        "schedule_id": command.schedule_id or None,
+        "blocked_by": command.blocked_by or None,
+        "status": int(status),
+        "wait_reason": int(WaitCode.CHILD if command.blocked_by else WaitCode.TIME) if sleeping else None,
+        "ready_at": now if status is RunCode.PENDING else None,
+        "due_at": command.start_at if sleeping and not command.blocked_by else None,
+        "lease": 0 if assignment is None else 1,
+        "nonce": 0 if assignment is None else assignment.nonce,
+        "worker_id": None if assignment is None else assignment.worker_id,
+        "lease_until": None if assignment is None else assignment.lease_until,
+    }
+    for name, write in _attribute_writers:
+        value = getattr(command, name)
+        row[name] = value if write is None else write(value)
+    return row
 
 
-def read_schedule(row: Row) -> ScheduleRecord:
-    return ScheduleRecord(
-        namespace=row["namespace"],
-        schedule_id=row["schedule_id"],
-        spec=read_spec(row["spec"]),
-        enabled=bool(row["enabled"]),
-        paused_reason=row["paused_reason"] or "",
-        next_at=row["next_at"],
-        due_at=row["due_at"],
-        last_fired_at=row["last_fired_at"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        revision=row["revision"],
-        request_id=row["request_id"] or "",
-    )
-
-
-def read_fire(row: Row) -> Fire:
-    return Fire(
-        nominal_at=row["nominal_at"],
-        at=row["at"],
-        cause=row["cause"],
-        run_id=row["run_id"],
-        reason=row["reason"] or "",
-        skipped_until=row["skipped_until"],
-        count=row["count"],
-    )
-
-
-def read_limits(row: Row) -> TypeLimits:
-    return TypeLimits(
-        paused=bool(row["paused"]),
-        max_running=row["max_running"],
-        max_running_per_key=row["max_running_per_key"],
-        starts_per_second=row["starts_per_second"],
-        starts_per_second_per_key=row["starts_per_second_per_key"],
-        when_full=row["when_full"],
+def fork_start(fork: Fork, row: Row) -> StartRun:
+    """The start of a fork, with what its source was given: a row of `fork_source`."""
+    return StartRun(
+        **{name: read(row) for name, read in _fork_readers},
+        run=RunKey(fork.source.namespace, fork.new_run_id),
+        workflow_id=fork.workflow_id,
+        request_id=fork.request_id,
+        input=read_payload(row["input"], row["input_meta"]),
+        context=read_payload(row["context"], row["context_meta"]),
+        version=fork.version or row["version"],
+        on_conflict="fail",
     )

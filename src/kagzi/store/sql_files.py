@@ -1,18 +1,26 @@
-"""Reads the named statements and the migrations of a store from its .sql files.
+"""Loads the named statements and the migrations of a store from .sql files.
 
-A file holds statements, each headed by `-- name: some_name` and a comment that says why. Statuses, kinds and reasons are written
-by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in the numbers of core, as literals, because the planner
-matches the predicates of partial indexes by constants. A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its
-checksum is remembered, so that an edited one is noticed.
+A file holds statements, each headed by `-- name: some_name` and a comment that says why. `store/sql` has those of both
+stores, in PostgreSQL's words; SQLite translates them (`store/sqlite/statements.py`). A store's own folder has the rest.
+
+Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in
+the codes of core, as literals, because the planner matches the predicates of partial indexes by constants. `{<|>}`
+makes two statements of a list: `some_name_next` with the first word of each pair, and `some_name_prev` with the second.
+`{table}` makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on. Lists of a run's columns are
+written as `{run.shown:r}`: see `columns.py`.
+
+A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its checksum is recorded, so that an edited one is
+detected.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+from ..core.errors import SchemaMismatch
 from ..core.events import Source
 from ..core.states import (
     CODE_OF_RUN_STATUS,
@@ -26,10 +34,14 @@ from ..core.states import (
     WaitCode,
     WorkerCode,
 )
+from .columns import expand_columns
+from .protocol import SchemaStatus
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 _PART = re.compile(r"\{([a-z_]+)\}")
 _CODE = re.compile(r"\{([A-Z_]+\.[A-Z_]+)\}")
+_DIRECTION = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
+_SHARED = __package__ or "kagzi.store"
 _MIGRATION = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
 
 
@@ -53,6 +65,21 @@ CODES = {
 }
 """What a name in braces stands for. The lists go into `IN ({RUN.OPEN})`."""
 
+NAMESPACE_TABLES = {
+    "workers": "worker_id",
+    "worker_events": "worker_id",
+    "workflow_versions": "workflow_type",
+    "workflow_types": "workflow_type",
+    "workflow_keys": "workflow_type",
+    "bulk_operations": "created_at",
+    "schedules": "schedule_id",
+    "schedule_fires": "schedule_id",
+    "run_stats": "minute",
+    "child_links": "child_run_id",
+}
+"""What belongs to a namespace and is not deleted with one of its runs, in the order of deletion, and a column that
+tells rows apart. A test knows all tables."""
+
 
 class Migration(NamedTuple):
     version: int
@@ -61,29 +88,48 @@ class Migration(NamedTuple):
     checksum: str
 
 
-def load_statements(package: str) -> dict[str, str]:
-    """Every named statement in `<package>/sql/*.sql`. A name used twice is an error, and so is an unknown code."""
+class AppliedMigration(NamedTuple):
+    version: int
+    name: str
+    checksum: str
+
+
+def load_statements(package: str, codes: Mapping[str, str] = CODES, *, uuid_type: bool = False) -> dict[str, str]:
+    """Every named statement in `store/sql` and in `<package>/sql`, with codes and lists of columns (see
+    `expand_columns`) written out. Raises ValueError for a name used twice, an unknown code or an unknown list."""
     statements: dict[str, str] = {}
-    for file in _files(package, "sql"):
+    for file in (*_files(_SHARED, "sql"), *_files(package, "sql")):
         parts = _NAME.split(file.read_text("utf-8"))
-        for name, body in zip(parts[1::2], parts[2::2], strict=True):
-            if name in statements:
-                raise ValueError(f"{package}: statement {name!r} is defined twice")
-            statements[name] = _with_codes(name, body.strip().rstrip(";"))
+        for base, body in zip(parts[1::2], parts[2::2], strict=True):
+            for name, text in _variants(base, expand_columns(body.strip().rstrip(";"), uuid_type=uuid_type)):
+                if name in statements:
+                    raise ValueError(f"{package}: statement {name!r} is defined twice")
+                statements[name] = _with_codes(name, text, codes)
     return statements
 
 
-def _with_codes(statement: str, text: str) -> str:
-    unknown = set(_CODE.findall(text)) - CODES.keys()
+def _variants(name: str, text: str) -> Iterator[tuple[str, str]]:
+    if "{table}" in text:
+        for table, column in NAMESPACE_TABLES.items():
+            yield f"{name}_{table}", text.replace("{table}", table).replace("{column}", column)
+    elif _DIRECTION.search(text):
+        for group, direction in enumerate(("next", "prev"), start=1):
+            yield f"{name}_{direction}", _DIRECTION.sub(rf"\{group}", text)
+    else:
+        yield name, text
+
+
+def _with_codes(statement: str, text: str, codes: Mapping[str, str]) -> str:
+    unknown = set(_CODE.findall(text)) - codes.keys()
     if unknown:
         raise ValueError(f"statement {statement!r}: no code is called {', '.join(sorted(unknown))}")
-    return _CODE.sub(lambda found: CODES[found[1]], text)
+    return _CODE.sub(lambda match: codes[match[1]], text)
 
 
 def expand(text: str, parts: Mapping[str, str]) -> str:
     """The text with each `{part}` put in, and those within them."""
     while _PART.search(text):
-        text = _PART.sub(lambda found: parts[found[1]], text)
+        text = _PART.sub(lambda match: parts[match[1]], text)
     return text
 
 
@@ -105,3 +151,21 @@ def load_migrations(package: str) -> tuple[Migration, ...]:
 def _files(package: str, folder: str) -> list[Traversable]:
     entries = resources.files(package).joinpath(folder).iterdir()
     return sorted((entry for entry in entries if entry.name.endswith(".sql")), key=lambda entry: entry.name)
+
+
+def schema_status(place: str, known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> SchemaStatus:
+    """How far a database has come. Raises SchemaMismatch for a newer schema, or a migration that was changed since."""
+    latest = known[-1].version
+    if applied and applied[-1].version > latest:
+        raise SchemaMismatch(
+            f"{place} has schema version {applied[-1].version}, newer than {latest}, which this code knows. "
+            "Run a newer Kagzi."
+        )
+    for (version, name, checksum), migration in zip(applied, known, strict=False):
+        if checksum != migration.checksum:
+            raise SchemaMismatch(
+                f"{place}: migration {version:04d}_{name} differs from the one that was applied (checksum). "
+                "Run the Kagzi version that applied it, or restore the file."
+            )
+    pending = tuple(f"{migration.version:04d}_{migration.name}" for migration in known[len(applied) :])
+    return SchemaStatus(current=len(applied), latest=latest, pending=pending)

@@ -211,4 +211,4 @@ def refusal(outcome: Outcome) -> ErrorDetail:
                 subject="run",
             )
         case _:
-            raise AssertionError(f"{type(outcome).__name__} is no refusal")
+            raise AssertionError(f"{type(outcome).__name__} is not a refusal")

@@ -150,13 +150,13 @@ def _wait_signal(operation: pb.Operation, run: RunKey, lease: Lease) -> WaitSign
 
 
 def read_on_close(number: int) -> Literal["cancel", "abandon"]:
-    """Raises InvalidArgument for a number that is no policy."""
+    """Raises InvalidArgument for a number that is not a policy."""
     if number not in (
         pb.PARENT_CLOSE_POLICY_UNSPECIFIED,
         pb.PARENT_CLOSE_POLICY_CANCEL,
         pb.PARENT_CLOSE_POLICY_ABANDON,
     ):
-        raise InvalidArgument(f"on_close={number} is no ParentClosePolicy.", field="on_close")
+        raise InvalidArgument(f"on_close={number} is not a ParentClosePolicy.", field="on_close")
     return "abandon" if number == pb.PARENT_CLOSE_POLICY_ABANDON else "cancel"
 
 

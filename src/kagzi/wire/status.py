@@ -81,7 +81,7 @@ _ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.USER: InternalError,
 }
 
-# For statuses without our details: they come from the transport, a proxy, or something that is no Kagzi server. Kagzi never
+# For statuses without our details: they come from the transport, a proxy, or something else than a Kagzi server. Kagzi never
 # answers INTERNAL or UNKNOWN without details, so those two mean a broken connection, too.
 _CODE_OF_BARE_STATUS = {
     grpc.StatusCode.NOT_FOUND: ErrorCode.NOT_FOUND,
@@ -112,7 +112,7 @@ def is_incident(error: BaseException) -> bool:
 
 def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
     """The status an exception ends a call with. Of an incident nothing is told but its number."""
-    detail = detail_of(told_of(error, incident=incident))
+    detail = detail_of(public_error(error, incident=incident))
     code = _STATUS_OF_CODE[detail.code]
     info = ErrorInfo(reason=detail.code.name, domain=DOMAIN, metadata=detail.metadata)
     details: list[Any] = [Any(), Any()]
@@ -128,7 +128,7 @@ def is_outage(error: BaseException) -> bool:
     return isinstance(error, Unavailable) and not isinstance(error, ServerUnavailable)
 
 
-def told_of(error: BaseException, *, incident: str = "") -> KagziError:
+def public_error(error: BaseException, *, incident: str = "") -> KagziError:
     """What clients are told instead of an error whose text is not for them; any other error as it is."""
     if is_incident(error):
         number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""

@@ -16,7 +16,6 @@ POSTGRES_ONLY = {
     "write/bisect",  # as write/batch
     "run/pages",  # SQLite ends a page while it reads the cursor (connection/connection)
     "run/refusals",  # ids are of type uuid only there
-    "operate/schedule_firing",  # one transaction for many schedules; SQLite fires one after the other
 }
 SQLITE_ONLY = {
     "connection/checkpoints",  # PostgreSQL runs its checkpoints itself
@@ -24,7 +23,8 @@ SQLITE_ONLY = {
     "write/run_changes",  # saves row by row; PostgreSQL saves in one statement (write/run_state)
     "write/fences",  # the only writer remembers leases; PostgreSQL fences in the statement
     "write/continue_as_new",  # one statement in PostgreSQL (write/children)
-    "write/text_validation",  # PostgreSQL refuses such text itself
+    "connection/session",  # a session of PostgreSQL is its connection (connection/connection)
+    "operate/namespace_rows",  # the only writer remembers namespaces; PostgreSQL reads their rows
     "operate/type_limits",  # the only writer remembers limits; PostgreSQL locks their rows
 }
 

@@ -12,12 +12,12 @@ KNOWN = {"test_interleavings.py": 1, "test_retention.py": 1}
 
 
 def test_no_conformance_test_accepts_alternatives() -> None:
-    found: dict[str, list[str]] = {}
+    alternatives: dict[str, list[str]] = {}
     for path in sorted(CONFORMANCE.glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Assert) and any(map(is_alternative, claims(node.test))):
-                found.setdefault(path.name, []).append(f"{path.name}:{node.lineno}: {ast.unparse(node)}")
-    more = [line for name, lines in found.items() if len(lines) > KNOWN.get(name, 0) for line in lines]
+                alternatives.setdefault(path.name, []).append(f"{path.name}:{node.lineno}: {ast.unparse(node)}")
+    more = [line for name, lines in alternatives.items() if len(lines) > KNOWN.get(name, 0) for line in lines]
     assert not more, "\n".join(more)
 
 

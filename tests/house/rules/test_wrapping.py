@@ -14,10 +14,10 @@ def test_the_documentation_is_wrapped() -> None:
 
 def long_lines(page: Path) -> list[str]:
     """Not of tables and blocks of code."""
-    found: list[str] = []
+    too_long: list[str] = []
     is_code = False
     for number, line in enumerate(page.read_text().splitlines(), 1):
         is_code ^= line.lstrip().startswith("```")
         if len(line) > WIDTH and not is_code and not line.lstrip().startswith("|"):
-            found.append(f"{page.relative_to(ROOT)}:{number}: {len(line)} columns")
-    return found
+            too_long.append(f"{page.relative_to(ROOT)}:{number}: {len(line)} columns")
+    return too_long

@@ -5,7 +5,7 @@ from typing import Any
 
 from kagzi.sdk.execution.ports import Answer, RunPort
 from kagzi.v1 import worker_pb2 as pb
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
 

@@ -13,7 +13,7 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1 import workflow_pb2 as wf
 from kagzi.wire.common import write_error
 from kagzi.wire.status import detail_of, to_status
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
 LEASE_MS = 15_000

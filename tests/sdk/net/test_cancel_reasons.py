@@ -14,8 +14,8 @@ from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import parse_listen
 from kagzi.v1 import worker_pb2 as pb
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import Databases
+from tests.support.timeouts import LOADED_MACHINE_S
 
 REASON = "the customer changed her mind"
 WAIT_S = LOADED_MACHINE_S

@@ -10,7 +10,7 @@ from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from kagzi.sdk.client.client import Kagzi
 from kagzi.sdk.transport.connection import Connection
 from tests.sdk.net.fake_server import GONE, FakeServer
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 
 def free_port() -> int:

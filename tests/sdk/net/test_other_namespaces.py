@@ -49,7 +49,7 @@ async def test_a_run_started_elsewhere_is_reached_there(server: FakeServer, clie
 
 async def test_a_run_that_is_known_stays_where_it_is(client: Kagzi) -> None:
     run = await client.start("buy", 1)
-    with pytest.raises(PreconditionFailed, match=r"is in namespace 'default'. Look elsewhere with client.get"):
+    with pytest.raises(PreconditionFailed, match=r"is in namespace 'default'. To look in another one, use client.get"):
         run.namespace("production")
     with pytest.raises(InvalidArgument, match="must be the name of a namespace"):
         client.get(RUN_ID).namespace("")

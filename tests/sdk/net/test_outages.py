@@ -17,7 +17,7 @@ from kagzi.sdk.transport import outage_notices
 from kagzi.sdk.transport import tries as tries_module
 from kagzi.sdk.transport.outage_notices import OutageNotices
 from kagzi.sdk.transport.tries import Tries
-from kagzi.sdk.transport.unreachable import Outage, cause_of, told_by_server, unreachable
+from kagzi.sdk.transport.unreachable import Outage, cause_of, reported_by_server, unreachable
 from kagzi.system import SystemClock, SystemRng
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf
@@ -96,7 +96,7 @@ async def until_notified(caplog: pytest.LogCaptureFixture, count: int) -> list[s
                 "name=no.example: "
                 "Could not contact DNS servers"
             ),
-            "cannot reach the server at host:1: the name no.example cannot be looked up",
+            "cannot reach the server at host:1: the name no.example cannot be resolved",
             False,
         ),
         (
@@ -131,16 +131,16 @@ async def until_notified(caplog: pytest.LogCaptureFixture, count: int) -> list[s
                 "(Expected SETTINGS "
                 "frame as the first frame, got frame type 80) (Trying to connect an http1.x server (HTTP status 400))"
             ),
-            "cannot reach the server at host:1: what listens there does not speak gRPC",
+            "cannot reach the server at host:1: the program at that port does not speak gRPC",
             True,
         ),
-        ("Deadline Exceeded", "no answer from the server at host:1: it does not answer", False),
+        ("Deadline Exceeded", "no response from the server at host:1: it does not answer", False),
         (
             (
                 "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:4: "
                 "recvmsg:Connection reset by peer (104)"
             ),
-            "no answer from the server at host:1: the connection was closed",
+            "no response from the server at host:1: the connection was closed",
             False,
         ),
         (
@@ -161,7 +161,7 @@ def test_what_grpc_says_is_told_in_plain_words(details: str, says: str, permanen
 
 
 def test_a_server_without_its_database_says_so_itself() -> None:
-    error = told_by_server("the server at host:1", DATABASE_AWAY).error(12.0)
+    error = reported_by_server("the server at host:1", DATABASE_AWAY).error(12.0)
     assert str(error) == (
         "The server at host:1 is running, but its database cannot be reached. Tried for 12.0 s. Check the database; "
         "the server's "
@@ -205,7 +205,7 @@ async def test_our_own_deadline_does_not_hide_what_was_said_before() -> None:
     with some_tries(timeout_s=0.02) as tries:
         tries.next_timeout_s()
         with pytest.raises(Unavailable, match="database"):  # noqa: PT012  the second one is about the first
-            tries.pause_s(told_by_server("the server at x", DATABASE_AWAY))
+            tries.pause_s(reported_by_server("the server at x", DATABASE_AWAY))
             await asyncio.sleep(0.02)
             tries.next_timeout_s()
             tries.pause_s(SILENT)
@@ -257,7 +257,7 @@ async def test_a_server_that_is_gone_is_told_soon_and_again_and_when_it_is_back(
     await server.start()
     async with asyncio.timeout(WAIT_S):
         await starting
-    assert re.fullmatch(r"the server answers again, after \d+ s", (await until_notified(caplog, 3))[-1])
+    assert re.fullmatch(r"the server responds again, after \d+ s", (await until_notified(caplog, 3))[-1])
     assert {record.levelno for record in caplog.records if record.name == LOG} == {logging.WARNING}
 
 
@@ -315,7 +315,7 @@ async def test_patience_with_a_stream_counts_from_when_it_broke(
     server: FakeServer, client: Kagzi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A result that was waited for longer than that was given up at the first restart of a server."""
-    monkeypatch.setattr(waits, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(waits, "OUTAGE_S", 0.3)
     monkeypatch.setattr(tries_module, "LASTING_S", 0.2)
     run = await client.start("hello", 1)
     waiting = asyncio.create_task(run.result())
@@ -340,7 +340,7 @@ async def test_a_worker_without_a_server_says_so_once_it_lasts(
         await server.start()
         await server.session()
         await until_notified(caplog, 3)
-    assert line == f"cannot reach the server at {server.address}: connection refused; trying again until it answers"
+    assert line == f"cannot reach the server at {server.address}: connection refused; trying again until it responds"
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert [text for text in warnings if "interrupted" in text] == []
     assert not [noise for noise in NOISE if noise in caplog.text]

@@ -27,7 +27,7 @@ from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import ListenAddress, parse_listen
 from tests.sdk.net.test_connect import free_port
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
 

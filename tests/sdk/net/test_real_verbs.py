@@ -21,7 +21,7 @@ from kagzi import (
     workflow,
 )
 from tests.sdk.net.test_real_server import serving
-from tests.support.patience import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
 

@@ -11,8 +11,8 @@ from kagzi.core.limits import HISTORY_PAGE_BYTES, Settings
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import parse_listen
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import Databases
+from tests.support.timeouts import LOADED_MACHINE_S
 
 CHILDREN = 12
 RESULT_BYTES = HISTORY_PAGE_BYTES + 100_000

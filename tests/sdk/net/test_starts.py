@@ -250,7 +250,7 @@ async def test_the_timeout_of_a_workflow_is_sent_as_it_is_for_the_server_to_coun
         ({"delay": "1s", "start_at": datetime(2030, 1, 1, tzinfo=UTC)}, "delay and start_at"),
         ({"start_at": datetime(2030, 1, 1)}, "no time zone"),
         ({"deadline": "1h"}, "is not a datetime"),
-        ({"labels": {"a": 1}}, "must be texts"),
+        ({"labels": {"a": 1}}, "must both be strings"),
         ({"priority": 101}, "-100..100"),
         ({"retry": 3}, "is not a Retry"),
         ({"on_conflict": "ignore"}, "must be one of"),
@@ -274,7 +274,7 @@ async def test_an_input_over_the_servers_own_limit_is_not_sent(server: FakeServe
 
 
 async def test_inputs_must_fit_the_workflow(client: Kagzi) -> None:
-    with pytest.raises(InvalidArgument, match="wants an input"):
+    with pytest.raises(InvalidArgument, match="needs an input"):
         await client.start(greet)
     with pytest.raises(InvalidArgument, match="takes no input"):
         await client.start(tick, 5)  # type: ignore[call-overload]

@@ -17,7 +17,7 @@ from kagzi.sdk.workflow.workflow import Workflow
 from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_server import WAIT_S, FakeServer, FakeSession, lease
 from tests.sdk.net.test_connect import free_port
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 
 async def _hello(ctx: Any, name: str) -> str:
@@ -125,7 +125,7 @@ async def test_the_build_is_what_was_said_else_the_environment_else_a_hash_of_th
         ({"max_concurrent": True}, "whole number"),
         ({"retries": -1}, "0 .no retry. or more"),
         ({"retries": 1, "retry": Retry.none()}, "both given"),
-        ({"labels": {"a": 1}}, "must be texts"),
+        ({"labels": {"a": 1}}, "must both be strings"),
         ({"workflows": [hello, hello]}, "more than once"),
         ({"workflows": [_hello]}, "is not a workflow"),
         ({"shutdown_grace": "30"}, "no unit"),

@@ -25,7 +25,7 @@ from kagzi.sdk.worker.registry import AnyWorkflow, Registry
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.operations import write_answer
 from kagzi.wire.tasks import write_history_step, write_task
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake_run import FakeRun
 from .fake_store import FakeStore

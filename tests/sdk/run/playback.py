@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from kagzi.core.states import RunStatus, StepKind, StepStatus
-from tests.support.random_programs import GO, Body, Durations, Player, World
+from tests.support.random_programs import PROCEED, Body, Durations, Player, World
 
 from .fake import TIMEOUT_S, FakePort, FakeRun, FakeServer
 
@@ -129,18 +129,19 @@ class Playback:
         """Until a run has changed, or a sleeping one is due. A signal comes when nothing else happens; now and then it
         is early."""
         if self._random.random() < 0.05:
-            self.server.signal(self.root, GO.name, WENT)
+            self.server.signal(self.root, PROCEED.name, WENT)
         dues = [run.due_at for run in self.server.runs if run.status is RunStatus.SLEEPING and run.due_at is not None]
         rest_s = max(min(dues) - self.server.now, 0) / 1_000_000 if dues else FOR_EVER_S
         awaited = any(
-            name == GO.name and not self.root.steps[step_id].seq for step_id, name in self.root.signal_names.items()
+            name == PROCEED.name and not self.root.steps[step_id].seq
+            for step_id, name in self.root.signal_names.items()
         )
         try:
             async with asyncio.timeout(SIGNAL_AFTER_S if awaited else rest_s):
                 await self.server.changes.wait()
         except TimeoutError:
             if awaited:
-                self.server.signal(self.root, GO.name, WENT)
+                self.server.signal(self.root, PROCEED.name, WENT)
             for run in self.server.runs:
                 if run.status is RunStatus.SLEEPING and run.due_at is not None and run.due_at <= self.server.now:
                     run.become(RunStatus.PENDING)

@@ -14,7 +14,7 @@ from kagzi import Context, InvalidArgument, Worker, workflow
 from kagzi.sdk.execution.calls.threads import Busy, StepThreads
 from kagzi.sdk.worker.diagnostics import Diagnostics
 from kagzi.sdk.worker.gil_contention import GilWatch
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
 

@@ -8,7 +8,7 @@ import pytest
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake import fake_server
 

@@ -12,7 +12,7 @@ from kagzi.sdk.worker.lease_clock import LeaseClock
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake import FakeServer, fake_server
 

@@ -15,7 +15,7 @@ from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.worker.registry import Registry
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake import FakePort, fake_server, refused
 

@@ -11,7 +11,7 @@ from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.signals import Signal, Won
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake import fake_server
 

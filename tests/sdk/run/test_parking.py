@@ -12,7 +12,7 @@ from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.decorator import workflow
 
 from .fake import TIMEOUT_S, FakeServer, fake_server
-from .waiting_programs import PROCEED, PARKS, STAYS, Program
+from .waiting_programs import PARKS, PROCEED, STAYS, Program
 
 LOOPS = pytest.mark.parametrize(
     "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]

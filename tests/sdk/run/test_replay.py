@@ -15,7 +15,7 @@ from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.workflow import Workflow
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake import TIMEOUT_S, FakeRun, FakeServer, fake_server
 from .programs import PROGRAMS, Program, ProgramRunner, World, small_child

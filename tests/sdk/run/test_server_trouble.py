@@ -18,7 +18,7 @@ from .fake import FakePort, FakeServer, fake_server, refused
 
 PROCEED = Signal("go", int)
 QUICK = Retry(max_attempts=2, initial_interval=timedelta(milliseconds=1))
-PROBLEM = "internal error, incident 4711. The server's log says more under this number."
+PROBLEM = "internal error, incident 4711. Look for this number in the server's log."
 
 
 async def give(value: int) -> int:

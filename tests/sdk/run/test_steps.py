@@ -16,7 +16,7 @@ from kagzi.sdk.workflow.current import current_step
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
 from kagzi.sdk.workflow.step import step
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake import fake_server
 

@@ -114,7 +114,7 @@ class Run:
                 self.lost_leases = 0
 
 
-def expect(run: Run | None, command: c.Command, now: int) -> Expected:
+def predict(run: Run | None, command: c.Command, now: int) -> Expected:
     """What becomes of a worker's command."""
     assert not isinstance(command, c.StartRun)
     if run is None:
@@ -277,10 +277,10 @@ def _sleep(run: Run, command: c.BeginSleep, now: int) -> Expected:
     over = wake_at <= now
 
     def begin() -> None:
-        found = run.steps.setdefault(command.step_id, Step(StepKind.SLEEP, command.lease, wake_at=wake_at))
-        found.status = StepStatus.COMPLETED if over else StepStatus.RUNNING
+        sleeping = run.steps.setdefault(command.step_id, Step(StepKind.SLEEP, command.lease, wake_at=wake_at))
+        sleeping.status = StepStatus.COMPLETED if over else StepStatus.RUNNING
         if over:
-            run.lost_leases, found.lease = 0, command.lease
+            run.lost_leases, sleeping.lease = 0, command.lease
 
     return ("Recorded",) if over else ("TimerSet", wake_at), begin
 
@@ -304,9 +304,9 @@ def _finish(run: Run, command: c.FinishSleep, now: int) -> Expected:
 def _park(run: Run, command: c.Park, now: int) -> Expected:
     due = {name for name, step in run.open_sleeps.items() if step.wake_at is not None and step.wake_at <= now}
     known = command.known_seq > 0  # the test knows all or nothing
-    news = due if known else due | {name for name, step in run.steps.items() if step.finished}
-    if news or any(at <= now for at in run.retries):
-        return ("NotParked", frozenset(news)), lambda: run.finish_due_sleeps(now, command.lease)
+    results = due if known else due | {name for name, step in run.steps.items() if step.finished}
+    if results or any(at <= now for at in run.retries):
+        return ("NotParked", frozenset(results)), lambda: run.finish_due_sleeps(now, command.lease)
     waits = [step.wake_at for step in run.open_sleeps.values() if step.wake_at is not None] + run.retries
     if not waits:
         return REFUSED, nothing

@@ -30,14 +30,14 @@ from .verbs import (
     begin,
     complete,
     complete_run,
+    continue_as,
     diverged,
     fail,
     fail_run,
     fetch,
     finish,
-    go_on_as,
     hand_back,
-    held,
+    leased,
     park,
     patch,
     payload,
@@ -66,7 +66,19 @@ ACTS = (
         "close",
     ),
     *("claim", "park", "signal", "claim", "child", "wait", "close"),  # more often: what makes things go on
-    *("cancel", "terminate", "pause", "resume", "retry", "fork", "go_on", "diverge", "build", "cascade", "volatile"),
+    *(
+        "cancel",
+        "terminate",
+        "pause",
+        "resume",
+        "retry",
+        "fork",
+        "continue",
+        "diverge",
+        "build",
+        "cascade",
+        "throttled",
+    ),
     *("finish", "misfit", "replace", "replace", "reserved"),
     *("advance", "fire", "lapse", "release"),
 )
@@ -77,14 +89,14 @@ def shape_of_run(run: RunRecord) -> object:
     asleep = (run.wait_reason, run.wake_at, frozenset(run.waits))
     end = (run.finished_at, run.output, run.error, run.continued_as)
     links = (run.workflow_id, run.parent_run_id, run.parent_step_id, run.forked_from)
-    held_up = (
+    suspension = (
         run.pause_requested,
         run.pause_reason if not run.status.ended else "",
         run.blocked_by,
         run.problem,
     )
-    said = (run.status_text, run.progress)
-    return run.status, asleep, end, links, held_up, run.attempt, run.lost_leases, run.cancel_requested, said
+    reported = (run.status_text, run.progress)
+    return run.status, asleep, end, links, suspension, run.attempt, run.lost_leases, run.cancel_requested, reported
 
 
 def shape_of_step(step: StepRecord) -> object:
@@ -106,16 +118,16 @@ def outcome_of(outcome: Any) -> object:
         return "NotParked", frozenset(step.step_id for step in outcome.results)
     if not isinstance(outcome, msgspec.Struct) or isinstance(outcome, Fired):
         return None
-    said = {name: value for name, value in msgspec.structs.asdict(outcome).items() if name not in UNLIKE}
-    return type(outcome).__name__, said
+    fields = {name: value for name, value in msgspec.structs.asdict(outcome).items() if name not in UNLIKE}
+    return type(outcome).__name__, fields
 
 
 def order_of(steps: dict[str, StepRecord]) -> list[str]:
     """Steps and results in the order of their seqs, which may have gaps."""
-    marks = [(step.begun_seq, 0, f"begin {step.step_id}") for step in steps.values()]
+    entries = [(step.begun_seq, 0, f"begin {step.step_id}") for step in steps.values()]
     ended = [step for step in steps.values() if step.status in (StepStatus.COMPLETED, StepStatus.FAILED)]
-    marks += [(step.seq, 1, f"end {step.step_id}") for step in ended]
-    return [text for *_, text in sorted(marks)]
+    entries += [(step.seq, 1, f"end {step.step_id}") for step in ended]
+    return [text for *_, text in sorted(entries)]
 
 
 class Player:
@@ -146,7 +158,7 @@ class Player:
         return None if token is None else await self.harness.do(make(token))
 
     async def do_start(self, which: int, retry: int, with_signal: int) -> Any:
-        signal = self.harness.signal_given(value=f"{self.serial}") if with_signal == 7 else None
+        signal = self.harness.signal_request(value=f"{self.serial}") if with_signal == 7 else None
         policy = (None, AT_ONCE, STEADY)[retry % 3] if retry > 4 else None
         blocked_by = self.run(which).run_id if self.runs and with_signal == 6 else ""
         command = self.harness.start_command(f"id-{which % 5}", retry=policy, signal=signal, blocked_by=blocked_by)
@@ -157,9 +169,9 @@ class Player:
         workflow_type = "child" if kind % 3 == 0 else "hello"
         claimed = await self.harness.claim(workflow_type=workflow_type, limit=limit % 3 + 1)
         claimed.sort(key=lambda one: one.run.run_id)
-        self.tokens += [held(one) for one in claimed]
+        self.tokens += [leased(one) for one in claimed]
         for one in claimed:  # what came due while nobody held it is resolved at the claim, or when its holder asks
-            await self.harness.do(fetch(held(one)))
+            await self.harness.do(fetch(leased(one)))
 
     async def do_begin(self, token: int, step: int, cleanup: int) -> Any:
         policy = (None, AT_ONCE, STEADY)[step % 3]
@@ -206,11 +218,11 @@ class Player:
         return await self.say(token, lambda holding: wait_signal(holding, "approved", step_id=step_id, s=limit))
 
     async def do_signal(self, which: int, request: int, name: int) -> Any:
-        given = self.harness.signal_given(
+        sent = self.harness.signal_request(
             "approved" if name < 6 else "other", f"{self.serial}", f"request-{request}" if request < 2 else ""
         )
         return await self.harness.store.signal_run(
-            "default", run_id=self.run(which).run_id, signal=given, now=self.harness.now
+            "default", run_id=self.run(which).run_id, signal=sent, now=self.harness.now
         )
 
     async def do_child(self, token: int, step: int, how: int) -> Any:
@@ -239,10 +251,19 @@ class Player:
         return await self.say(token, lambda holding: race(holding, "race", STEPS[winner % 2], *lost))
 
     async def do_close(self, token: int, how: int, _c: int) -> Any:
-        ends = (complete_run, fail_run, hand_back, complete_run, acknowledge_cancel, fail_run, complete_run, hand_back)
-        return await self.say(token, ends[how])
+        endings = (
+            complete_run,
+            fail_run,
+            hand_back,
+            complete_run,
+            acknowledge_cancel,
+            fail_run,
+            complete_run,
+            hand_back,
+        )
+        return await self.say(token, endings[how])
 
-    async def do_volatile(self, token: int, how: int, value: int) -> Any:
+    async def do_throttled(self, token: int, how: int, value: int) -> Any:
         makes = (
             lambda holding: say_status(holding, f"{value}", value / 7),
             lambda holding: patch(holding, "patch"),
@@ -270,10 +291,10 @@ class Player:
         self.runs.append(new)
         return await self.harness.fork(self.run(which), STEPS[step], new_run_id=new.run_id)
 
-    async def do_go_on(self, token: int, _b: int, _c: int) -> Any:
+    async def do_continue(self, token: int, _b: int, _c: int) -> Any:
         new = RunKey("default", self.harness.ids.run_id(self.harness.now))
         self.runs.append(new)
-        return await self.say(token, lambda holding: go_on_as(holding, new.run_id))
+        return await self.say(token, lambda holding: continue_as(holding, new.run_id))
 
     async def do_diverge(self, token: int, build: int, _c: int) -> Any:
         return await self.say(token, lambda holding: diverged(holding, f"build-{build % 2}"))
@@ -301,7 +322,7 @@ class Player:
     async def known(self, which: int) -> bool:
         return await self.harness.store.get_run("default", run_id=self.run(which).run_id) is not None
 
-    async def look(self) -> list[Any]:
+    async def observe(self) -> list[Any]:
         """Everything that can be seen, and whether it is in order."""
         seen: list[Any] = []
         for run in sorted(set(self.runs), key=lambda each: each.run_id):
@@ -313,8 +334,8 @@ class Player:
             await check_waits(self.harness.store, record, list(steps.values()))
             shapes = {name: shape_of_step(step) for name, step in steps.items()}
             seen.append((run.run_id, shape_of_run(record), order_of(steps), shapes))
-        horizon = await self.harness.look()
-        seen.append((horizon.next_due_at, sorted(horizon.pending), horizon.cascade))
+        next_work = await self.harness.poll()
+        seen.append((next_work.next_due_at, sorted(next_work.pending), next_work.cascade))
         return seen
 
 
@@ -331,11 +352,14 @@ async def two_players(url: str) -> AsyncIterator[tuple[Player, Player]]:
         await database.close()
 
 
-quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+suppressed = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=quiet, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=suppressed,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
 @given(script=scripts)
 async def test_both_stores_do_the_same(migrated_postgres: str, script: list[tuple[str, int, int, int]]) -> None:
@@ -344,10 +368,10 @@ async def test_both_stores_do_the_same(migrated_postgres: str, script: list[tupl
         for number, (name, *numbers) in enumerate([*beginning, *script]):
             one, other = await sqlite.act(name, *numbers), await postgres.act(name, *numbers)
             assert one == other, f"number {number}, {name} {numbers}"
-            assert await sqlite.look() == await postgres.look(), f"after number {number}, {name} {numbers}"
+            assert await sqlite.observe() == await postgres.observe(), f"after number {number}, {name} {numbers}"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=quiet)
+@settings(max_examples=100, deadline=None, suppress_health_check=suppressed)
 @given(script=scripts)
 async def test_whatever_is_done_the_picture_is_in_order(script: list[tuple[str, int, int, int]]) -> None:
     place = memory_place()
@@ -356,6 +380,6 @@ async def test_whatever_is_done_the_picture_is_in_order(script: list[tuple[str, 
         await player.act("start", 0, 0, 0)
         for name, *numbers in script:
             await player.act(name, *numbers)
-            await player.look()
+            await player.observe()
     finally:
         await place.close()

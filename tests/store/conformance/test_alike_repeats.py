@@ -22,7 +22,7 @@ from .verbs import (
     fail_run,
     finish,
     hand_back,
-    held,
+    leased,
     park,
     patch,
     race,
@@ -99,10 +99,10 @@ CASES = [Case(state, command) for state in STEPS for command in COMMANDS]
 
 
 async def claim_all(harness: StoreHarness) -> dict[str, Held]:
-    found: dict[str, Held] = {}
+    claims: dict[str, Held] = {}
     while claimed := await harness.claim(limit=100, until=harness.now + 3_600_000_000):
-        found |= {one.run.run_id: held(one) for one in claimed}
-    return found
+        claims |= {one.run.run_id: leased(one) for one in claimed}
+    return claims
 
 
 def batches(commands: list[Command]) -> Iterator[list[Command]]:

@@ -13,7 +13,7 @@ from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 from kagzi.core.transfers.images import LinkImage, RunImage, StepImage, write_data
 from kagzi.store.protocol.transfers import Imported
 
-from .verbs import StoreHarness, complete_run, fail_run, go_on_as, park, payload, the
+from .verbs import StoreHarness, complete_run, continue_as, fail_run, park, payload, the
 
 THEIRS = "theirs"
 SECRET = payload("between us")
@@ -57,7 +57,7 @@ async def still_waits(harness: StoreHarness, run: RunKey) -> None:
     assert (step.status, step.output, step.error) == (StepStatus.RUNNING, None, None)
 
 
-async def test_the_result_of_a_child_that_has_ended_is_not_given(harness: StoreHarness) -> None:
+async def test_the_result_of_a_child_that_has_ended_is_not_disclosed(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.do(complete_run(holding, "between us"))
     before = await ours_as_it_is(harness, holding.run)
@@ -66,7 +66,7 @@ async def test_the_result_of_a_child_that_has_ended_is_not_given(harness: StoreH
 
 
 @pytest.mark.parametrize("how", ["completed", "failed", "terminated", "cancelled", "continued", "by deadline"])
-async def test_nor_that_of_one_that_ends_later(harness: StoreHarness, how: str) -> None:
+async def test_nor_that_of_a_child_still_running(harness: StoreHarness, how: str) -> None:
     holding = await harness.running(deadline_at=harness.now + 50_000_000)
     before = await ours_as_it_is(harness, holding.run)
     theirs = await brought(harness, *waiting_for(holding.run.run_id))
@@ -90,14 +90,14 @@ async def end(harness: StoreHarness, holding: Held, how: str) -> object:
             return await harness.fire()
         case "continued":
             new = RunKey(holding.run.namespace, harness.ids.run_id(harness.now))
-            the(RunClosed, await harness.do(go_on_as(holding, new.run_id)))
+            the(RunClosed, await harness.do(continue_as(holding, new.run_id)))
             return await harness.terminate(new)
         case _:
             harness.clock.advance(s=100)
             return await harness.fire()
 
 
-async def test_a_parent_of_ours_is_not_told_of_an_end_of_theirs(harness: StoreHarness) -> None:
+async def test_a_parent_of_ours_is_not_notified_of_an_end_of_theirs(harness: StoreHarness) -> None:
     """The forged run says that it is the child, and has ended."""
     holding = await harness.running()
     child = await harness.child(holding)
@@ -129,7 +129,7 @@ async def test_nobody_begins_after_a_run_of_another_namespace(harness: StoreHarn
     the(RunClosed, await harness.do(complete_run(holding)))
 
 
-async def test_a_retry_looks_for_children_in_its_namespace(harness: StoreHarness) -> None:
+async def test_a_retry_finds_children_in_its_namespace_only(harness: StoreHarness) -> None:
     """A step that waited for a stranger waits for nobody: it starts a child of its own."""
     holding = await harness.running()
     before = await ours_as_it_is(harness, holding.run)
@@ -162,6 +162,6 @@ async def test_a_fork_of_theirs_does_not_watch_ours(harness: StoreHarness) -> No
 async def test_known_runs_are_those_of_the_namespace(harness: StoreHarness) -> None:
     ours, theirs = await harness.start(), await harness.start(namespace=THEIRS)
     unknown = harness.ids.run_id(harness.now)
-    asked = [ours.run_id, theirs.run_id, unknown]
-    assert list(await harness.store.known_runs(THEIRS, asked)) == [theirs.run_id]
-    assert list(await harness.store.known_runs("default", asked)) == [ours.run_id]
+    run_ids = [ours.run_id, theirs.run_id, unknown]
+    assert list(await harness.store.known_runs(THEIRS, run_ids)) == [theirs.run_id]
+    assert list(await harness.store.known_runs("default", run_ids)) == [ours.run_id]

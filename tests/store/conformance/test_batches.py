@@ -28,7 +28,7 @@ from .verbs import (
     complete,
     complete_run,
     fail,
-    held,
+    leased,
     park,
     payload,
     refused,
@@ -43,7 +43,7 @@ SURROGATE = "half \ud800 a message"
 
 async def many_running(harness: StoreHarness, count: int) -> list[Held]:
     await harness.start_many(count)
-    return [held(one) for one in await harness.claim(limit=count)]
+    return [leased(one) for one in await harness.claim(limit=count)]
 
 
 async def test_an_empty_batch_is_nothing(harness: StoreHarness) -> None:
@@ -139,7 +139,7 @@ async def test_a_hundred_completions_cost_at_most_three_transactions(harness: St
     assert all(isinstance(outcome, Recorded) for outcome in outcomes)
 
 
-async def test_a_hundred_begins_and_ends_of_steps_cost_at_most_three_transactions(harness: StoreHarness) -> None:
+async def test_a_hundred_begins_and_completions_of_steps_cost_at_most_three_transactions(harness: StoreHarness) -> None:
     holdings = await many_running(harness, 50)
     before = harness.store.transactions
     await harness.write(*(command for holding in holdings for command in (begin(holding, "a"), complete(holding, "a"))))
@@ -163,7 +163,7 @@ async def test_a_hundred_starts_cost_at_most_three_transactions(harness: StoreHa
     assert harness.store.transactions - before <= 3
 
 
-async def test_commands_of_one_run_take_effect_in_the_order_given(harness: StoreHarness) -> None:
+async def test_commands_of_one_run_take_effect_in_order(harness: StoreHarness) -> None:
     holding, other = await harness.running(), await harness.running()
     outcomes = await harness.write(
         begin(holding, "a"),
@@ -199,7 +199,7 @@ async def test_what_follows_a_park_in_the_same_batch_is_refused_and_what_precede
     assert set(await harness.steps(holding.run)) == {"a", "nap"}
 
 
-async def test_a_park_that_is_not_granted_lets_the_batch_go_on(harness: StoreHarness) -> None:
+async def test_a_park_that_is_refused_does_not_stop_the_batch(harness: StoreHarness) -> None:
     holding = await harness.running()
     outcomes = await harness.write(
         sleep(holding, "nap", s=60),

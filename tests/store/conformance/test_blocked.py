@@ -16,8 +16,8 @@ from .verbs import (
     StoreHarness,
     acknowledge_cancel,
     complete_run,
+    continue_as,
     fail_run,
-    go_on_as,
     hand_back,
     the,
 )
@@ -61,7 +61,7 @@ async def by_being_replaced(harness: StoreHarness, first: Held) -> tuple[Stirred
     return the(Started, await harness.do(replacing)).stirred
 
 
-ENDS = (
+ENDINGS = (
     by_completing,
     by_failing,
     by_stopping,
@@ -91,13 +91,13 @@ async def test_it_waits_without_a_time(harness: StoreHarness) -> None:
     check_run(await harness.run(second))
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", ENDINGS)
 async def test_it_begins_when_the_other_has_ended(harness: StoreHarness, end: End) -> None:
     first = await first_run(harness)
     second, third = await behind(harness, first.run), await behind(harness, first.run)
-    stirred = await end(harness, first)
+    woken = await end(harness, first)
     assert (await harness.run(first.run)).status.ended
-    assert {(each.run, each.workflow_type, each.woken) for each in stirred} == {
+    assert {(each.run, each.workflow_type, each.woken) for each in woken} == {
         (second, "hello", True),
         (third, "hello", True),
     }
@@ -151,11 +151,11 @@ async def test_it_waits_for_the_successor(harness: StoreHarness) -> None:
     first = await first_run(harness)
     second = await behind(harness, first.run)
     new = harness.ids.run_id(harness.now)
-    assert the(RunClosed, await harness.do(go_on_as(first, new))).stirred == ()
+    assert the(RunClosed, await harness.do(continue_as(first, new))).stirred == ()
     record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.SLEEPING, new)
-    stirred = await by_completing(harness, await harness.hold(RunKey("default", new)))
-    assert [each.run for each in stirred] == [second]
+    woken = await by_completing(harness, await harness.hold(RunKey("default", new)))
+    assert [each.run for each in woken] == [second]
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -194,10 +194,10 @@ async def test_a_repeated_start_answers_the_run_in_any_state(harness: StoreHarne
     assert the(Existing, await harness.do(command)).status == S.PENDING
 
 
-async def test_many_of_them_in_one_batch_of_ends(harness: StoreHarness) -> None:
+async def test_many_blocked_runs_in_one_batch_of_endings(harness: StoreHarness) -> None:
     holding = [await harness.running(workflow_type="first") for _ in range(5)]
     waiting = [await behind(harness, first.run) for first in holding]
     closed = await harness.write(*[complete_run(first) for first in holding])
-    told = [each.run for outcome in closed for each in the(RunClosed, outcome).stirred]
-    assert sorted(told, key=lambda run: run.run_id) == waiting
+    woken = [each.run for outcome in closed for each in the(RunClosed, outcome).stirred]
+    assert sorted(woken, key=lambda run: run.run_id) == waiting
     assert {(await harness.run(run)).status for run in waiting} == {S.PENDING}

@@ -20,7 +20,7 @@ WHERE = RunFilter(statuses=(RunStatus.FAILED,), labels={"team": "a"}, workflow_t
 
 
 def operation(harness: StoreHarness, **options: object) -> BulkOperation:
-    given = BulkOperation(
+    default = BulkOperation(
         operation_id=harness.ids.run_id(harness.now),
         namespace="default",
         action="cancel",
@@ -29,7 +29,7 @@ def operation(harness: StoreHarness, **options: object) -> BulkOperation:
         request_id=harness.ids.token(),
         created_at=harness.now,
     )
-    return msgspec.structs.replace(given, **options)
+    return msgspec.structs.replace(default, **options)
 
 
 async def add(harness: StoreHarness, **options: object) -> BulkOperation:
@@ -69,15 +69,15 @@ async def advance(
 
 
 async def get(harness: StoreHarness, kept: BulkOperation) -> BulkOperation:
-    found = await harness.store.get_bulk("default", kept.operation_id)
-    assert found is not None
-    return found
+    stored = await harness.store.get_bulk("default", kept.operation_id)
+    assert stored is not None
+    return stored
 
 
-async def test_it_is_kept_as_it_was_given(harness: StoreHarness) -> None:
-    given = operation(harness)
-    assert await harness.store.add_bulk(given) == given
-    assert await harness.store.get_bulk("default", given.operation_id) == given
+async def test_it_is_kept_as_it_was_added(harness: StoreHarness) -> None:
+    added = operation(harness)
+    assert await harness.store.add_bulk(added) == added
+    assert await harness.store.get_bulk("default", added.operation_id) == added
 
 
 async def test_every_action_can_be_kept(harness: StoreHarness) -> None:
@@ -120,7 +120,7 @@ async def test_lists_newest_first_in_both_directions(harness: StoreHarness) -> N
 async def test_one_server_works_on_one_operation(harness: StoreHarness, second_store: Store) -> None:
     kept = await add(harness)
     claims = await asyncio.gather(claim(harness, "one"), claim(harness, "two", second_store))
-    assert [found for found in claims if found is not None] == [kept]
+    assert [claimed for claimed in claims if claimed is not None] == [kept]
     winner = "one" if claims[0] is not None else "two"
     assert await claim(harness, winner) == kept, "whoever has it goes on with it"
 
@@ -149,9 +149,9 @@ async def test_operations_take_turns(harness: StoreHarness) -> None:
     first, second = await add(harness), await add(harness)
     turns: list[str] = []
     for _ in range(4):
-        found = await claim(harness)
-        assert found is not None
-        turns.append(found.operation_id)
+        claimed = await claim(harness)
+        assert claimed is not None
+        turns.append(claimed.operation_id)
         harness.clock.advance(us=1)
     assert set(turns[:2]) == {first.operation_id, second.operation_id}
     assert turns[2:] == turns[:2]
@@ -191,14 +191,14 @@ async def test_a_batch_is_counted_once(harness: StoreHarness) -> None:
     assert (await get(harness, kept)).matched == 3
 
 
-async def test_an_empty_batch_ends_it(harness: StoreHarness) -> None:
+async def test_an_empty_batch_finishes_it(harness: StoreHarness) -> None:
     kept = await add(harness)
     await claim(harness)
     batch = batch_of(harness, 0, last=True)
     await plan(harness, kept, batch)
     assert await advance(harness, kept, batch)
-    found = await get(harness, kept)
-    assert (found.matched, found.cursor, found.finished_at) == (0, None, harness.now)
+    stored = await get(harness, kept)
+    assert (stored.matched, stored.cursor, stored.finished_at) == (0, None, harness.now)
 
 
 async def test_stopped_where_it_is(harness: StoreHarness) -> None:
@@ -212,8 +212,8 @@ async def test_stopped_where_it_is(harness: StoreHarness) -> None:
     assert await advance(harness, kept, batch), "what was being done counts"
     assert not await plan(harness, kept, batch_of(harness, 1))
     assert await claim(harness) is None
-    found = await get(harness, kept)
-    assert (found.matched, found.stopped, found.finished_at) == (2, True, stopped.finished_at)
+    stored = await get(harness, kept)
+    assert (stored.matched, stored.stopped, stored.finished_at) == (2, True, stopped.finished_at)
 
 
 async def test_one_that_has_finished_is_not_stopped(harness: StoreHarness) -> None:
@@ -224,9 +224,9 @@ async def test_one_that_has_finished_is_not_stopped(harness: StoreHarness) -> No
     await advance(harness, kept, batch)
     at = harness.now
     harness.clock.advance(s=1)
-    found = await harness.store.stop_bulk("default", kept.operation_id, harness.now)
-    assert found is not None
-    assert (found.stopped, found.finished_at) == (False, at)
+    stored = await harness.store.stop_bulk("default", kept.operation_id, harness.now)
+    assert stored is not None
+    assert (stored.stopped, stored.finished_at) == (False, at)
 
 
 async def test_finished_ones_are_forgotten_after_a_time(harness: StoreHarness) -> None:
@@ -241,7 +241,7 @@ async def test_finished_ones_are_forgotten_after_a_time(harness: StoreHarness) -
     assert [one.operation_id for one in left.rows] == [young.operation_id, open_one.operation_id]
 
 
-async def test_a_look_tells_of_unfinished_ones(harness: StoreHarness) -> None:
+async def test_a_poll_lists_unfinished_ones(harness: StoreHarness) -> None:
     assert not (await harness.store.look([], harness.now)).bulk
     kept = await add(harness)
     assert (await harness.store.look([], harness.now)).bulk
@@ -258,6 +258,6 @@ async def test_it_outlives_a_restart(durable_place: Place, clock: object, ids: o
     await before.store.close()
     after = StoreHarness(await durable_place.open(), before.clock, before.ids)
     after.clock.advance(us=CLAIM_US)
-    found = await claim(after, "another")
-    assert found is not None
-    assert (found.operation_id, found.batch) == (kept.operation_id, batch)
+    claimed = await claim(after, "another")
+    assert claimed is not None
+    assert (claimed.operation_id, claimed.batch) == (kept.operation_id, batch)

@@ -138,7 +138,7 @@ async def test_a_terminated_run_is_over_at_once_whoever_holds_it(harness: StoreH
     ]
     assert await harness.do(begin(holding, "b", cleanup=True)) == LeaseLost()
     assert await harness.claim() == []
-    assert (await harness.look()).next_due_at is None
+    assert (await harness.poll()).next_due_at is None
 
 
 async def test_what_has_ended_cannot_be_terminated(harness: StoreHarness) -> None:
@@ -174,7 +174,7 @@ async def test_the_cleanup_has_a_limit_of_its_own(harness: StoreHarness) -> None
     assert (await harness.steps(holding.run))["nap"].status == StepStatus.ABANDONED
 
 
-async def test_no_step_of_a_run_that_has_ended_looks_as_if_it_went_on(harness: StoreHarness) -> None:
+async def test_no_step_of_a_run_that_has_ended_is_shown_as_running(harness: StoreHarness) -> None:
     for end in ("cancelled", "terminated", "completed", "failed"):
         holding = await harness.running()
         await harness.do(begin(holding, "charge"))

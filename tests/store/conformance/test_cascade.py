@@ -17,7 +17,7 @@ from .verbs import (
     complete_run,
     fail_run,
     hand_back,
-    held,
+    leased,
     park,
     race,
     sleep,
@@ -40,18 +40,18 @@ async def states(harness: StoreHarness, runs: list[RunKey]) -> list[RunStatus]:
 async def test_the_end_of_a_parent_cancels_its_children(harness: StoreHarness, end: object) -> None:
     parent, children = await parent_of(harness, 3)
     holding = await harness.hold(children[0], limit=1)
-    assert not (await harness.look()).cascade
+    assert not (await harness.poll()).cascade
     closed = the(RunClosed, await harness.do(end(parent)))  # type: ignore[operator]
     assert closed.has_children
-    assert (await harness.look()).cascade
-    told = await harness.cascade()
-    assert len(told) == 3
-    assert not (await harness.look()).cascade
+    assert (await harness.poll()).cascade
+    cancelled = await harness.cascade()
+    assert len(cancelled) == 3
+    assert not (await harness.poll()).cascade
     assert await states(harness, children) == [S.RUNNING, S.CANCELLED, S.CANCELLED]
     in_hand = await harness.run(children[0])
     assert in_hand.cancel_requested
-    assert [(one.holder, one.worker_id) for one in told if one.holder] == [(holding, "worker-1")]
-    assert sum(one.ended for one in told) == 2
+    assert [(one.holder, one.worker_id) for one in cancelled if one.holder] == [(holding, "worker-1")]
+    assert sum(one.ended for one in cancelled) == 2
     record = await harness.run(children[1])
     assert record.error is not None
     assert record.error.kind == ErrorKind.CANCELLED
@@ -59,12 +59,12 @@ async def test_the_end_of_a_parent_cancels_its_children(harness: StoreHarness, e
     assert the(RunClosed, await harness.do(acknowledge_cancel(holding))).status == S.CANCELLED
 
 
-async def test_children_that_were_let_go_live_on(harness: StoreHarness) -> None:
+async def test_abandoned_children_keep_running(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2, on_close="abandon")
     await harness.do(complete_run(parent))
     assert await harness.cascade() == []
     assert await states(harness, children) == [S.PENDING, S.PENDING]
-    assert not (await harness.look()).cascade
+    assert not (await harness.poll()).cascade
 
 
 async def test_runs_that_were_only_attached_to_are_never_cancelled(harness: StoreHarness) -> None:
@@ -87,12 +87,12 @@ async def test_children_that_ended_before_stay_as_they_ended(harness: StoreHarne
     assert await states(harness, children) == [S.COMPLETED, S.CANCELLED]
 
 
-async def test_a_request_to_cancel_reaches_the_children_before_the_parent_ends(harness: StoreHarness) -> None:
+async def test_a_request_to_cancel_reaches_the_children_before_the_end_of_the_parent(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2)
     cancelled = await harness.cancel(parent.run)
     assert cancelled is not None
     assert cancelled.has_children
-    assert (await harness.look()).cascade
+    assert (await harness.poll()).cascade
     await harness.cascade()
     assert await states(harness, children) == [S.CANCELLED, S.CANCELLED]
     assert (await harness.run(parent.run)).status == S.RUNNING
@@ -121,8 +121,8 @@ async def test_a_sleeping_child_is_woken_to_clean_up(harness: StoreHarness) -> N
     holding = await harness.hold(child)
     await harness.write(sleep(holding, "nap", s=3_600), park(holding, "nap"))
     await harness.do(complete_run(parent))
-    (told,) = await harness.cascade()
-    assert told.woken == ("default", "child")
+    (cancelled,) = await harness.cascade()
+    assert cancelled.woken == ("default", "child")
     claimed = await harness.claim_one(workflow_type="child")
     assert claimed.cancel_requested
 
@@ -151,10 +151,10 @@ async def test_the_cascade_stops_at_its_limit_and_says_so(harness: StoreHarness)
 async def test_only_the_children_of_a_losing_branch_are_cancelled(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 3)
     await harness.do(race(parent, "race", "c0", "c1"))
-    assert (await harness.look()).cascade
+    assert (await harness.poll()).cascade
     await harness.cascade()
     assert await states(harness, children) == [S.PENDING, S.CANCELLED, S.PENDING]
-    assert not (await harness.look()).cascade
+    assert not (await harness.poll()).cascade
 
 
 async def test_the_cascade_outlives_the_process(durable_place: Place, clock: FakeClock, ids: CountingIds) -> None:
@@ -170,13 +170,13 @@ async def test_the_cascade_outlives_the_process(durable_place: Place, clock: Fak
     await store.close()
 
     harness = StoreHarness(await durable_place.open(), clock, ids)
-    assert (await harness.look()).cascade
+    assert (await harness.poll()).cascade
     await harness.cascade(limit=2)
     assert set(await states(harness, first + second + third)) == {S.CANCELLED}
-    assert not (await harness.look()).cascade
+    assert not (await harness.poll()).cascade
 
 
-async def test_children_started_while_the_cascade_goes_on_are_found_too(harness: StoreHarness) -> None:
+async def test_children_started_during_the_cascade_are_cancelled_too(harness: StoreHarness) -> None:
     # A cleanup scope may start a child after its run was cancelled: the child is the cleanup, and lives until the end.
     parent, (child,) = await parent_of(harness, 1)
     await harness.cancel(parent.run)
@@ -192,7 +192,7 @@ async def test_a_parent_handed_back_keeps_its_children(harness: StoreHarness) ->
     parent, children = await parent_of(harness, 2)
     await harness.do(hand_back(parent))
     assert await harness.cascade() == []
-    new = held(await harness.claim_one())
+    new = leased(await harness.claim_one())
     await harness.do(park(new, "c0", "c1"))
     assert await harness.cascade() == []
     assert await states(harness, children) == [S.PENDING, S.PENDING]

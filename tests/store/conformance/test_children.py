@@ -21,7 +21,7 @@ from kagzi.core.run.outcomes import (
     Stirred,
 )
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .invariants import check_invariants
 from .verbs import (
@@ -37,7 +37,7 @@ from .verbs import (
     fail_run,
     fetch,
     hand_back,
-    held,
+    leased,
     park,
     payload,
     refused,
@@ -61,7 +61,7 @@ async def step_of(harness: StoreHarness, parent: Held, step_id: str = "child") -
     return (await harness.steps(parent.run))[step_id]
 
 
-def all_stirred(outcomes: list[Outcome]) -> set[Stirred]:
+def all_woken(outcomes: list[Outcome]) -> set[Stirred]:
     return {one for outcome in outcomes if isinstance(outcome, RunClosed) for one in outcome.stirred}
 
 
@@ -84,7 +84,7 @@ async def test_a_child_is_a_run_linked_both_ways(harness: StoreHarness) -> None:
     assert [run.run for run in await harness.runs(parent_run_id=parent.run.run_id)] == [child.run]
     claimed = await harness.claim_one(workflow_type="child")
     assert claimed.parent_run_id == parent.run.run_id
-    assert ("default", "child") not in (await harness.look()).pending
+    assert ("default", "child") not in (await harness.poll()).pending
 
 
 async def test_a_repeated_start_answers_the_same_child(harness: StoreHarness) -> None:
@@ -155,8 +155,8 @@ async def test_only_the_holder_starts_children(harness: StoreHarness) -> None:
 
 async def test_a_child_may_be_inserted_as_leased(harness: StoreHarness) -> None:
     parent = await harness.running()
-    given = harness.assignment("worker-2")
-    command = harness.child_command(parent, assignment=given)
+    assignment = harness.assignment("worker-2")
+    command = harness.child_command(parent, assignment=assignment)
     started = the(ChildStarted, await harness.do(command))
     child = await harness.run(command.start.run)
     assert started.status == child.status == S.RUNNING
@@ -180,22 +180,22 @@ async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(harne
     assert (step.status, step.output, step.finished_at) == (StepStatus.COMPLETED, payload("42"), harness.now)
     assert (await harness.run(parent.run)).status == S.PENDING
     claimed = await harness.claim_one()
-    told = by_id(claimed.history.steps)["child"]
-    assert (told.status, told.output, told.seq) == (StepStatus.COMPLETED, payload("42"), step.seq)
-    assert told.child_run_id == child.run_id
-    again = the(ChildStarted, await harness.do(harness.child_command(held(claimed))))
+    replayed = by_id(claimed.history.steps)["child"]
+    assert (replayed.status, replayed.output, replayed.seq) == (StepStatus.COMPLETED, payload("42"), step.seq)
+    assert replayed.child_run_id == child.run_id
+    again = the(ChildStarted, await harness.do(harness.child_command(leased(claimed))))
     assert (again.child_run_id, again.created, again.status) == (child.run_id, False, S.COMPLETED)
 
 
-async def test_a_parent_in_hand_gets_the_result_and_its_holder_is_to_be_told(harness: StoreHarness) -> None:
+async def test_a_leased_parent_gets_the_result_and_its_holder_is_to_be_notified(harness: StoreHarness) -> None:
     parent = await harness.running()
     child = await harness.child(parent)
     closed = the(RunClosed, await harness.do(complete_run(await harness.hold(child, worker_id="worker-2"))))
     assert closed.stirred == (Stirred(parent.run, "hello", False, parent.lease, "worker-1"),)
     fetched = the(Fetched, await harness.do(fetch(parent)))
     not_parked = the(NotParked, await harness.do(park(parent, "child", known_seq=0)))
-    for (told,) in (fetched.results, not_parked.results):
-        assert (told.step_id, told.status, told.output) == ("child", StepStatus.COMPLETED, payload("result"))
+    for (result,) in (fetched.results, not_parked.results):
+        assert (result.step_id, result.status, result.output) == ("child", StepStatus.COMPLETED, payload("result"))
     refused(await harness.do(park(parent)), ErrorCode.PRECONDITION_FAILED)
 
 
@@ -289,7 +289,7 @@ async def end_by_deadline(harness: StoreHarness, child: RunKey) -> None:
         (end_by_deadline, ErrorCode.USER, ErrorKind.TIMEOUT),
     ],
 )
-async def test_however_a_child_ends_its_parent_hears_of_it(
+async def test_every_ending_of_a_child_reaches_its_parent(
     harness: StoreHarness, end: object, code: ErrorCode, kind: ErrorKind
 ) -> None:
     deadline = harness.now + 3_600_000_000 if end is end_by_deadline else None
@@ -304,15 +304,15 @@ async def test_however_a_child_ends_its_parent_hears_of_it(
     await harness.hold(parent.run)
 
 
-async def test_many_ends_in_one_batch_wake_the_parent_once(harness: StoreHarness) -> None:
+async def test_many_endings_in_one_batch_wake_the_parent_once(harness: StoreHarness) -> None:
     parent = await harness.running()
     steps = [f"c[{n}]" for n in range(40)]
     await harness.write(*(harness.child_command(parent, step) for step in steps))
     await harness.do(park(parent, *steps))
-    children = [held(one) for one in await harness.claim(workflow_type="child")]
-    ends = [complete_run(child, f"{n}") if n % 3 else fail_run(child) for n, child in enumerate(children)]
-    outcomes = await harness.write(*ends)
-    assert all_stirred(outcomes) == {Stirred(parent.run, "hello", True)}
+    children = [leased(one) for one in await harness.claim(workflow_type="child")]
+    endings = [complete_run(child, f"{n}") if n % 3 else fail_run(child) for n, child in enumerate(children)]
+    outcomes = await harness.write(*endings)
+    assert all_woken(outcomes) == {Stirred(parent.run, "hello", True)}
     claimed = await harness.claim_one()
     assert claimed.lease.counter == 2
     results = by_id(claimed.history.steps)
@@ -322,14 +322,14 @@ async def test_many_ends_in_one_batch_wake_the_parent_once(harness: StoreHarness
     await check_invariants(harness.store)
 
 
-async def test_ends_of_several_families_in_one_batch(harness: StoreHarness) -> None:
-    families = [await family(harness) for _ in range(6)]
-    children = {one.run: held(one) for one in await harness.claim(workflow_type="child")}
-    outcomes = await harness.write(*(complete_run(children[child], child.run_id) for _, child in families))
-    for (parent, child), outcome in zip(families, outcomes, strict=True):
+async def test_endings_of_children_of_several_parents_in_one_batch(harness: StoreHarness) -> None:
+    pairs = [await family(harness) for _ in range(6)]
+    children = {one.run: leased(one) for one in await harness.claim(workflow_type="child")}
+    outcomes = await harness.write(*(complete_run(children[child], child.run_id) for _, child in pairs))
+    for (parent, child), outcome in zip(pairs, outcomes, strict=True):
         assert the(RunClosed, outcome).status == S.COMPLETED
         assert (await step_of(harness, parent)).output == payload(child.run_id)
-    assert {one.run for one in all_stirred(outcomes)} == {parent.run for parent, _ in families}
+    assert {one.run for one in all_woken(outcomes)} == {parent.run for parent, _ in pairs}
 
 
 async def test_parent_and_child_may_be_in_one_batch(harness: StoreHarness) -> None:
@@ -347,23 +347,23 @@ async def test_parent_and_child_may_be_in_one_batch(harness: StoreHarness) -> No
     assert (await step_of(harness, parent)).status == StepStatus.COMPLETED
 
 
-async def test_children_that_end_at_once_on_two_connections_lose_no_result(
+async def test_no_result_is_lost_when_children_end_at_once_on_two_connections(
     harness: StoreHarness, second_harness: StoreHarness
 ) -> None:
     for _ in range(4):
         parent = await harness.running()
         steps = [f"c[{n}]" for n in range(8)]
         await harness.write(*(harness.child_command(parent, step) for step in steps))
-        children = [held(one) for one in await harness.claim(workflow_type="child")]
+        children = [leased(one) for one in await harness.claim(workflow_type="child")]
 
-        ends = [
+        endings = [
             (harness, second_harness)[n % 2].insist(complete_run(child, f"{n}")) for n, child in enumerate(children)
         ]
         async with asyncio.timeout(LOADED_MACHINE_S):
-            parked, *_ = await asyncio.gather(second_harness.insist(park(parent, *steps, known_seq=0)), *ends)
-        found = await harness.steps(parent.run)
-        assert {found[step].status for step in steps} == {StepStatus.COMPLETED}
-        assert sorted(int(found[step].output.data) for step in steps if found[step].output) == list(range(8))
+            parked, *_ = await asyncio.gather(second_harness.insist(park(parent, *steps, known_seq=0)), *endings)
+        recorded = await harness.steps(parent.run)
+        assert {recorded[step].status for step in steps} == {StepStatus.COMPLETED}
+        assert sorted(int(recorded[step].output.data) for step in steps if recorded[step].output) == list(range(8))
         new = await harness.hold(parent.run) if isinstance(parked, Parked) else parent
         await harness.do(complete_run(new))
     await check_invariants(harness.store)

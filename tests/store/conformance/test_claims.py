@@ -22,7 +22,7 @@ from .verbs import (
     complete_run,
     fail,
     hand_back,
-    held,
+    leased,
     ms,
     park,
     payload,
@@ -66,7 +66,7 @@ async def test_every_claim_raises_the_counter_and_brings_its_own_nonce(harness: 
         claimed = await harness.claim_one()
         assert (claimed.run, claimed.lease.counter) == (run, counter)
         seen.append(claimed.lease.nonce)
-        await harness.do(hand_back(held(claimed)))
+        await harness.do(hand_back(leased(claimed)))
         harness.clock.advance(s=1)
     assert len(set(seen)) == 4
     first_claim = harness.now - 4_000_000
@@ -119,7 +119,7 @@ async def test_an_unpinned_run_is_pinned_to_the_first_version_and_stays_so(harne
     run = await harness.start()
     claimed = await harness.claim_one(versions=("2", "1"))
     assert claimed.version == "2"
-    await harness.do(hand_back(held(claimed)))
+    await harness.do(hand_back(leased(claimed)))
     assert (await harness.run(run)).version == "2"
     assert await harness.claim(versions=("1",)) == []
     assert (await harness.claim_one(versions=("1", "2"))).version == "2"
@@ -174,7 +174,7 @@ async def test_running_runs_are_limited_per_namespace(harness: StoreHarness) -> 
     assert sum(one.run.namespace == "default" for one in claimed) == 5
     assert await harness.claim(*wants) == []
     ended = next(one for one in claimed if one.run.namespace == "small")
-    the(RunClosed, await harness.do(complete_run(held(ended))))
+    the(RunClosed, await harness.do(complete_run(leased(ended))))
     assert len(await harness.claim(*wants)) == 1
 
 
@@ -220,14 +220,14 @@ async def test_a_result_recorded_just_before_the_lease_was_lost_is_in_the_next_h
         (recorded, _), *claims = await asyncio.gather(
             harness.write(*both), *(second_harness.claim(limit=1) for _ in range(4))
         )
-        claimed = [one for found in claims for one in found] or await second_harness.claim(limit=1)
+        claimed = [one for batch in claims for one in batch] or await second_harness.claim(limit=1)
         (one,) = claimed
         assert by_id(one.history.steps)["charge"].status == StepStatus.COMPLETED
         assert by_id(one.history.steps)["charge"].seq == recorded.seq  # type: ignore[union-attr]
-        await second_harness.do(complete_run(held(one)))
+        await second_harness.do(complete_run(leased(one)))
 
 
-async def test_a_claim_tells_of_a_cancellation(harness: StoreHarness) -> None:
+async def test_a_claim_reports_a_cancellation(harness: StoreHarness) -> None:
     sleeper = await harness.asleep()
     await harness.cancel(sleeper.run, "changed my mind")
     claimed = await harness.claim_one()

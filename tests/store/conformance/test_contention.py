@@ -8,8 +8,8 @@ import pytest
 from kagzi.core.records import Held
 from kagzi.core.run.outcomes import Begun, Busy, Recorded
 from tests.support.clock import FakeClock
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.providers import CountingIds
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .invariants import check_invariants
 from .places import Place, connected
@@ -22,7 +22,7 @@ from .verbs import (
     complete_run,
     fail,
     hand_back,
-    held,
+    leased,
     park,
     race,
     sleep,
@@ -43,8 +43,8 @@ async def cancel(harness: StoreHarness, holdings: Sequence[Held]) -> None:
 
 async def signal(harness: StoreHarness, holdings: Sequence[Held]) -> None:
     for holding in holdings:
-        given = harness.signal_given()
-        await harness.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=harness.now)
+        request = harness.signal_request()
+        await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
 
 
 async def pause(harness: StoreHarness, holdings: Sequence[Held]) -> None:
@@ -60,7 +60,7 @@ async def terminate(harness: StoreHarness, holdings: Sequence[Held]) -> None:
 
 async def end_children(harness: StoreHarness, _holdings: Sequence[Held]) -> None:
     claimed = await harness.claim(workflow_type="child")
-    await harness.write(*(complete_run(held(one)) for one in claimed))
+    await harness.write(*(complete_run(leased(one)) for one in claimed))
 
 
 async def claim(harness: StoreHarness, holdings: Sequence[Held]) -> None:
@@ -91,7 +91,7 @@ ACTS: dict[str, Act] = {
 async def runs_in_hand(harness: StoreHarness) -> list[Held]:
     """Runs with an open step, a failing one, a timer that is due, a child; half of them with a lease about to end."""
     await harness.start_many(RUNS)
-    holdings = [held(one) for one in await harness.claim()]
+    holdings = [leased(one) for one in await harness.claim()]
     await harness.write(
         *(
             command
@@ -164,7 +164,7 @@ async def test_a_locked_row_keeps_nobody_else_waiting(
 ) -> None:
     harness = StoreHarness(await postgres_alone.open(), clock, ids)
     await harness.start_many(10)
-    holdings = [held(one) for one in await harness.claim()]
+    holdings = [leased(one) for one in await harness.claim()]
     await harness.write(*(begin(holding, "a") for holding in holdings))
     async with connected(postgres_alone.address) as stranger, stranger.transaction(), asyncio.timeout(LOADED_MACHINE_S):
         await stranger.execute("select 1 from runs where run_id::text = $1 for update", holdings[4].run.run_id)

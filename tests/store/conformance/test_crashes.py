@@ -15,8 +15,8 @@ from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Begun, Existing, Known, Outcome, Recorded, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
 from tests.support.clock import FakeClock
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.providers import CountingIds
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .invariants import check_invariants
 from .places import Place, connected, file_place
@@ -67,9 +67,9 @@ async def test_closing_twice_is_closing_once(place: Place) -> None:
     await store.close()
 
 
-async def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
+async def test_nothing_acknowledged_is_lost_with_a_killed_process(tmp_path: Path) -> None:
     place = await file_place(tmp_path)
-    said: list[list[str]] = []
+    acknowledged: list[list[str]] = []
     for round_number, kill_after in enumerate((1, 7, 23, 60)):
         child = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -83,16 +83,16 @@ async def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path) ->
         assert child.stdout is not None
         try:
             async with asyncio.timeout(LOADED_MACHINE_S):
-                said += [(await child.stdout.readline()).decode().split() for _ in range(kill_after)]
+                acknowledged += [(await child.stdout.readline()).decode().split() for _ in range(kill_after)]
         finally:
             child.kill()
             rest = await child.stdout.read()
             assert await child.wait() == -signal.SIGKILL
-        *whole, _maybe_cut = rest.decode().split("\n")
-        said.extend(line.split() for line in whole)
+        *whole, _maybe_incomplete = rest.decode().split("\n")
+        acknowledged.extend(line.split() for line in whole)
 
     store = await place.open()
-    for kind, run_id, *more in said:
+    for kind, run_id, *more in acknowledged:
         run = RunKey("default", run_id)
         record = await store.get_run("default", run_id=run_id)
         assert record is not None, f"run {run_id} was acknowledged and is gone"
@@ -103,9 +103,9 @@ async def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path) ->
             assert step.output == payload(f"{run_id}/{more[0]}")
         if kind == "end":
             assert (record.status, record.output) == (RunStatus.COMPLETED, payload(run_id))
-    assert len(said) >= 91
+    assert len(acknowledged) >= 91
     runs = await check_invariants(store)
-    assert len(runs) >= len({line[1] for line in said})
+    assert len(runs) >= len({line[1] for line in acknowledged})
     await place.close()
 
 
@@ -145,7 +145,7 @@ async def until_answered(harness: StoreHarness, commands: list[Command]) -> list
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_a_connection_cut_in_the_middle_of_anything_loses_and_doubles_nothing(
+async def test_nothing_is_lost_or_doubled_when_a_connection_breaks_in_the_middle_of_anything(
     postgres_alone: Place, clock: FakeClock, ids: CountingIds, seed: int
 ) -> None:
     store = await postgres_alone.open()
@@ -156,19 +156,19 @@ async def test_a_connection_cut_in_the_middle_of_anything_loses_and_doubles_noth
         number = 0
         while number < ROUNDS or (saboteur.hits < HITS and number < MOST_ROUNDS):  # a quick machine is hard to hit
             number += 1
-            given = [harness.assignment() for _ in range(8)]
-            starts = [harness.start_command(f"{number}-{n}", assignment=one) for n, one in enumerate(given)]
-            holdings = [Held(start.run, Lease(1, one.nonce)) for start, one in zip(starts, given, strict=True)]
+            assignments = [harness.assignment() for _ in range(8)]
+            starts = [harness.start_command(f"{number}-{n}", assignment=one) for n, one in enumerate(assignments)]
+            holdings = [Held(start.run, Lease(1, one.nonce)) for start, one in zip(starts, assignments, strict=True)]
             steps: list[Command] = []
             for holding in holdings:
                 for name in ("a", "b"):
                     outputs[holding.run, name] = f"{number}/{name}"
                     steps += [begin(holding, name), complete(holding, name, outputs[holding.run, name])]
-            ends: list[Command] = [complete_run(holding, "end") for holding in holdings]
+            endings: list[Command] = [complete_run(holding, "end") for holding in holdings]
             for batch, kinds in (
                 (starts, (Started, Existing)),
                 (steps, (Begun, Known, Recorded)),
-                (ends, (RunClosed,)),
+                (endings, (RunClosed,)),
             ):
                 outcomes, _ = await asyncio.gather(until_answered(harness, list(batch)), saboteur.strike())
                 assert all(isinstance(outcome, kinds) for outcome in outcomes), outcomes
@@ -183,7 +183,7 @@ async def test_a_connection_cut_in_the_middle_of_anything_loses_and_doubles_noth
         assert (step.status, step.output, step.attempt) == (StepStatus.COMPLETED, payload(output), 1)
 
 
-async def test_a_store_whose_connections_were_all_cut_serves_again(
+async def test_a_store_whose_connections_were_all_broken_serves_again(
     postgres_alone: Place, clock: FakeClock, ids: CountingIds
 ) -> None:
     store = await postgres_alone.open()

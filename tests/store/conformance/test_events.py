@@ -30,21 +30,21 @@ K = EventKind
 
 async def events(harness: StoreHarness, run: RunKey, after: int = 0, limit: int = 1_000) -> list[RunEvent]:
     """All of them, page by page; each page goes on from the last number seen."""
-    told: list[RunEvent] = []
+    read: list[RunEvent] = []
     for _ in range(1_000):
-        news = await harness.store.events_of(run, after, limit)
-        assert news is not None
-        assert len(news.events) <= limit
-        told += news.events
-        if not news.more:
-            return told
-        assert news.events
-        after = news.events[-1].seq
+        page = await harness.store.events_of(run, after, limit)
+        assert page is not None
+        assert len(page.events) <= limit
+        read += page.events
+        if not page.more:
+            return read
+        assert page.events
+        after = page.events[-1].seq
     raise AssertionError("there is no end to it")
 
 
-def said(told: list[RunEvent]) -> list[tuple[EventKind, str, int]]:
-    return [(event.kind, event.step_id, event.attempt) for event in told]
+def summary(reported: list[RunEvent]) -> list[tuple[EventKind, str, int]]:
+    return [(event.kind, event.step_id, event.attempt) for event in reported]
 
 
 async def a_full_life(harness: StoreHarness) -> RunKey:
@@ -90,18 +90,18 @@ LIFE = [
 ]
 
 
-def without_begin_of_what_was_over(told: list[RunEvent]) -> list[RunEvent]:
+def without_begin_of_what_was_over(reported: list[RunEvent]) -> list[RunEvent]:
     """A sleep that is over when it begins has one number or two."""
-    return [event for event in told if (event.kind, event.step_id) != (K.SLEEP_STARTED, "over")]
+    return [event for event in reported if (event.kind, event.step_id) != (K.SLEEP_STARTED, "over")]
 
 
-async def test_everything_is_told_in_its_order(harness: StoreHarness) -> None:
+async def test_everything_is_reported_in_order(harness: StoreHarness) -> None:
     run = await a_full_life(harness)
-    told = await events(harness, run)
-    assert said(without_begin_of_what_was_over(told)) == LIFE
-    seqs = [event.seq for event in told]
+    reported = await events(harness, run)
+    assert summary(without_begin_of_what_was_over(reported)) == LIFE
+    seqs = [event.seq for event in reported]
     assert seqs == sorted(set(seqs))
-    by_place = {(event.kind, event.step_id): event for event in told}
+    by_place = {(event.kind, event.step_id): event for event in reported}
     assert by_place[K.STEP_COMPLETED, "a"].output == Payload(b"1")
     assert by_place[K.STEP_COMPLETED, "a"].name == "A"
     failed = by_place[K.STEP_RETRYING, "b"]
@@ -116,21 +116,21 @@ async def test_everything_is_told_in_its_order(harness: StoreHarness) -> None:
 
 async def test_it_goes_on_from_any_number(harness: StoreHarness) -> None:
     run = await a_full_life(harness)
-    told = await events(harness, run)
-    for place, event in enumerate(told):
-        assert await events(harness, run, event.seq) == told[place + 1 :]
+    reported = await events(harness, run)
+    for place, event in enumerate(reported):
+        assert await events(harness, run, event.seq) == reported[place + 1 :]
     for limit in (1, 2, 5):
-        assert await events(harness, run, limit=limit) == told
+        assert await events(harness, run, limit=limit) == reported
 
 
 async def test_a_page_is_bounded_in_bytes_and_has_at_least_one(harness: StoreHarness) -> None:
     holding = await harness.running()
     for n in range(4):
         await harness.done(holding, f"{n}", "x" * 200_000)
-    news = await harness.store.events_of(holding.run, 0, 1_000)
-    assert news is not None
-    assert news.more
-    assert sum(len(event.output.data) for event in news.events if event.output) <= 256 * 1024
+    page = await harness.store.events_of(holding.run, 0, 1_000)
+    assert page is not None
+    assert page.more
+    assert sum(len(event.output.data) for event in page.events if event.output) <= 256 * 1024
     assert len(await events(harness, holding.run)) == 8
     await harness.done(holding, "huge", "x" * 1_000_000)
     assert [event.step_id for event in await events(harness, holding.run)][-1] == "huge"
@@ -141,10 +141,10 @@ async def test_the_run_comes_with_them_as_it_stood_then(harness: StoreHarness) -
     await harness.done(holding, "a")
     await harness.do(say_status(holding, "half way", 0.5))
     await harness.pause(holding.run, "have a look")
-    news = await harness.store.events_of(holding.run, 10_000, 10)
-    assert news is not None
-    mark = news.mark
-    assert (news.events, news.more) == ((), False)
+    page = await harness.store.events_of(holding.run, 10_000, 10)
+    assert page is not None
+    mark = page.mark
+    assert (page.events, page.more) == ((), False)
     assert (mark.run, mark.status, mark.status_text, mark.progress) == (holding.run, RunStatus.RUNNING, "half way", 0.5)
     assert (mark.pause_requested, mark.pause_reason, mark.finished_at) == (True, "have a look", None)
     await harness.do(hand_back(holding))
@@ -160,14 +160,14 @@ async def test_the_end_has_the_last_number(harness: StoreHarness) -> None:
         holding = await harness.running()
         await harness.done(holding, "a")
         await harness.do(end(holding))
-        news = await harness.store.events_of(holding.run, 0, 10)
-        assert news is not None
-        assert news.mark.status.ended
-        assert news.mark.finished_at == harness.now
-        assert news.mark.seq > news.events[-1].seq
+        page = await harness.store.events_of(holding.run, 0, 10)
+        assert page is not None
+        assert page.mark.status.ended
+        assert page.mark.finished_at == harness.now
+        assert page.mark.seq > page.events[-1].seq
 
 
-async def test_a_run_that_was_tried_again_tells_what_failed_before(harness: StoreHarness) -> None:
+async def test_a_retried_run_reports_what_failed_before(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.done(holding, "a")
     await harness.do(begin(holding, "b", retry=None))
@@ -184,11 +184,11 @@ async def test_a_run_that_was_tried_again_tells_what_failed_before(harness: Stor
     again = await harness.hold(holding.run)
     await harness.do(begin(again, "b"))
     await harness.do(complete(again, "b"))
-    told = await events(harness, holding.run)
-    seqs = [event.seq for event in told]
+    reported = await events(harness, holding.run)
+    seqs = [event.seq for event in reported]
     assert seqs == sorted(set(seqs))
-    assert said(told)[-2:] == [(K.STEP_STARTED, "b", 1), (K.STEP_COMPLETED, "b", 1)]
-    assert await events(harness, holding.run, before[-1].seq) == told[-2:]
+    assert summary(reported)[-2:] == [(K.STEP_STARTED, "b", 1), (K.STEP_COMPLETED, "b", 1)]
+    assert await events(harness, holding.run, before[-1].seq) == reported[-2:]
 
 
 async def test_others_see_nothing(harness: StoreHarness) -> None:
@@ -196,16 +196,16 @@ async def test_others_see_nothing(harness: StoreHarness) -> None:
     foreign = RunKey("yours", run.run_id)
     assert await harness.store.events_of(foreign, 0, 10) is None
     assert await harness.store.events_of(RunKey("mine", "no such run"), 0, 10) is None
-    marks = await harness.store.marks_of([foreign, run, RunKey("mine", harness.ids.run_id(harness.now))])
-    assert [mark is not None for mark in marks] == [False, True, False]
+    snapshots = await harness.store.marks_of([foreign, run, RunKey("mine", harness.ids.run_id(harness.now))])
+    assert [mark is not None for mark in snapshots] == [False, True, False]
 
 
-async def test_a_fork_tells_what_it_took_over(harness: StoreHarness) -> None:
+async def test_a_fork_reports_what_it_took_over(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.done(holding, "a")
     await harness.done(holding, "b")
     forked = the(Started, await harness.fork(holding.run, "b"))
-    told = await events(harness, RunKey("default", forked.run_id))
-    assert said(told) == [(K.STEP_STARTED, "a", 1), (K.STEP_COMPLETED, "a", 1)]
+    reported = await events(harness, RunKey("default", forked.run_id))
+    assert summary(reported) == [(K.STEP_STARTED, "a", 1), (K.STEP_COMPLETED, "a", 1)]
     the(TimerSet, await harness.do(sleep(holding, "nap", s=9)))
     await harness.do(park(holding))

@@ -12,7 +12,7 @@ from kagzi.core.run.refusals import foreign_request, never_begun, not_current, u
 from kagzi.core.states import RunStatus, StepCode
 from kagzi.store.protocol import Store
 
-from .verbs import BOOM, StoreHarness, begin, complete, complete_run, fail, held, sleep, stale, the
+from .verbs import BOOM, StoreHarness, begin, complete, complete_run, fail, leased, sleep, stale, the
 
 SURROGATE = "half \ud800 a message"
 
@@ -67,12 +67,12 @@ async def test_a_step_sent_again_with_its_result_burns_no_numbers(harness: Store
 
 
 @pytest.mark.parametrize("progress", [True, False])
-async def test_leases_lost_before_a_result_do_not_count_though_the_run_ends_with_it(
+async def test_leases_lost_before_a_result_do_not_count_even_if_it_closes_the_run(
     harness: StoreHarness, store: Store, progress: bool
 ) -> None:
     holding = await harness.running()
     await store.lose([holding], harness.now, [harness.now + 1])
-    again = held(await harness.claim_one())
+    again = leased(await harness.claim_one())
     commands = [begin(again, "a"), complete(again, "a")] if progress else []
     outcomes = await harness.write(*commands, complete_run(again))
     assert the(RunClosed, outcomes[-1]).status is RunStatus.COMPLETED

@@ -114,11 +114,11 @@ async def test_a_parked_run_takes_no_new_writes_from_its_last_holder(harness: St
     assert await harness.picture(holding.run) == before
 
 
-async def test_stale_holders_neither_renew_nor_cut_nor_release(harness: StoreHarness) -> None:
+async def test_stale_holders_neither_renew_nor_shorten_nor_release(harness: StoreHarness) -> None:
     old = await busy_run(harness)
     new = await harness.take_over(old)
     before = await harness.picture(old.run)
-    horizon = (await harness.look()).next_due_at
+    due_at = (await harness.poll()).next_due_at
     foreign = Held(RunKey("elsewhere", new.run.run_id), new.lease)
     losers = (old, stale(new), foreign)
     harness.clock.advance(us=5)
@@ -129,7 +129,7 @@ async def test_stale_holders_neither_renew_nor_cut_nor_release(harness: StoreHar
     assert list(await harness.store.release(losers, harness.now)) == []
 
     assert await harness.picture(old.run) == before
-    assert (await harness.look()).next_due_at == horizon
+    assert (await harness.poll()).next_due_at == due_at
     assert (await harness.fire()).lost == ()
 
 

@@ -11,7 +11,7 @@ from kagzi.core.pages.cursor import Cursor, Direction
 from kagzi.core.records import Held, RunFilter, RunKey, RunRecord
 from kagzi.core.states import RunStatus
 
-from .verbs import StoreHarness, complete_run, diverged, fail_run, held, park, sleep
+from .verbs import StoreHarness, complete_run, diverged, fail_run, leased, park, sleep
 
 TYPES = ("a", "b", "c", "d")
 VERSIONS = ("1", "2")
@@ -40,7 +40,7 @@ async def population(harness: StoreHarness) -> list[RunRecord]:
     claimed = await harness.claim(*wants)
     assert len(claimed) == 32
     for n, one in enumerate(claimed):
-        await befall(harness, held(one), n % 8)
+        await befall(harness, leased(one), n % 8)
     for n in range(6):
         run = await a_run(harness, n)
         if n % 2:
@@ -88,7 +88,7 @@ def holds(row: RunRecord, where: RunFilter) -> bool:
     )
 
 
-class Asked(NamedTuple):
+class Search(NamedTuple):
     """A filter as it is drawn: what depends on the population is a place in it."""
 
     where: RunFilter
@@ -114,8 +114,8 @@ def mostly(nothing: Any, something: st.SearchStrategy[Any]) -> st.SearchStrategy
 
 PLACES = mostly(None, st.integers(0, 50))
 RARELY = mostly(None, PLACES)
-ASKED = st.builds(
-    Asked,
+SEARCHES = st.builds(
+    Search,
     where=st.builds(
         RunFilter,
         statuses=mostly((), st.lists(st.sampled_from(list(RunStatus)), min_size=1, max_size=4).map(tuple)),
@@ -168,11 +168,13 @@ async def backwards(harness: StoreHarness, where: RunFilter, size: int, last: Ru
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-@given(asked=ASKED, size=st.integers(1, 9), n=st.integers(0, 1_000))
-async def test_any_filter_any_page_size_there_and_back(harness: StoreHarness, asked: Asked, size: int, n: int) -> None:
+@given(search=SEARCHES, size=st.integers(1, 9), n=st.integers(0, 1_000))
+async def test_any_filter_any_page_size_there_and_back(
+    harness: StoreHarness, search: Search, size: int, n: int
+) -> None:
     """Examples share a store: each finds what those before it added."""
     known = await harness.runs() or await population(harness)
-    where = asked.among(known)
+    where = search.among(known)
     expected = [row for row in known if holds(row, where)]
 
     more = iter((n, n + 1))
@@ -202,7 +204,7 @@ async def test_more_types_than_are_merged(harness: StoreHarness) -> None:
     assert not rest.has_more
 
 
-async def test_what_is_told_of_a_run_is_the_same_in_a_list_and_alone(harness: StoreHarness) -> None:
+async def test_a_run_is_the_same_in_a_list_and_alone(harness: StoreHarness) -> None:
     first = await harness.running(workflow_type="ship")
     await harness.start(
         "order-1", schedule_id="nightly", concurrency_key="tenant-1", blocked_by=first.run.run_id, labels={"a": "b"}

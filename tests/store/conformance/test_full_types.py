@@ -10,7 +10,7 @@ from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started
 from kagzi.core.states import RunStatus
 from kagzi.core.workflow_types.queues import TypeLimits
 
-from .verbs import StoreHarness, complete_run, held, the
+from .verbs import StoreHarness, complete_run, leased, the
 
 
 async def limit(harness: StoreHarness, workflow_type: str = "hello", **limits: Any) -> None:
@@ -88,7 +88,7 @@ async def test_the_oldest_goes_when_it_had_not_begun(harness: StoreHarness) -> N
     assert [one.run for one in await harness.claim()] == [second.run]
 
 
-async def test_the_oldest_is_asked_to_stop_when_it_runs(harness: StoreHarness) -> None:
+async def test_the_oldest_is_requested_to_stop_when_it_runs(harness: StoreHarness) -> None:
     await limit(harness, max_running_per_key=1, when_full="cancel-oldest")
     oldest = await harness.start(concurrency_key="a")
     await harness.start(concurrency_key="b")
@@ -105,7 +105,7 @@ async def test_the_oldest_is_asked_to_stop_when_it_runs(harness: StoreHarness) -
     (gone,) = the(Started, await harness.do(third)).ousted
     assert gone.run == second.run
     assert await harness.claim() == []
-    await harness.do(complete_run(held(first)))
+    await harness.do(complete_run(leased(first)))
     assert [one.run for one in await harness.claim()] == [third.run]
 
 
@@ -114,8 +114,8 @@ async def test_of_one_batch_the_last_stays(harness: StoreHarness) -> None:
     commands = [harness.start_command() for _ in range(4)]
     outcomes = [the(Started, outcome) for outcome in await harness.write(*commands)]
     assert [len(outcome.ousted) for outcome in outcomes] == [0, 1, 1, 1]
-    found = [await status(harness, command.run.run_id) for command in commands]
-    assert found == [RunStatus.CANCELLED] * 3 + [RunStatus.PENDING]
+    statuses = [await status(harness, command.run.run_id) for command in commands]
+    assert statuses == [RunStatus.CANCELLED] * 3 + [RunStatus.PENDING]
 
 
 async def test_who_replaces_a_run_does_not_push_out_another(harness: StoreHarness) -> None:
@@ -135,7 +135,7 @@ async def test_a_refused_start_replaces_nothing(harness: StoreHarness) -> None:
 
 
 @pytest.mark.parametrize("when_full", ["reject", "cancel-oldest"])
-async def test_children_go_through_the_same_door(harness: StoreHarness, when_full: str) -> None:
+async def test_children_pass_the_same_admission(harness: StoreHarness, when_full: str) -> None:
     parent = await harness.running()
     await limit(harness, "child", max_running=1, when_full=when_full)
     first = await harness.child(parent, "one")

@@ -14,9 +14,9 @@ from .verbs import (
     begin,
     by_id,
     complete_run,
+    continue_as,
     diverged,
-    go_on_as,
-    held,
+    leased,
     park,
     payload,
     refused,
@@ -35,7 +35,7 @@ async def test_the_successor_takes_id_labels_priority_and_deadline(harness: Stor
     harness.clock.advance(s=5)
     new = RunKey("default", harness.ids.run_id(harness.now))
     before = harness.store.transactions
-    closed = the(RunClosed, await harness.do(go_on_as(holding, new.run_id, "round 2")))
+    closed = the(RunClosed, await harness.do(continue_as(holding, new.run_id, "round 2")))
     assert harness.store.transactions - before <= 2
     assert (closed.status, closed.continued_as) == (S.COMPLETED, new.run_id)
     old, record = await harness.run(holding.run), await harness.run(new)
@@ -56,7 +56,7 @@ async def test_the_successor_takes_id_labels_priority_and_deadline(harness: Stor
 
 async def test_going_on_can_be_repeated(harness: StoreHarness) -> None:
     holding = await harness.running(workflow_id="poll")
-    command = go_on_as(holding, harness.ids.run_id(harness.now))
+    command = continue_as(holding, harness.ids.run_id(harness.now))
     first = the(RunClosed, await harness.do(command))
     again = the(RunClosed, await harness.do(command))
     assert again.continued_as == first.continued_as
@@ -66,15 +66,15 @@ async def test_going_on_can_be_repeated(harness: StoreHarness) -> None:
 
 async def test_only_the_holder_goes_on(harness: StoreHarness) -> None:
     holding = await harness.running()
-    assert await harness.do(go_on_as(stale(holding), harness.ids.run_id(harness.now))) == LeaseLost()
+    assert await harness.do(continue_as(stale(holding), harness.ids.run_id(harness.now))) == LeaseLost()
     assert len(await harness.runs()) == 1
 
 
 async def test_a_chain_of_many_has_one_open_run(harness: StoreHarness) -> None:
     holding = await harness.running(workflow_id="poll")
     for n in range(10):
-        await harness.do(go_on_as(holding, harness.ids.run_id(harness.now), f"{n}"))
-        holding = held(await harness.claim_one())
+        await harness.do(continue_as(holding, harness.ids.run_id(harness.now), f"{n}"))
+        holding = leased(await harness.claim_one())
     await harness.do(complete_run(holding, "at last"))
     runs = await harness.runs()
     assert len(runs) == 11
@@ -82,13 +82,13 @@ async def test_a_chain_of_many_has_one_open_run(harness: StoreHarness) -> None:
     assert sum(run.continued_as is None for run in runs) == 1
 
 
-async def test_signals_not_consumed_go_along_in_order(harness: StoreHarness) -> None:
+async def test_signals_not_consumed_are_carried_over_in_order(harness: StoreHarness) -> None:
     holding = await harness.running(workflow_id="cart")
     for n in range(4):
         await harness.signal(holding.run, "item", f"{n}", request_id=f"r{n}")
     the(SignalBound, await harness.do(wait_signal(holding, "item")))
     new = RunKey("default", harness.ids.run_id(harness.now))
-    await harness.do(go_on_as(holding, new.run_id))
+    await harness.do(continue_as(holding, new.run_id))
     await harness.signal(new, "item", "3", request_id="r3")  # the same signal again, for the successor
     await harness.signal(new, "item", "4")
     successor = await harness.hold(new)
@@ -105,7 +105,7 @@ async def test_a_parent_waits_for_the_last_of_the_chain(harness: StoreHarness) -
     child = await harness.child(parent)
     the(Parked, await harness.do(park(parent, "child")))
     new = RunKey("default", harness.ids.run_id(harness.now))
-    closed = the(RunClosed, await harness.do(go_on_as(await harness.hold(child), new.run_id)))
+    closed = the(RunClosed, await harness.do(continue_as(await harness.hold(child), new.run_id)))
     assert closed.stirred == ()
     assert (await harness.run(parent.run)).status == S.SLEEPING
     assert (await harness.run(new)).parent_run_id == parent.run.run_id
@@ -119,7 +119,7 @@ async def test_an_attached_parent_follows_the_chain_too(harness: StoreHarness) -
     parent = await harness.running()
     await harness.write(harness.child_command(parent, workflow_id="shared", attach=True), park(parent, "child"))
     new = RunKey("default", harness.ids.run_id(harness.now))
-    await harness.do(go_on_as(other, new.run_id))
+    await harness.do(continue_as(other, new.run_id))
     assert (await harness.run(parent.run)).status == S.SLEEPING
     await harness.do(complete_run(await harness.hold(new), "shared"))
     assert (await harness.steps(parent.run))["child"].output == payload("shared")
@@ -129,7 +129,7 @@ async def test_the_end_of_a_parent_reaches_the_last_of_the_chain(harness: StoreH
     parent = await harness.running()
     child = await harness.child(parent)
     new = RunKey("default", harness.ids.run_id(harness.now))
-    await harness.do(go_on_as(await harness.hold(child), new.run_id))
+    await harness.do(continue_as(await harness.hold(child), new.run_id))
     await harness.do(complete_run(parent))
     await harness.cascade()
     assert (await harness.run(new)).status == S.CANCELLED
@@ -139,7 +139,7 @@ async def test_the_end_of_a_parent_reaches_the_last_of_the_chain(harness: StoreH
 async def test_a_cancelled_run_does_not_escape_by_going_on(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.cancel(holding.run)
-    refused(await harness.do(go_on_as(holding, harness.ids.run_id(harness.now))), ErrorCode.CANCELLED)
+    refused(await harness.do(continue_as(holding, harness.ids.run_id(harness.now))), ErrorCode.CANCELLED)
     assert len(await harness.runs()) == 1
 
 
@@ -167,11 +167,11 @@ async def test_it_is_offered_once_to_every_new_build(harness: StoreHarness) -> N
     assert await harness.new_build("build-2") == [("default", "hello")]
     claimed = await harness.claim_one()
     assert (await harness.run(holding.run)).problem is None
-    await harness.do(diverged(held(claimed), "build-2"))
+    await harness.do(diverged(leased(claimed), "build-2"))
     for build in ("build-1", "build-2"):
         assert await harness.new_build(build) == []
     assert await harness.new_build("build-3") == [("default", "hello")]
-    await harness.do(complete_run(held(await harness.claim_one())))
+    await harness.do(complete_run(leased(await harness.claim_one())))
     assert (await harness.run(holding.run)).status == S.COMPLETED
 
 
@@ -180,7 +180,7 @@ async def test_only_the_latest_builds_are_remembered(harness: StoreHarness) -> N
     await harness.do(diverged(await harness.running(), "build-0"))
     for number in [*range(1, limits.TRIED_BUILDS), 5, limits.TRIED_BUILDS]:
         await harness.new_build(f"build-{number}-comes")  # another one takes the run
-        await harness.do(diverged(held(await harness.claim_one()), f"build-{number}"))
+        await harness.do(diverged(leased(await harness.claim_one()), f"build-{number}"))
     for remembered in (1, 5, limits.TRIED_BUILDS):
         assert await harness.new_build(f"build-{remembered}") == []
     assert await harness.new_build("build-0") == [("default", "hello")]
@@ -203,7 +203,7 @@ async def test_a_run_paused_by_people_is_not_offered_to_builds(harness: StoreHar
     assert (await harness.run(run)).status == S.PAUSED
 
 
-async def test_people_may_let_it_go_on(harness: StoreHarness) -> None:
+async def test_people_may_resume_it(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.done(holding, "a")
     await harness.do(diverged(holding, "build-1"))
@@ -223,4 +223,4 @@ async def test_a_diverged_run_keeps_its_waits(harness: StoreHarness) -> None:
     await harness.new_build("build-2")
     claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["approved"].output == payload("yes")
-    refused(await harness.do(park(held(claimed))), ErrorCode.PRECONDITION_FAILED)
+    refused(await harness.do(park(leased(claimed))), ErrorCode.PRECONDITION_FAILED)

@@ -18,7 +18,7 @@ from kagzi.core.states import RunStatus, StepStatus
 from kagzi.core.times import Timestamp
 
 from .invariants import check_invariants
-from .verbs import LEASE_US, StoreHarness, by_id, complete_run, fail_run, held, park, sleep, the, wait_signal
+from .verbs import LEASE_US, StoreHarness, by_id, complete_run, fail_run, leased, park, sleep, the, wait_signal
 
 COUNT = int(os.environ.get("KAGZI_TEST_INTERLEAVINGS", "300"))
 AT_ONCE = 20
@@ -100,14 +100,14 @@ async def claim_again(harness: StoreHarness, plays: dict[RunKey, Play], rng: ran
             await asyncio.sleep(0)
         for claimed in await harness.claim(worker_id="worker-2", limit=3):
             results = [step.seq for step in claimed.history.steps]
-            await work(harness, plays[claimed.run], held(claimed), max(results))
+            await work(harness, plays[claimed.run], leased(claimed), max(results))
 
 
 async def play_all(harness: StoreHarness, other: StoreHarness, seeds: range) -> None:
     rng, began = random.Random(seeds.start), harness.clock.advance(s=1)
     plays = [await prepare(harness, random.Random(seed)) for seed in seeds]
     by_run = {play.holding.run: play for play in plays}
-    children = {one.run: held(one) for one in await harness.claim(workflow_type="child")}
+    children = {one.run: leased(one) for one in await harness.claim(workflow_type="child")}
     actors: list[Coroutine[Any, Any, None]] = [tick(harness, rng), tick(other, rng)]
     actors += [claim_again(harness, by_run, rng), claim_again(other, by_run, rng)]
     for play in plays:
@@ -135,15 +135,15 @@ async def check_awake(harness: StoreHarness, plays: list[Play], began: Timestamp
     claimed = {one.run: one for one in await harness.claim(limit=AT_ONCE)}
     assert set(claimed) == {play.holding.run for play in plays}
     for play in plays:
-        told = by_id(claimed[play.holding.run].history.steps)
-        assert set(told) == set(play.waits)
-        for step in told.values():  # it has a result, or its holder is told that its time has come
+        replayed = by_id(claimed[play.holding.run].history.steps)
+        assert set(replayed) == set(play.waits)
+        for step in replayed.values():  # it has a result, or its holder is told that its time has come
             due = step.wake_at is not None and step.wake_at <= harness.clock.now()
             assert step.status in {StepStatus.COMPLETED, StepStatus.FAILED} or due, step
         for name, seq in play.seen.items():
-            assert told[name].seq == seq, "a result changed its place"
-    ends = [complete_run(held(one)) for one in claimed.values()]
-    assert all(isinstance(outcome, RunClosed) for outcome in await harness.write(*ends))
+            assert replayed[name].seq == seq, "a result changed its place"
+    endings = [complete_run(leased(one)) for one in claimed.values()]
+    assert all(isinstance(outcome, RunClosed) for outcome in await harness.write(*endings))
 
 
 @pytest.mark.timeout(120 + COUNT // 2)

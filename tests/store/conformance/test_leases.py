@@ -12,7 +12,7 @@ from .verbs import LEASE_US, StoreHarness, begin, complete, hand_back, stale, th
 
 async def lease_end(harness: StoreHarness) -> int | None:
     """With one run in hand and no deadline, the next thing due is the end of its lease."""
-    return (await harness.look()).next_due_at
+    return (await harness.poll()).next_due_at
 
 
 async def test_an_hour_of_heartbeats_does_not_lengthen_the_lease(harness: StoreHarness) -> None:
@@ -31,7 +31,7 @@ async def test_an_hour_of_heartbeats_does_not_lengthen_the_lease(harness: StoreH
     assert (await harness.fire()).lost == (holding,)
 
 
-async def test_a_lease_ends_only_where_that_is_asked_for(harness: StoreHarness) -> None:
+async def test_a_lease_expires_only_when_requested(harness: StoreHarness) -> None:
     # After a store outage nobody ends leases for a while, so that live holders can renew theirs.
     holding = await harness.running()
     harness.clock.advance(us=LEASE_US + 1)
@@ -87,12 +87,12 @@ async def test_a_refused_write_renews_nothing(harness: StoreHarness) -> None:
 
 async def test_many_are_renewed_at_once_and_the_lost_are_named(harness: StoreHarness) -> None:
     runs = await harness.start_many(20)
-    held_runs = [Held(one.run, one.lease) for one in await harness.claim()]
-    assert len(held_runs) == len(runs)
-    await harness.store.release(held_runs[:3], harness.now)
+    leases = [Held(one.run, one.lease) for one in await harness.claim()]
+    assert len(leases) == len(runs)
+    await harness.store.release(leases[:3], harness.now)
     harness.clock.advance(s=10)
-    renewal = await harness.renew(*held_runs)
-    assert set(renewal.lost) == set(held_runs[:3])
+    renewal = await harness.renew(*leases)
+    assert set(renewal.lost) == set(leases[:3])
     harness.clock.advance(s=10)
     assert (await harness.fire()).lost == ()
     assert (await harness.renew()).lost == ()
@@ -107,7 +107,7 @@ async def test_a_closed_session_cuts_its_leases_to_the_grace(harness: StoreHarne
     assert (await harness.fire()).lost == (holding,)
 
 
-async def test_a_cut_never_lengthens_a_lease(harness: StoreHarness) -> None:
+async def test_shortening_never_lengthens_a_lease(harness: StoreHarness) -> None:
     holding = await harness.running()
     until = harness.now + LEASE_US
     await harness.store.cut([holding], until + 1)
@@ -140,7 +140,7 @@ async def test_a_run_handed_back_is_pending_at_once_and_uncounted(harness: Store
     assert [step.step_id for step in claimed.history.steps] == ["a"]
 
 
-async def test_every_type_that_was_handed_back_is_told_once(harness: StoreHarness) -> None:
+async def test_every_type_of_released_runs_is_returned_once(harness: StoreHarness) -> None:
     holdings = [await harness.running(workflow_type=name) for name in ("a", "b", "a")]
     woken = await harness.store.release(holdings, harness.now)
     assert sorted(woken) == [("default", "a"), ("default", "b")]
@@ -167,7 +167,7 @@ async def test_the_leases_of_a_worker_that_died_end_at_once_and_are_counted(harn
     assert await harness.store.worker_died("default", "nobody", harness.now) == 0
     assert (await harness.fire(end_leases=False)).lost == ()
     assert await harness.store.worker_died("default", record.worker_id, harness.now) == 1
-    assert (await harness.look()).next_due_at == 0
+    assert (await harness.poll()).next_due_at == 0
     fired = await harness.fire(end_leases=False)
     assert (fired.lost, fired.woken) == ((holding,), (("default", "hello"),))
     record = await harness.run(holding.run)

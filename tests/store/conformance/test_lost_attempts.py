@@ -17,16 +17,16 @@ async def step_of(harness: StoreHarness, run: RunKey, step_id: str) -> StepRecor
     return step
 
 
-async def told(harness: StoreHarness, run: RunKey, step_id: str) -> list[tuple[str, int]]:
-    news = await harness.store.events_of(run, 0, 1_000)
-    assert news is not None
-    seqs = [event.seq for event in news.events]
+async def events_of_step(harness: StoreHarness, run: RunKey, step_id: str) -> list[tuple[str, int]]:
+    page = await harness.store.events_of(run, 0, 1_000)
+    assert page is not None
+    seqs = [event.seq for event in page.events]
     assert seqs == sorted(set(seqs)), "one number, one event"
-    assert max(seqs) <= news.mark.seq
-    return [(event.kind.value, event.attempt) for event in news.events if event.step_id == step_id]
+    assert max(seqs) <= page.mark.seq
+    return [(event.kind.value, event.attempt) for event in page.events if event.step_id == step_id]
 
 
-async def test_it_is_kept_when_its_lease_ends_and_does_not_count(harness: StoreHarness) -> None:
+async def test_it_is_kept_when_its_lease_expires_and_does_not_count(harness: StoreHarness) -> None:
     """It was overwritten by the next begin: the step was started twice, and nothing said why."""
     holding = await harness.running()
     the(Begun, await harness.do(begin(holding, "charge")))
@@ -40,8 +40,8 @@ async def test_it_is_kept_when_its_lease_ends_and_does_not_count(harness: StoreH
     [lost] = step.attempts
     assert (lost.attempt, lost.worker_id, lost.finished_at, lost.lost) == (1, "worker-1", lost_at, True)
     assert step.attempt == 1  # a lost worker is not a failed attempt
-    assert await told(harness, holding.run, "charge") == [("step_started", 1), ("step_lost", 1)]
-    assert await told(harness, holding.run, "done") == [("step_started", 1), ("step_completed", 1)]
+    assert await events_of_step(harness, holding.run, "charge") == [("step_started", 1), ("step_lost", 1)]
+    assert await events_of_step(harness, holding.run, "done") == [("step_started", 1), ("step_completed", 1)]
 
     again = await harness.hold(holding.run, worker_id="worker-2")
     the(Begun, await harness.do(begin(again, "charge")))
@@ -49,7 +49,7 @@ async def test_it_is_kept_when_its_lease_ends_and_does_not_count(harness: StoreH
     harness.clock.advance(s=120)
     the(Begun, await harness.do(begin(again, "charge", attempt=2)))
     the(Recorded, await harness.do(complete(again, "charge", attempt=2)))
-    assert await told(harness, holding.run, "charge") == [
+    assert await events_of_step(harness, holding.run, "charge") == [
         ("step_started", 1),
         ("step_lost", 1),
         ("step_started", 1),
@@ -66,9 +66,9 @@ async def test_its_event_says_when_and_until_nothing(harness: StoreHarness) -> N
     the(Begun, await harness.do(begin(holding, "charge")))
     harness.clock.advance(us=LEASE_US)
     await harness.fire()
-    news = await harness.store.events_of(holding.run, 0, 100)
-    assert news is not None
-    event = news.events[-1]
+    page = await harness.store.events_of(holding.run, 0, 100)
+    assert page is not None
+    event = page.events[-1]
     assert (event.kind, event.at, event.until) == (EventKind.STEP_LOST, harness.now, None)
     assert event.error is not None
     assert "worker was lost" in event.error.message
@@ -99,7 +99,7 @@ async def test_its_holder_gets_no_answer_from_it(harness: StoreHarness) -> None:
     the(Begun, await harness.do(begin(again, "charge")))
 
 
-async def test_holder_after_holder_each_attempt_is_told(harness: StoreHarness) -> None:
+async def test_holder_after_holder_each_attempt_is_reported(harness: StoreHarness) -> None:
     holding = await harness.running()
     for _ in range(3):
         for step_id in ("a", "b"):
@@ -108,7 +108,7 @@ async def test_holder_after_holder_each_attempt_is_told(harness: StoreHarness) -
         assert (await harness.fire()).lost == (holding,)
         holding = await harness.hold(holding.run)
     for step_id in ("a", "b"):
-        assert await told(harness, holding.run, step_id) == [("step_started", 1), ("step_lost", 1)] * 3
+        assert await events_of_step(harness, holding.run, step_id) == [("step_started", 1), ("step_lost", 1)] * 3
         assert len((await step_of(harness, holding.run, step_id)).attempts) == 3
 
 
@@ -138,7 +138,7 @@ async def test_who_reports_it_without_beginning_it_again_leaves_both_records(har
         (1, True, "worker-1"),
         (1, False, "worker-2"),
     ]
-    assert await told(harness, old.run, "charge") == [
+    assert await events_of_step(harness, old.run, "charge") == [
         ("step_started", 1),
         ("step_lost", 1),
         ("step_started", 1),

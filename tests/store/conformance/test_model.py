@@ -16,7 +16,7 @@ from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
 
 from .invariants import check_invariants
-from .model import Run, expect, shape
+from .model import Run, predict, shape
 from .places import empty_postgres, memory_place, postgres_place
 from .verbs import (
     AT_ONCE,
@@ -30,7 +30,7 @@ from .verbs import (
     fail_run,
     finish,
     hand_back,
-    held,
+    leased,
     park,
     sleep,
 )
@@ -66,7 +66,7 @@ class Pair:
         self.store = store
         self.runs: dict[RunKey, Run] = {}
         self.tokens: list[Held] = []
-        self.said: list[c.Command] = []
+        self.sent: list[c.Command] = []
 
     # --- what is said -------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Pair:
             assert outcome == Existing(active.key.run_id, active.workflow_id, active.status)
             return
         assert outcome == Started(command.run.run_id, command.workflow_id, RunStatus.PENDING, self.clock.now())
-        self.said.append(command)
+        self.sent.append(command)
         self.runs[command.run] = Run(
             command.run, command.workflow_id, command.priority, command.retry, self.clock.now()
         )
@@ -118,7 +118,7 @@ class Pair:
             name: (step.kind, step.status, step.attempt, step.retry_at, step.output) for name, step in run.steps.items()
         }
         run.status, run.lease = RunStatus.RUNNING, one.lease
-        self.tokens.append(held(one))
+        self.tokens.append(leased(one))
 
     async def begin(self, token: int, step: int, more: int) -> None:
         policy = POLICIES[more % 4]
@@ -145,25 +145,25 @@ class Pair:
         await self.say(token, lambda holding: park(holding, known_seq=0 if known == 0 else 1_000_000))
 
     async def close(self, token: int, how: int, _c: int) -> None:
-        ends = (complete_run, fail_run, fail_run, hand_back, hand_back, acknowledge_cancel, hand_back, fail_run)
-        await self.say(token, ends[how])
+        endings = (complete_run, fail_run, fail_run, hand_back, hand_back, acknowledge_cancel, hand_back, fail_run)
+        await self.say(token, endings[how])
 
     async def again(self, which: int, spread: int, _c: int) -> None:
         """Any command ever said, once more."""
-        if self.said:
-            command = self.said[(which * 8 + spread) % len(self.said)]
+        if self.sent:
+            command = self.sent[(which * 8 + spread) % len(self.sent)]
             if isinstance(command, c.StartRun):
                 await self.start_with(command)
             else:
-                await self.tell(command)
+                await self.apply(command)
 
     async def stranger(self, which: int, step: int, more: int) -> None:
         """Somebody with a lease nobody was ever given."""
         if self.tokens:
             token = self.tokens[which % len(self.tokens)]
             forged = Held(token.run, Lease(token.lease.counter + more % 2, token.lease.nonce ^ 4))
-            await self.tell(begin(forged, STEPS[step % 3]))
-            await self.tell(complete_run(forged))
+            await self.apply(begin(forged, STEPS[step % 3]))
+            await self.apply(complete_run(forged))
 
     async def say(self, token: int, make: Callable[[Held], c.Command]) -> None:
         """Token 0..3 is one of the newest leases, 4..7 any ever seen."""
@@ -174,11 +174,11 @@ class Pair:
                 else self.tokens[token % len(self.tokens)]
             )
             command = make(choose)
-            self.said.append(command)
-            await self.tell(command)
+            self.sent.append(command)
+            await self.apply(command)
 
-    async def tell(self, command: c.Command) -> None:
-        expected, change = expect(self.runs.get(command.run), command, self.clock.now())
+    async def apply(self, command: c.Command) -> None:
+        expected, change = predict(self.runs.get(command.run), command, self.clock.now())
         # Writes never renew here: a lease lasts an hour, or lapses with the clock.
         terms = LeaseTerms(until=self.clock.now() + HOUR_US, renew_before=0)
         (outcome,) = await self.harness.write(command, terms=terms)
@@ -265,9 +265,9 @@ class Pair:
         for _ in range(3):
             await self.start(len(self.runs), 0, 0)
         await self.claim(1, 0, 0)
-        told = (self.start, self.claim, self.begin, self.complete, self.fail, self.sleep, self.finish, self.park)
+        commands = (self.start, self.claim, self.begin, self.complete, self.fail, self.sleep, self.finish, self.park)
         timed = (self.close, self.again, self.stranger, self.advance, self.fire, self.lapse, self.renew, self.release)
-        acts = {act.__name__: act for act in (*told, *timed)}
+        acts = {act.__name__: act for act in (*commands, *timed)}
         for name, one, two, three in script:
             await acts[name](one, two, three)
         for key in self.runs:
@@ -275,7 +275,7 @@ class Pair:
         await check_invariants(self.store)
 
 
-quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+suppressed = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @asynccontextmanager
@@ -287,7 +287,7 @@ async def fresh_memory_store() -> AsyncIterator[Store]:
         await place.close()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=quiet)
+@settings(max_examples=150, deadline=None, suppress_health_check=suppressed)
 @given(script=operations)
 async def test_sqlite_does_what_the_model_says(script: list[tuple[str, int, int, int]]) -> None:
     async with fresh_memory_store() as store:
@@ -295,7 +295,10 @@ async def test_sqlite_does_what_the_model_says(script: list[tuple[str, int, int,
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=quiet, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=suppressed,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
 @given(script=operations)
 async def test_postgres_does_what_the_model_says(

@@ -13,6 +13,7 @@ from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S
 from kagzi.store.protocol.namespaces import Deletion
+from kagzi.store.sql_files import NAMESPACE_TABLES
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
 
@@ -47,9 +48,9 @@ async def test_one_is_made_once(harness: StoreHarness) -> None:
     store = harness.store
     assert await store.put_namespace(NamespaceRecord(namespace=OURS, open_runs_limit=3), harness.now, new=True)
     assert not await store.put_namespace(NamespaceRecord(namespace=OURS), harness.now, new=True)
-    found = await store.get_namespace(OURS)
-    assert found is not None
-    assert (found.open_runs_limit, found.created_at, found.deleting) == (3, harness.now, False)
+    stored = await store.get_namespace(OURS)
+    assert stored is not None
+    assert (stored.open_runs_limit, stored.created_at, stored.deleting) == (3, harness.now, False)
 
 
 async def test_a_change_leaves_the_other_fields_alone(harness: StoreHarness) -> None:
@@ -123,7 +124,7 @@ async def test_no_more_starts_a_second_than_it_allows(harness: StoreHarness) -> 
     assert 200 <= total <= 203, f"{total} in 10 s"
 
 
-async def test_a_start_that_came_too_soon_is_told_when_to_come_again(harness: StoreHarness) -> None:
+async def test_a_start_over_the_rate_is_refused_with_the_time_to_retry(harness: StoreHarness) -> None:
     await make(harness, starts_per_second_limit=0.5)
     await harness.start(namespace=OURS)
     harness.clock.advance(s=0.5)
@@ -259,9 +260,9 @@ async def test_it_goes_with_all_it_had_and_its_name_is_free_again(harness: Store
     assert await harness.store.delete_namespace(OURS, harness.now, 100) == Deletion(granted=True), (
         "asking twice is asking once"
     )
-    found = await harness.store.get_namespace(OURS)
-    assert found is not None
-    assert found.deleting
+    stored = await harness.store.get_namespace(OURS)
+    assert stored is not None
+    assert stored.deleting
     assert refused(await harness.do(harness.start_command(namespace=OURS)), ErrorCode.NOT_FOUND)
     worker = WorkerRecord(worker_id="w", namespace=OURS, served=(Served("hello", "1"),), max_concurrent=1)
     assert refused(await harness.store.register_worker(worker, harness.now), ErrorCode.NOT_FOUND)
@@ -315,12 +316,9 @@ async def test_nothing_is_left_of_it_in_any_table(durable_place: Place, clock: F
 
 
 async def test_every_table_of_a_namespace_is_known_to_its_removal(durable_place: Place) -> None:
-    from kagzi.store.postgres.statements import NAMESPACE_TABLES as POSTGRES
-    from kagzi.store.sqlite.statements import NAMESPACE_TABLES as SQLITE
-
     await durable_place.open()
-    known = set(POSTGRES if durable_place.name == "postgres" else SQLITE)
-    assert set(await tables_with(durable_place, OURS)) == known | {"runs", "run_labels", "namespaces"}
+    known = {*NAMESPACE_TABLES, "runs", "run_labels", "namespaces"}
+    assert set(await tables_with(durable_place, OURS)) == known
 
 
 async def test_a_start_and_the_deletion_race_and_one_of_them_wins(
@@ -337,9 +335,9 @@ async def test_a_start_and_the_deletion_race_and_one_of_them_wins(
         assert deletion is not None
         if isinstance(outcome, Started):
             assert not deletion.granted
-            found = await harness.store.get_namespace(name)
-            assert found is not None
-            assert not found.deleting
+            stored = await harness.store.get_namespace(name)
+            assert stored is not None
+            assert not stored.deleting
         else:
             assert deletion.granted
             assert the(Refused, outcome).error.code == ErrorCode.NOT_FOUND

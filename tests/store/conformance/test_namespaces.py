@@ -50,7 +50,7 @@ async def test_lists_counts_and_claims_stay_within_their_namespace(harness: Stor
     assert claimed.run == ours
 
 
-async def test_names_that_look_joined_are_kept_apart(harness: StoreHarness) -> None:
+async def test_names_that_seem_joined_are_kept_apart(harness: StoreHarness) -> None:
     # Keys joined with ':' were ambiguous once.
     one = await harness.start("c", namespace="a:b", workflow_type="t")
     other = await harness.start("b:c", namespace="a", workflow_type="t")
@@ -98,17 +98,17 @@ async def test_a_namespace_is_kept_with_its_limits_and_replaced_whole(harness: S
     )
     await harness.store.put_namespace(full, harness.now)
     created_at = harness.now
-    found = await harness.store.get_namespace("full")
-    assert found is not None
-    assert (found.enabled, found.open_runs_limit, found.running_runs_limit) == (False, 1, 2)
-    assert (found.starts_per_second_limit, found.stored_bytes_limit) == (2.5, 10**12)
-    assert (found.sessions_limit, found.schedules_limit) == (4, 5)
+    record = await harness.store.get_namespace("full")
+    assert record is not None
+    assert (record.enabled, record.open_runs_limit, record.running_runs_limit) == (False, 1, 2)
+    assert (record.starts_per_second_limit, record.stored_bytes_limit) == (2.5, 10**12)
+    assert (record.sessions_limit, record.schedules_limit) == (4, 5)
     harness.clock.advance(s=1)
     await harness.store.put_namespace(NamespaceRecord(namespace="full"), harness.now)
-    found = await harness.store.get_namespace("full")
-    assert found is not None
-    assert (found.enabled, found.open_runs_limit, found.stored_bytes_limit) == (True, None, None)
-    assert found.created_at == created_at
+    record = await harness.store.get_namespace("full")
+    assert record is not None
+    assert (record.enabled, record.open_runs_limit, record.stored_bytes_limit) == (True, None, None)
+    assert record.created_at == created_at
     assert await harness.store.get_namespace("nobody") is None
 
 

@@ -147,7 +147,7 @@ async def test_a_step_is_of_one_kind(harness: StoreHarness) -> None:
     for command in made.values():
         assert not isinstance(await harness.do(command), Refused)
     for kind in made:
-        for asked, command in (
+        for requested, command in (
             (KindCode.FUNCTION, begin(holding, kind.value)),
             (KindCode.FUNCTION, complete(holding, kind.value)),
             (KindCode.FUNCTION, fail(holding, kind.value)),
@@ -159,9 +159,9 @@ async def test_a_step_is_of_one_kind(harness: StoreHarness) -> None:
             (KindCode.PATCH, patch(holding, kind.value)),
             (KindCode.CHILD, harness.child_command(holding, kind.value)),
         ):
-            if asked.name.lower() != kind.value:
+            if requested.name.lower() != kind.value:
                 outcome = await harness.do(command)
-                assert outcome == refusals.other_kind(kind.value, KindCode[kind.name], asked), command
+                assert outcome == refusals.other_kind(kind.value, KindCode[kind.name], requested), command
 
 
 async def test_a_child_start_with_a_strangers_request_id_is_refused(harness: StoreHarness) -> None:
@@ -174,7 +174,7 @@ async def test_a_child_start_with_a_strangers_request_id_is_refused(harness: Sto
     assert isinstance(await harness.do(stranger), Existing)
 
 
-async def test_a_child_start_that_is_repeated_says_what_it_said(harness: StoreHarness) -> None:
+async def test_a_repeated_child_start_returns_the_same_outcome(harness: StoreHarness) -> None:
     holding = await harness.running()
     command = harness.child_command(holding)
     first = the(ChildStarted, await harness.do(command))
@@ -207,8 +207,8 @@ async def test_limits_are_named_and_numbered(harness: StoreHarness, monkeypatch:
         monkeypatch.setattr(f"kagzi.{module}.SIGNALS_BUFFERED", 2)
     for _ in range(2):
         await harness.signal(holding.run)
-    given = harness.signal_given()
-    outcome = await harness.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=harness.now)
+    request = harness.signal_request()
+    outcome = await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
     assert outcome == refusals.too_many_signals(holding.run.run_id)
     error = refused(outcome, ErrorCode.RESOURCE_EXHAUSTED)
     assert error.metadata == {"limit": "signals_buffered", "maximum": str(SIGNALS_BUFFERED)}

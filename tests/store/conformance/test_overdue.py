@@ -33,7 +33,7 @@ async def overdue(harness: StoreHarness, *holding: Held) -> set[tuple[Held, str,
     return {(each.held, each.step_id, each.attempt) for each in renewal.overdue}
 
 
-async def test_found_one_grace_after_its_timeout_and_not_before(harness: StoreHarness) -> None:
+async def test_overdue_one_grace_after_its_timeout_and_not_before(harness: StoreHarness) -> None:
     one, other = await harness.running(), await harness.running()
     await harness.write(
         begin(one, "slow", timeout_ms=2_000), begin(one, "free"), begin(other, "slow", timeout_ms=9_000)

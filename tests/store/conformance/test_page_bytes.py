@@ -13,9 +13,9 @@ from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import Payload, RunEnd, RunFilter, RunKey, RunRecord
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.states import RunStatus
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
-from .verbs import StoreHarness, begin, complete, complete_run, fail, fail_run, held
+from .verbs import StoreHarness, begin, complete, complete_run, fail, fail_run, leased
 
 PAGE_BYTES = 20_000
 LARGE = 6_000  # three make a page
@@ -45,9 +45,9 @@ async def failed_runs(harness: StoreHarness, types: Sequence[str] = ("ship",)) -
         claimed = await harness.claim_one(workflow_type=workflow_type)
         assert claimed.run == run
         if number % 3 == 2:
-            await harness.do(complete_run(held(claimed)))
+            await harness.do(complete_run(leased(claimed)))
         else:
-            await harness.do(fail_run(held(claimed), large(number)))
+            await harness.do(fail_run(leased(claimed), large(number)))
         harness.clock.advance(us=1)
         runs.append(run)
     return runs
@@ -137,7 +137,7 @@ async def walk_steps(harness: StoreHarness, run: RunKey, *, payloads: bool) -> t
         after = page.rows[-1].begun_seq
 
 
-async def test_ends_are_answered_for_as_many_as_fit(harness: StoreHarness) -> None:
+async def test_endings_are_returned_for_as_many_as_fit(harness: StoreHarness) -> None:
     runs: list[RunKey] = []
     for number in range(ROWS):
         holding = await harness.running()
@@ -145,14 +145,14 @@ async def test_ends_are_answered_for_as_many_as_fit(harness: StoreHarness) -> No
             await harness.do(complete_run(holding, "x" * LARGE))
         runs.append(holding.run)
     nobody = RunKey("default", "01890000-0000-7000-8000-000000000000")
-    asked = [nobody, *runs, RunKey("elsewhere", runs[0].run_id)]
+    keys = [nobody, *runs, RunKey("elsewhere", runs[0].run_id)]
     answers: list[Any] = []
     calls = 0
-    while len(answers) < len(asked):
-        found = await harness.store.ends_of(asked[len(answers) :])
-        assert found
-        assert_bounded([end for end in found if isinstance(end, RunEnd)])
-        answers += found
+    while len(answers) < len(keys):
+        endings = await harness.store.ends_of(keys[len(answers) :])
+        assert endings
+        assert_bounded([end for end in endings if isinstance(end, RunEnd)])
+        answers += endings
         calls += 1
     assert calls > 2
     assert answers[0] is None
@@ -161,7 +161,7 @@ async def test_ends_are_answered_for_as_many_as_fit(harness: StoreHarness) -> No
     assert [end.run for end in answers if isinstance(end, RunEnd)] == [runs[0], *runs[2:]]
 
 
-async def test_exports_go_out_in_pages(harness: StoreHarness) -> None:
+async def test_exports_are_read_in_pages(harness: StoreHarness) -> None:
     holding = await harness.running()
     often = RetryPolicy(maximum_attempts=20)
     for number in range(ROWS):
@@ -196,7 +196,7 @@ async def export(read: Callable[[Any], Awaitable[Sequence[Item]]]) -> list[Item]
 # --- scans go apart ---------------------------------------------------------------------------------------------------------
 
 
-class HeldScans:
+class BlockedScans:
     """Counts that hold whatever they run on until they are let go."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, setup: str) -> None:
@@ -204,7 +204,7 @@ class HeldScans:
         self.most = 0
         self.arrived = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._go_on = asyncio.Event()
+        self._released = asyncio.Event()
         if setup == "postgres":
             from kagzi.store.postgres.run import runs
 
@@ -218,15 +218,15 @@ class HeldScans:
         self.running += 1
         self.most = max(self.most, self.running)
         self.arrived.set()
-        await self._go_on.wait()
+        await self._released.wait()
         self.running -= 1
         return 0
 
-    def _count_in_thread(self, *given: object) -> int:
-        return asyncio.run_coroutine_threadsafe(self._count(*given), self._loop).result(60)
+    def _count_in_thread(self, *arguments: object) -> int:
+        return asyncio.run_coroutine_threadsafe(self._count(*arguments), self._loop).result(60)
 
-    def let_go(self) -> None:
-        self._go_on.set()
+    def release(self) -> None:
+        self._released.set()
 
 
 async def test_calls_pass_while_scans_take_long(
@@ -236,7 +236,7 @@ async def test_calls_pass_while_scans_take_long(
     if setup == "sqlite-memory":
         return  # one connection is all there is; see test_scans_of_one_namespace_take_turns
     run = await harness.start()
-    scans = HeldScans(monkeypatch, setup)
+    scans = BlockedScans(monkeypatch, setup)
     greedy = [asyncio.create_task(harness.store.count_runs("default", RunFilter(), 10)) for _ in range(64)]
     await asyncio.wait_for(scans.arrived.wait(), LOADED_MACHINE_S)
     async with asyncio.timeout(LOADED_MACHINE_S):
@@ -245,7 +245,7 @@ async def test_calls_pass_while_scans_take_long(
         assert await harness.store.ends_of([later]) == [RunStatus.PENDING]
         assert await harness.store.list_runs("other", RunFilter(), None, 10) is not None, "another namespace scans"
         assert scans.most == limits.SCANS_PER_NAMESPACE
-    scans.let_go()
+    scans.release()
     async with asyncio.timeout(60):
         assert await asyncio.gather(*greedy) == [0] * 64
     assert scans.most == limits.SCANS_PER_NAMESPACE
@@ -254,14 +254,14 @@ async def test_calls_pass_while_scans_take_long(
 async def test_scans_of_one_namespace_take_turns_and_those_who_left_take_none(
     harness: StoreHarness, setup: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scans = HeldScans(monkeypatch, setup)
+    scans = BlockedScans(monkeypatch, setup)
     first = asyncio.create_task(harness.store.count_runs("default", RunFilter(), 10))
     await asyncio.wait_for(scans.arrived.wait(), LOADED_MACHINE_S)
     waiting = [asyncio.create_task(harness.store.count_runs("default", RunFilter(), 10)) for _ in range(20)]
     await asyncio.sleep(0)
     for task in waiting[::2]:
         task.cancel()
-    scans.let_go()
+    scans.release()
     async with asyncio.timeout(60):
         await asyncio.gather(first, *waiting, return_exceptions=True)
     assert scans.most == 1

@@ -10,7 +10,7 @@ from kagzi.core.pages.cursor import Cursor, Direction
 from kagzi.core.records import RunFilter, RunKey, RunRecord
 from kagzi.core.states import RunStatus
 
-from .verbs import StoreHarness, complete_run, fail_run, held, payload
+from .verbs import StoreHarness, complete_run, fail_run, leased, payload
 
 ALL = RunFilter()
 
@@ -53,13 +53,13 @@ async def test_newest_first_to_the_microsecond(harness: StoreHarness) -> None:
         assert [row.run for row in await walk(harness, size)] == runs[::-1]
 
 
-async def test_rows_of_one_microsecond_are_told_apart_by_their_id(harness: StoreHarness) -> None:
+async def test_rows_of_one_microsecond_are_ordered_by_their_id(harness: StoreHarness) -> None:
     runs = sorted(await harness.start_many(20), key=lambda run: run.run_id, reverse=True)
     for size in (1, 3, 20):
         assert [row.run for row in await walk(harness, size)] == runs
 
 
-async def test_nothing_is_lost_or_told_twice_while_runs_are_added(harness: StoreHarness) -> None:
+async def test_nothing_is_missing_or_listed_twice_while_runs_are_added(harness: StoreHarness) -> None:
     runs = await some_runs(harness, 20)
     seen = [row.run for row in await walk(harness, 3, meanwhile=lambda: some_runs(harness, 4))]
     assert seen == runs[::-1], "what came later is above the first page"
@@ -110,7 +110,7 @@ async def varied_runs(harness: StoreHarness) -> list[RunRecord]:
     claimed = await harness.claim(*(harness.want(name, limit=2, versions=("1", "2")) for name in "abc"))
     for n, one in enumerate(claimed):
         if n % 3 < 2:
-            await harness.do(complete_run(held(one)) if n % 3 else fail_run(held(one)))
+            await harness.do(complete_run(leased(one)) if n % 3 else fail_run(leased(one)))
     await harness.start("later", start_at=harness.now + 10**9)
     return await harness.runs()
 
@@ -173,9 +173,9 @@ async def test_the_latest_run_of_an_id(harness: StoreHarness) -> None:
     await harness.do(complete_run(first))
     harness.clock.advance(us=1)
     second = await harness.start("order-1")
-    found = await harness.store.get_run("default", workflow_id="order-1")
-    assert found is not None
-    assert found.run == second
+    latest = await harness.store.get_run("default", workflow_id="order-1")
+    assert latest is not None
+    assert latest.run == second
     assert [row.run for row in await harness.runs(workflow_id="order-1")] == [second, first.run]
 
 

@@ -17,10 +17,10 @@ from .verbs import (
     by_id,
     complete,
     complete_run,
+    continue_as,
     fail_run,
-    go_on_as,
     hand_back,
-    held,
+    leased,
     park,
     sleep,
     the,
@@ -35,7 +35,7 @@ async def test_a_run_nobody_holds_is_paused_at_once(harness: StoreHarness) -> No
     assert (changed.status, changed.changed, changed.holder) == (S.PAUSED, True, None)
     assert (await harness.run(run)).status == S.PAUSED
     assert await harness.claim() == []
-    assert (await harness.look()).pending == ()
+    assert (await harness.poll()).pending == ()
     again = await harness.pause(run)
     assert (again.status, again.changed) == (S.PAUSED, False)
     resumed = await harness.resume(run)
@@ -44,16 +44,16 @@ async def test_a_run_nobody_holds_is_paused_at_once(harness: StoreHarness) -> No
     assert not (await harness.resume(run)).changed
 
 
-async def test_a_holder_that_was_not_told_finds_out_when_it_renews(harness: StoreHarness) -> None:
+async def test_a_holder_that_was_not_notified_learns_of_it_when_it_renews(harness: StoreHarness) -> None:
     """Between servers that cannot wake each other nobody else would say so."""
-    asked, other = await harness.running(), await harness.running()
-    assert (await harness.renew(asked, other)).pause_requested == ()
-    await harness.pause(asked.run)
-    renewal = await harness.renew(asked, other)
-    assert (renewal.pause_requested, renewal.cancel_requested, renewal.lost) == ((asked.run,), (), ())
+    pausing, other = await harness.running(), await harness.running()
+    assert (await harness.renew(pausing, other)).pause_requested == ()
+    await harness.pause(pausing.run)
+    renewal = await harness.renew(pausing, other)
+    assert (renewal.pause_requested, renewal.cancel_requested, renewal.lost) == ((pausing.run,), (), ())
 
 
-async def test_a_run_in_hand_is_asked_and_what_is_in_flight_is_recorded(harness: StoreHarness) -> None:
+async def test_a_leased_run_is_requested_to_pause_and_what_is_in_flight_is_recorded(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.do(begin(holding, "a"))
     changed = await harness.pause(holding.run)
@@ -70,11 +70,11 @@ async def test_a_run_in_hand_is_asked_and_what_is_in_flight_is_recorded(harness:
     assert (record.status, record.pause_requested) == (S.PENDING, False)
     claimed = await harness.claim_one()
     assert not claimed.pause_requested
-    the(Known, await harness.do(begin(held(claimed), "a")))
-    the(Begun, await harness.do(begin(held(claimed), "b")))
+    the(Known, await harness.do(begin(leased(claimed), "a")))
+    the(Begun, await harness.do(begin(leased(claimed), "b")))
 
 
-async def test_a_run_that_was_asked_is_paused_when_it_parks(harness: StoreHarness) -> None:
+async def test_a_run_with_a_pause_request_is_paused_when_it_parks(harness: StoreHarness) -> None:
     holding = await harness.running()
     the(TimerSet, await harness.do(sleep(holding, "nap", s=60)))
     await harness.pause(holding.run)
@@ -83,7 +83,7 @@ async def test_a_run_that_was_asked_is_paused_when_it_parks(harness: StoreHarnes
     await check_invariants(harness.store)
 
 
-async def test_a_run_that_was_asked_is_paused_when_its_worker_is_lost(harness: StoreHarness) -> None:
+async def test_a_run_with_a_pause_request_is_paused_when_its_worker_is_lost(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.pause(holding.run)
     harness.clock.advance(us=LEASE_US + 1)
@@ -94,7 +94,7 @@ async def test_a_run_that_was_asked_is_paused_when_its_worker_is_lost(harness: S
     assert await harness.claim() == []
 
 
-async def test_a_run_that_was_asked_is_paused_when_its_worker_leaves(harness: StoreHarness) -> None:
+async def test_a_run_with_a_pause_request_is_paused_when_its_worker_leaves(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     one, other = await harness.running(), await harness.running()
     await harness.pause(one.run)
@@ -142,7 +142,7 @@ async def test_timers_take_effect_on_resume(harness: StoreHarness, early: bool) 
     claimed = await harness.claim_one()
     nap = by_id(claimed.history.steps)["nap"]
     if nap.status != StepStatus.COMPLETED:
-        outcome = await harness.do(park(held(claimed), "nap"))
+        outcome = await harness.do(park(leased(claimed), "nap"))
         (nap,) = outcome.results  # type: ignore[union-attr]
     assert nap.status == StepStatus.COMPLETED
 
@@ -150,7 +150,7 @@ async def test_timers_take_effect_on_resume(harness: StoreHarness, early: bool) 
 async def test_a_deadline_holds_while_paused(harness: StoreHarness) -> None:
     run = await harness.start(deadline_at=harness.now + 1_000_000)
     await harness.pause(run)
-    assert (await harness.look()).next_due_at == harness.now + 1_000_000
+    assert (await harness.poll()).next_due_at == harness.now + 1_000_000
     harness.clock.advance(s=1)
     assert [end.run for end in (await harness.fire()).ended] == [run]
     record = await harness.run(run)
@@ -159,7 +159,7 @@ async def test_a_deadline_holds_while_paused(harness: StoreHarness) -> None:
     assert record.error.kind == ErrorKind.TIMEOUT
 
 
-async def test_a_paused_run_that_is_cancelled_is_let_go_to_clean_up(harness: StoreHarness) -> None:
+async def test_a_paused_run_that_is_cancelled_is_resumed_to_clean_up(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.do(hand_back(holding))
     await harness.pause(holding.run)
@@ -182,23 +182,23 @@ async def test_a_paused_run_never_claimed_is_cancelled_at_once(harness: StoreHar
 # --- quarantine ---------------------------------------------------------------------------------------------------------
 
 
-async def lose(harness: StoreHarness, claim_cap: int) -> RunStatus:
+async def lose_worker(harness: StoreHarness, claim_cap: int) -> RunStatus:
     """Somebody claims the run and is never heard of again."""
     claimed = await harness.claim_one()
     harness.clock.advance(us=LEASE_US + 1)
     fired = await harness.fire(claim_cap=claim_cap)
-    assert fired.lost == (held(claimed),)
+    assert fired.lost == (leased(claimed),)
     [expired] = fired.expired  # what the log says of it
     record = await harness.run(claimed.run)
-    assert (expired.held, expired.times) == (held(claimed), record.lost_leases)
+    assert (expired.held, expired.times) == (leased(claimed), record.lost_leases)
     assert (expired.workflow_id, expired.workflow_type) == (record.workflow_id, record.workflow_type)
     assert expired.problem == record.problem
     return record.status
 
 
-async def test_a_run_that_loses_every_worker_is_put_aside(harness: StoreHarness) -> None:
+async def test_a_run_whose_every_worker_is_lost_is_paused(harness: StoreHarness) -> None:
     run = await harness.start()
-    assert [await lose(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
+    assert [await lose_worker(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
     record = await harness.run(run)
     assert record.problem is not None
     assert (record.problem.kind, record.problem.code) == (ErrorKind.LOST, ErrorCode.PRECONDITION_FAILED)
@@ -209,7 +209,7 @@ async def test_a_run_that_loses_every_worker_is_put_aside(harness: StoreHarness)
     assert (resumed.status, resumed.changed) == (S.PENDING, True)
     record = await harness.run(run)
     assert (record.problem, record.lost_leases) == (None, 0)
-    assert [await lose(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
+    assert [await lose_worker(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
 
 
 async def test_the_cap_is_ten_if_nobody_says_otherwise(harness: StoreHarness) -> None:
@@ -229,8 +229,8 @@ async def test_the_cap_is_ten_if_nobody_says_otherwise(harness: StoreHarness) ->
 async def test_every_result_starts_the_count_anew(harness: StoreHarness) -> None:
     run = await harness.start()
     for n in range(4):
-        await lose(harness, 3)
-        await lose(harness, 3)
+        await lose_worker(harness, 3)
+        await lose_worker(harness, 3)
         holding = await harness.hold(run)
         assert (await harness.run(run)).lost_leases == 2
         await harness.done(holding, f"{n}")
@@ -263,7 +263,7 @@ async def test_what_broke_its_stream_before_it_arrived_is_counted_and_has_a_grac
     second = await harness.hold(run)
     assert await harness.store.lose([second], harness.now, [soon]) == ()
     assert (await harness.run(run)).status == S.RUNNING
-    assert (await harness.look()).next_due_at == soon
+    assert (await harness.poll()).next_due_at == soon
     harness.clock.advance(s=3)
     fired = await harness.fire(claim_cap=3)
     assert fired.lost == (second,)
@@ -317,7 +317,7 @@ async def test_a_run_being_cancelled_is_not_paused(harness: StoreHarness) -> Non
     assert (await harness.run(holding.run)).status == S.PENDING
 
 
-async def test_quarantined_while_it_cleans_up_it_still_ends_at_its_limit(harness: StoreHarness) -> None:
+async def test_quarantined_while_it_cleans_up_it_is_still_closed_at_its_limit(harness: StoreHarness) -> None:
     run = await harness.start()
     await harness.hold(run)
     await harness.cancel(run)
@@ -385,7 +385,7 @@ async def test_the_successor_of_a_run_to_be_paused_is_paused(harness: StoreHarne
     holding = await harness.running()
     await harness.pause(holding.run, "look first")
     new = harness.ids.run_id(harness.now)
-    assert the(RunClosed, await harness.do(go_on_as(holding, new))).continued_as == new
+    assert the(RunClosed, await harness.do(continue_as(holding, new))).continued_as == new
     record = await harness.run(RunKey("default", new))
     assert (record.status, record.pause_reason) == (S.PAUSED, "look first")
     assert await harness.claim() == []
@@ -393,7 +393,7 @@ async def test_the_successor_of_a_run_to_be_paused_is_paused(harness: StoreHarne
     assert (await harness.claim_one()).run == record.run
 
 
-async def test_the_holder_of_a_terminated_run_is_told_how_it_ended(harness: StoreHarness) -> None:
+async def test_the_holder_of_a_terminated_run_learns_how_it_ended(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.done(holding, "a")
     await harness.terminate(holding.run)

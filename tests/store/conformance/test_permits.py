@@ -13,7 +13,7 @@ from kagzi.core.times import US_PER_MS, US_PER_S
 from kagzi.core.workflow_types.queues import TypeLimits
 from kagzi.store.protocol import TypeKey
 
-from .verbs import StoreHarness, complete_run, go_on_as, held, park, sleep, the
+from .verbs import StoreHarness, complete_run, continue_as, leased, park, sleep, the
 
 HELLO = TypeKey("default", "hello")
 
@@ -48,7 +48,7 @@ async def test_no_more_run_than_may(harness: StoreHarness) -> None:
     assert (len(first.runs), len(second.runs)) == (1, 1)
     assert second.held_back == {HELLO}
     assert (await harness.claimed(harness.want())).held_back == {HELLO}
-    await harness.do(complete_run(held(first.runs[0])))
+    await harness.do(complete_run(leased(first.runs[0])))
     assert len(await harness.claim()) == 1
 
 
@@ -75,9 +75,9 @@ async def test_a_limit_below_what_runs_lets_nothing_begin(harness: StoreHarness)
     claimed = await harness.claim(limit=3)
     await limit(harness, max_running=1)
     for one in claimed[:2]:
-        await harness.do(complete_run(held(one)))
+        await harness.do(complete_run(leased(one)))
         assert await harness.claim() == []
-    await harness.do(complete_run(held(claimed[2])))
+    await harness.do(complete_run(leased(claimed[2])))
     assert len(await harness.claim()) == 1
 
 
@@ -85,7 +85,7 @@ async def test_priority_counts_within_limits(harness: StoreHarness) -> None:
     await limit(harness, max_running=2)
     low, high, highest = [await harness.start(priority=priority) for priority in (0, 5, 9)]
     assert [one.run for one in await harness.claim()] == [highest, high]
-    await harness.store.release([held(one) for one in await harness.claim()], harness.now)
+    await harness.store.release([leased(one) for one in await harness.claim()], harness.now)
     assert low not in [one.run for one in await harness.claim()]
 
 
@@ -102,7 +102,7 @@ async def test_one_run_of_a_key_at_a_time(harness: StoreHarness) -> None:
     claimed = await harness.claimed(harness.want())
     assert {one.run for one in claimed.runs} == {runs[0], runs[2]}
     assert claimed.held_back == {HELLO}
-    await harness.do(complete_run(held(next(one for one in claimed.runs if one.run == runs[0]))))
+    await harness.do(complete_run(leased(next(one for one in claimed.runs if one.run == runs[0]))))
     assert [one.run for one in await harness.claim()] == [runs[1]]
 
 
@@ -122,7 +122,7 @@ async def test_runs_without_a_key_count_to_the_type_only(harness: StoreHarness) 
     assert before in [one.run for one in claimed]
 
 
-async def test_a_run_tells_its_key(harness: StoreHarness) -> None:
+async def test_a_run_shows_its_key(harness: StoreHarness) -> None:
     await limit(harness, max_running_per_key=1)
     with_key, without = await harness.start(concurrency_key="a"), await harness.start()
     assert (await harness.run(with_key)).concurrency_key == "a"
@@ -134,7 +134,7 @@ async def test_a_fork_and_a_continuation_keep_the_key(harness: StoreHarness) -> 
     await harness.done(holding, "one")
     forked = the(Started, await harness.fork(holding.run, "one"))
     assert (await harness.run(RunKey("default", forked.run_id))).concurrency_key == "a"
-    closed = the(RunClosed, await harness.do(go_on_as(holding, harness.ids.run_id(harness.now))))
+    closed = the(RunClosed, await harness.do(continue_as(holding, harness.ids.run_id(harness.now))))
     assert (await harness.run(RunKey("default", closed.continued_as or ""))).concurrency_key == "a"
 
 
@@ -147,7 +147,7 @@ async def test_keys_take_turns(harness: StoreHarness) -> None:
     for _ in range(10):
         (one,) = await harness.claim()
         order.append((await harness.run(one.run)).concurrency_key)
-        await harness.do(complete_run(held(one)))
+        await harness.do(complete_run(leased(one)))
     assert Counter(order[:6]) == {"a": 2, "b": 2, "c": 2}
     assert order[6:] == ["a"] * 4
 
@@ -191,7 +191,7 @@ async def test_limits_are_kept_by_many_who_claim_at_once(harness: StoreHarness, 
             *((harness, second_harness)[n % 2].claim(limit=3, worker_id=f"worker-{n}") for n in range(6))
         )
         for one in [one for answer in answers for one in answer]:
-            running[one.run] = held(one)
+            running[one.run] = leased(one)
         records = [await harness.run(run) for run in running]
         assert all(record.status is RunStatus.RUNNING for record in records)
         assert len(records) <= 7
@@ -266,7 +266,9 @@ async def test_a_new_rate_begins_anew(harness: StoreHarness) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"paused": True}, {"max_running": 9}, {"starts_per_second": 9.0}])
-async def test_nothing_is_born_leased_where_something_is_counted(harness: StoreHarness, limits: dict[str, Any]) -> None:
+async def test_nothing_is_inserted_as_leased_where_runs_are_counted(
+    harness: StoreHarness, limits: dict[str, Any]
+) -> None:
     await limit(harness, **limits)
     command = harness.start_command(assignment=harness.assignment(), version="1")
     started = await harness.do(command)
@@ -277,7 +279,7 @@ async def test_nothing_is_born_leased_where_something_is_counted(harness: StoreH
     assert [one.lease.counter for one in await harness.claim()] == [1]
 
 
-async def test_nothing_is_born_leased_in_a_namespace_that_counts(harness: StoreHarness) -> None:
+async def test_nothing_is_inserted_as_leased_in_a_namespace_that_counts_runs(harness: StoreHarness) -> None:
     await harness.store.put_namespace(NamespaceRecord(namespace="small", running_runs_limit=1), harness.now)
     command = harness.start_command(assignment=harness.assignment(), namespace="small")
     started = await harness.do(command)

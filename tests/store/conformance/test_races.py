@@ -20,7 +20,7 @@ from .verbs import (
     fetch,
     finish,
     hand_back,
-    held,
+    leased,
     park,
     race,
     refused,
@@ -103,8 +103,8 @@ async def test_a_loser_takes_no_result_any_more(harness: StoreHarness) -> None:
         outcome = await harness.do(command)
         assert not isinstance(outcome, Recorded), f"{command} came to {outcome}"
     assert await harness.steps(holding.run) == before
-    told = await harness.do(fetch(holding))
-    names = [step.step_id for step in told.results]  # type: ignore[union-attr]
+    answer = await harness.do(fetch(holding))
+    names = [step.step_id for step in answer.results]  # type: ignore[union-attr]
     assert "nap" not in names
     assert "b" not in names
 
@@ -132,7 +132,7 @@ async def test_a_repeated_decision_answers_the_first(harness: StoreHarness, agai
     assert (steps["a"].status, steps["b"].status) == (S.RUNNING, S.ABANDONED)
 
 
-async def test_replay_is_told_of_the_race_and_its_losers(harness: StoreHarness) -> None:
+async def test_replay_gets_the_race_and_its_losers(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.write(begin(holding, "a"), begin(holding, "b"), complete(holding, "a"))
     await harness.write(race(holding, "race", "a", "b"), hand_back(holding))
@@ -142,7 +142,7 @@ async def test_replay_is_told_of_the_race_and_its_losers(harness: StoreHarness) 
     assert json.loads(steps["race"].output.data) == "a"
     assert steps["b"].status == S.ABANDONED
     assert steps["a"].seq < steps["race"].seq
-    await harness.do(complete_run(held(claimed)))
+    await harness.do(complete_run(leased(claimed)))
 
 
 async def test_the_run_may_end_with_its_race(harness: StoreHarness) -> None:

@@ -20,7 +20,7 @@ from .verbs import (
     complete_run,
     fail,
     fail_run,
-    held,
+    leased,
     park,
     payload,
     refused,
@@ -58,7 +58,7 @@ async def test_a_retry_forgets_the_step_that_failed_and_what_came_after_it(harne
     results = {name: step for name, step in by_id(claimed.history.steps).items() if step.seq}
     assert set(results) == {"a"}
     assert results["a"].output == payload("1")
-    new = held(claimed)
+    new = leased(claimed)
     the(Known, await harness.do(begin(new, "a")))
     the(Begun, await harness.do(begin(new, "charge", 0)))
     await harness.do(complete(new, "charge", "paid", 0))
@@ -168,7 +168,7 @@ async def test_a_fork_has_what_the_source_had_before_the_step_was_begun(harness:
     assert claimed.lease.counter == 1
     (step,) = claimed.history.steps
     assert (step.step_id, step.status, step.output) == ("a", StepStatus.COMPLETED, payload("1"))
-    new = held(claimed)
+    new = leased(claimed)
     the(Begun, await harness.do(begin(new, "charge")))
     seqs = [one.begun_seq for one in (await harness.steps(run)).values()]
     assert len(seqs) == len(set(seqs))
@@ -216,7 +216,7 @@ async def test_a_fork_from_no_step_goes_on_from_where_the_run_is(harness: StoreH
         "b": (StepStatus.COMPLETED, payload("replaced")),
         "c": (StepStatus.RUNNING, None),
     }
-    new = held(claimed)
+    new = leased(claimed)
     await harness.done(new, "c", "3")
     the(Begun, await harness.do(begin(new, "d")))
     seqs = [one.begun_seq for one in (await harness.steps(run)).values()]
@@ -261,9 +261,9 @@ async def test_what_was_begun_before_the_step_is_begun_in_the_fork_too(harness: 
     assert list(steps) == ["slow", "nap", "approved", "quick"]
     assert {name for name, step in steps.items() if step.seq} == {"quick"}
     assert (steps["slow"].status, steps["slow"].output) == (StepStatus.RUNNING, None)
-    assert the(Begun, await harness.do(begin(held(claimed), "slow"))).attempt == 1
-    await harness.do(complete(held(claimed), "slow", "again"))
-    the(Parked, await harness.do(park(held(claimed), "nap", "approved")))
+    assert the(Begun, await harness.do(begin(leased(claimed), "slow"))).attempt == 1
+    await harness.do(complete(leased(claimed), "slow", "again"))
+    the(Parked, await harness.do(park(leased(claimed), "nap", "approved")))
     await check_invariants(harness.store)
 
 
@@ -279,7 +279,7 @@ async def test_what_was_begun_before_the_step_is_begun_in_the_retried_run_too(ha
     assert {name for name, step in steps.items() if step.seq} == {"quick"}
     assert steps["slow"].status == StepStatus.RUNNING
     assert steps["slow"].begun_seq < steps["quick"].begun_seq
-    the(Begun, await harness.do(begin(held(claimed), "slow")))
+    the(Begun, await harness.do(begin(leased(claimed), "slow")))
 
 
 async def test_a_child_begun_before_the_step_is_referred_to_when_it_ended_later(harness: StoreHarness) -> None:
@@ -326,7 +326,7 @@ async def test_the_children_of_a_source_are_referred_to_and_not_copied(harness: 
     (step,) = claimed.history.steps
     assert (step.step_id, step.child_run_id) == ("child", child.run_id)
     assert len(await harness.runs(workflow_types=("child",))) == 1
-    await harness.do(complete_run(held(claimed)))
+    await harness.do(complete_run(leased(claimed)))
     await harness.cascade()
     assert (await harness.run(child)).status == (S.COMPLETED if how == "completed" else S.FAILED)
 
@@ -338,7 +338,7 @@ async def begun_again(harness: StoreHarness, last: Held, child: RunKey) -> None:
     assert [step.step_id for step in claimed.history.steps][:2] == ["child", "a"]
     assert (steps["child"].status, steps["child"].seq, steps["child"].child_run_id) == (StepStatus.RUNNING, 0, None)
     assert (steps["a"].output, steps["child"].begun_seq < steps["a"].begun_seq) == (payload("1"), True)
-    new = held(claimed)
+    new = leased(claimed)
     command = harness.child_command(new)
     started = the(ChildStarted, await harness.do(command))
     assert started.created
@@ -392,7 +392,7 @@ async def test_a_child_begun_after_the_step_that_failed_is_forgotten(harness: St
     the(Changed, await harness.retry(last.run))
     claimed = await harness.claim_one()
     assert "child" not in by_id(claimed.history.steps)
-    assert the(ChildStarted, await harness.do(harness.child_command(held(claimed)))).created
+    assert the(ChildStarted, await harness.do(harness.child_command(leased(claimed)))).created
 
 
 async def test_a_fork_of_a_run_whose_child_is_to_be_started_again_starts_its_own(harness: StoreHarness) -> None:

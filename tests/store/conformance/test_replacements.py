@@ -18,10 +18,10 @@ from .verbs import (
     by_id,
     complete,
     complete_run,
+    continue_as,
     diverged,
     fail_run,
     fetch,
-    go_on_as,
     hand_back,
     park,
     payload,
@@ -35,8 +35,8 @@ K = EventKind
 
 
 def problem(seq: int, step_id: str = "approved", name: str = "approved") -> ErrorDetail:
-    found = Misfit(signal=name, step_id=step_id, seq=seq, expected="int", why="Expected int, got str")
-    return problem_of(found, "flow.py:7")
+    misfit = Misfit(signal=name, step_id=step_id, seq=seq, expected="int", why="Expected int, got str")
+    return problem_of(misfit, "flow.py:7")
 
 
 async def change(
@@ -85,13 +85,16 @@ async def test_a_replaced_value_is_what_the_next_holder_gets(harness: StoreHarne
     (rejected,) = seen.attempts
     assert "'second'" in rejected.error.message
     assert rejected.error.metadata["replaced"] == "second"
-    told = [event for event in await events(harness, old.run) if event.kind is not K.SIGNAL_AWAITED]
-    assert [(event.kind, event.attempt, event.output) for event in told] == [
+    reported = [event for event in await events(harness, old.run) if event.kind is not K.SIGNAL_AWAITED]
+    assert [(event.kind, event.attempt, event.output) for event in reported] == [
         (K.SIGNAL_RECEIVED, 1, None),
         (K.SIGNAL_REJECTED, 1, None),
         (K.SIGNAL_RECEIVED, 2, payload("right")),
     ]
-    assert [event.seq for event in await events(harness, old.run, after=before.seq)] == [told[1].seq, told[2].seq]
+    assert [event.seq for event in await events(harness, old.run, after=before.seq)] == [
+        reported[1].seq,
+        reported[2].seq,
+    ]
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -112,7 +115,7 @@ async def test_a_dropped_value_leaves_the_wait_open(harness: StoreHarness, early
     ]
 
 
-async def test_a_wait_whose_value_was_dropped_still_ends_in_time(harness: StoreHarness) -> None:
+async def test_a_wait_whose_value_was_dropped_still_times_out(harness: StoreHarness) -> None:
     old = await paused_by_signal(harness, s=60)
     await change(harness, old.run, None)
     new = await harness.hold(old.run)
@@ -136,7 +139,7 @@ async def test_the_next_value_that_was_kept_takes_the_place_of_a_dropped_one(har
     assert bound.payload == payload("third")
 
 
-async def test_said_twice_it_is_done_once(harness: StoreHarness) -> None:
+async def test_repeated_it_is_done_once(harness: StoreHarness) -> None:
     old = await paused_by_signal(harness)
     await harness.signal(old.run, value="second")
     await change(harness, old.run, None, request_id="drop")
@@ -204,7 +207,7 @@ async def test_a_value_that_nobody_waits_for_yet_is_dropped(harness: StoreHarnes
         assert dropped == SignalReplaced(holding.run, "hello", RunStatus.RUNNING, resumed=False)
     assert the(SignalBound, await harness.do(wait_signal(holding))).payload == payload("two")
     new_run_id = harness.ids.run_id(harness.now)
-    await harness.do(go_on_as(holding, new_run_id))
+    await harness.do(continue_as(holding, new_run_id))
     new = await harness.hold(RunKey("default", new_run_id))
     the(TimerSet, await harness.do(wait_signal(new)))
 

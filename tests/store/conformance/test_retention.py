@@ -17,7 +17,7 @@ from .verbs import (
     complete_run,
     fail,
     fail_run,
-    held,
+    leased,
     park,
     the,
     wait_signal,
@@ -115,7 +115,7 @@ async def test_everything_that_belongs_to_it_goes(harness: StoreHarness) -> None
     """A new run with the same ids finds nothing of the old one."""
     command = harness.start_command("order-1", labels={"team": "a", "tier": "b"}, request_id="request-1")
     await harness.do(command)
-    holding = held(await harness.claim_one())
+    holding = leased(await harness.claim_one())
     await harness.write(begin(holding, "pay", retry=STEADY), fail(holding, "pay"))
     await harness.do(wait_signal(holding, "other"))
     await harness.signal(holding.run, "approved")
@@ -123,7 +123,7 @@ async def test_everything_that_belongs_to_it_goes(harness: StoreHarness) -> None
     assert (await purge(harness)).runs == 1
 
     await harness.do(command)
-    again = held(await harness.claim_one())
+    again = leased(await harness.claim_one())
     assert again.run == holding.run
     rows = await harness.store.list_steps(again.run, name=None, after_begun_seq=0, limit=10, payloads=True)
     assert rows is not None
@@ -142,7 +142,7 @@ async def test_a_long_history_goes_bit_by_bit(harness: StoreHarness, monkeypatch
         monkeypatch.setattr(f"kagzi.store.{package}.operate.retention.LONG_HISTORY_SEQ", 5)
     command = harness.start_command("long")
     await harness.do(command)
-    holding = held(await harness.claim_one())
+    holding = leased(await harness.claim_one())
     for number in range(10):
         await harness.done(holding, f"step-{number}")
     await harness.do(complete_run(holding))
@@ -158,12 +158,12 @@ async def test_a_long_history_goes_bit_by_bit(harness: StoreHarness, monkeypatch
     assert rows.rows == ()
 
 
-async def test_a_child_may_go_before_its_parent(harness: StoreHarness) -> None:
+async def test_a_child_may_be_deleted_before_its_parent(harness: StoreHarness) -> None:
     parent = await harness.running()
     child = await harness.child(parent)
     await harness.do(park(parent, "child"))
-    child_held = await harness.hold(child)
-    await harness.do(complete_run(child_held, "from the child"))
+    child_lease = await harness.hold(child)
+    await harness.do(complete_run(child_lease, "from the child"))
     assert (await purge(harness)).runs == 1
     claimed = await harness.hold(parent.run)
     step = await harness.store.get_step(parent.run, "child")
@@ -190,18 +190,18 @@ async def test_a_failed_parent_is_tried_again_when_its_child_is_gone(harness: St
     assert await harness.child(again) != child
 
 
-async def test_a_parent_may_go_before_an_abandoned_child(harness: StoreHarness) -> None:
+async def test_a_parent_may_be_deleted_before_an_abandoned_child(harness: StoreHarness) -> None:
     parent = await harness.running()
     child = await harness.child(parent, on_close="abandon")
     await harness.do(complete_run(parent))
     await harness.cascade()
     assert (await purge(harness)).runs == 1
-    child_held = await harness.hold(child)
-    await harness.do(complete_run(child_held))
+    child_lease = await harness.hold(child)
+    await harness.do(complete_run(child_lease))
     assert (await harness.run(child)).status is RunStatus.COMPLETED
 
 
-async def test_a_parent_stays_until_its_children_were_told(harness: StoreHarness) -> None:
+async def test_a_parent_stays_until_its_children_were_cancelled(harness: StoreHarness) -> None:
     parent = await harness.running()
     child = await harness.child(parent)
     await harness.do(complete_run(parent))
@@ -277,10 +277,10 @@ async def test_namespaces_page_by_page(harness: StoreHarness) -> None:
     assert [record.namespace for record in await harness.store.namespaces_after("b", 2)] == ["c"]
 
 
-async def test_a_run_that_is_gone_is_not_found(harness: StoreHarness) -> None:
+async def test_a_deleted_run_is_not_found(harness: StoreHarness) -> None:
     run = await failed(harness)
     await purge(harness)
     assert await harness.retry(run) is None
-    signal = harness.signal_given()
+    signal = harness.signal_request()
     assert await harness.store.signal_run("default", run_id=run.run_id, signal=signal, now=harness.now) is None
     assert await harness.fork(run, "a") is None

@@ -22,7 +22,7 @@ from .verbs import (
     complete,
     fail,
     fail_run,
-    held,
+    leased,
     ms,
     park,
     payload,
@@ -270,7 +270,7 @@ async def test_a_run_that_waits_for_a_retry_parks_until_then(harness: StoreHarne
     claimed = await harness.claim_one()
     step = by_id(claimed.history.steps)["a"]
     assert (step.status, step.attempt, step.retry_at) == (StepStatus.PENDING, 2, retry_at)
-    outcomes = await harness.write(begin(held(claimed), "a", 2), complete(held(claimed), "a", "ok", 2))
+    outcomes = await harness.write(begin(leased(claimed), "a", 2), complete(leased(claimed), "a", "ok", 2))
     the(Recorded, outcomes[1])
     assert (await harness.steps(old.run))["a"].output == payload("ok")
 

@@ -33,7 +33,7 @@ from kagzi.store.protocol import FiredSchedule, Firing, NullBus, Store
 from kagzi.system import SystemIds, SystemRng
 from tests.support.clock import FakeClock
 
-from .verbs import StoreHarness, fail_run, go_on_as, held
+from .verbs import StoreHarness, continue_as, fail_run, leased
 
 NAMESPACE = "here"
 MINUTE_US = 60 * US_PER_S
@@ -186,7 +186,7 @@ async def test_what_is_older_than_the_window_is_not_caught_up_with(schedules: Sc
     accounted(record, fires, at("2026-01-01T00:00:30"), schedules.clock.now())
 
 
-async def test_a_long_catch_up_comes_in_parts_and_loses_nothing(schedules: ScheduleHarness) -> None:
+async def test_a_long_catch_up_comes_in_parts_and_skips_nothing(schedules: ScheduleHarness) -> None:
     schedules.clock.set(at("2026-01-01T00:00:00.5"))
     record = await schedules.create(interval_us=10 * US_PER_S, max_catchup=500)
     schedules.clock.advance(s=6000)
@@ -196,7 +196,7 @@ async def test_a_long_catch_up_comes_in_parts_and_loses_nothing(schedules: Sched
     accounted(record, fires, record.created_at, schedules.clock.now())
 
 
-async def test_jitter_delays_but_loses_and_doubles_nothing(schedules: ScheduleHarness) -> None:
+async def test_jitter_delays_but_skips_and_doubles_nothing(schedules: ScheduleHarness) -> None:
     schedules.clock.set(at("2026-01-01T00:00:30"))
     record = await schedules.create(cron_expr="* * * * *", jitter_us=45 * US_PER_S)
     assert record.next_at == at("2026-01-01T00:01:00")
@@ -348,7 +348,7 @@ async def test_a_workflow_id_that_is_taken_is_a_skip(schedules: ScheduleHarness)
 
 
 @pytest.mark.parametrize("error", [StatementFailed("inside words"), StoreBroken("inside words")])
-async def test_a_schedule_that_cannot_fire_is_tried_again_and_the_others_go_on(
+async def test_a_schedule_that_cannot_fire_is_tried_again_and_the_others_keep_firing(
     schedules: ScheduleHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     schedules.clock.set(at("2026-01-01T00:00:30"))
@@ -404,7 +404,7 @@ async def test_an_outage_of_the_store_is_no_schedules_fault(
     assert len(await schedules.fires()) == 1
 
 
-async def test_a_schedule_that_is_at_fault_itself_is_paused_and_the_others_go_on(
+async def test_a_schedule_that_is_at_fault_itself_is_paused_and_the_others_keep_firing(
     schedules: ScheduleHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     schedules.clock.set(at("2026-01-01T00:00:30"))
@@ -579,7 +579,7 @@ async def test_backfill_fires_what_has_not_fired(schedules: ScheduleHarness) -> 
     assert len(await schedules.runs()) == 11
 
 
-async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_successors(
+async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_continue_as_new(
     schedules: ScheduleHarness, harness: StoreHarness
 ) -> None:
     schedules.clock.set(at("2026-01-02T00:00:00"))
@@ -590,8 +590,8 @@ async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_successors(
     first = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert first.run.run_id == fire.run_id
     assert split_scheduled_time(first.context) == expected
-    await harness.done(held(first), "a")
-    taken_over = await harness.take_over(held(first))
+    await harness.done(leased(first), "a")
+    taken_over = await harness.take_over(leased(first))
     assert split_scheduled_time((await harness.run(first.run)).context) == expected
     await harness.do(fail_run(taken_over))
     await harness.retry(first.run)
@@ -600,7 +600,7 @@ async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_successors(
     await harness.fork(first.run, "a", workflow_id="fork")
     fork = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert (fork.workflow_id, split_scheduled_time(fork.context)) == ("fork", expected)
-    await harness.do(go_on_as(held(again), harness.ids.run_id(harness.now), "round 2"))
+    await harness.do(continue_as(leased(again), harness.ids.run_id(harness.now), "round 2"))
     successor = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert (successor.run != first.run, split_scheduled_time(successor.context)) == (True, expected)
 
@@ -670,7 +670,7 @@ async def test_old_fires_are_forgotten_so_many_at_a_time(schedules: ScheduleHarn
     assert await schedules.fires() == []
 
 
-async def test_a_look_tells_when_the_next_schedule_is_due(schedules: ScheduleHarness) -> None:
+async def test_a_poll_returns_when_the_next_schedule_is_due(schedules: ScheduleHarness) -> None:
     assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at is None
     record = await schedules.create(cron_expr="0 6 * * *", jitter_us=HOUR_US)
     assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at == record.due_at

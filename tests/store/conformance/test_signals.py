@@ -40,7 +40,7 @@ from .verbs import (
     fail_run,
     fetch,
     hand_back,
-    held,
+    leased,
     park,
     payload,
     refused,
@@ -97,7 +97,7 @@ async def test_signals_of_a_name_are_taken_in_the_order_in_which_they_came(harne
     await check_invariants(harness.store)
 
 
-async def test_a_signal_given_twice_under_one_request_id_is_one_signal(harness: StoreHarness) -> None:
+async def test_a_signal_sent_twice_under_one_request_id_is_one_signal(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.signal(holding.run, value="1", request_id="once")
     await harness.signal(holding.run, value="1", request_id="once")
@@ -147,9 +147,11 @@ async def test_of_two_waits_for_one_name_the_older_is_served_first(harness: Stor
 async def test_a_payload_is_kept_byte_for_byte(harness: StoreHarness) -> None:
     value = Payload(bytes(range(256)), {"type": "a/b", "é": "ü"})
     holding = await harness.running()
-    given = harness.signal_given()
-    given = type(given)(name="näme", payload=value, request_id=given.request_id)
-    the(Signalled, await harness.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=harness.now))
+    request = harness.signal_request()
+    request = type(request)(name="näme", payload=value, request_id=request.request_id)
+    the(
+        Signalled, await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
+    )
     assert received(await harness.do(wait_signal(holding, "näme"))) == value
 
 
@@ -161,14 +163,14 @@ async def test_a_signal_wakes_a_run_that_sleeps_for_it(harness: StoreHarness) ->
     record = await harness.run(last.run)
     assert (record.status, record.wait_reason, record.wake_at) == (S.SLEEPING, WaitReason.SIGNAL, None)
     assert record.waits == ("approved",)
-    assert (await harness.look()).next_due_at is None
+    assert (await harness.poll()).next_due_at is None
 
     harness.clock.advance(s=5)
     signalled = await harness.signal(last.run)
     assert signalled == Signalled(last.run, True, (Stirred(last.run, "hello", True),))
     record = await harness.run(last.run)
     assert (record.status, record.wait_reason, record.waits) == (S.PENDING, None, ())
-    assert ("default", "hello") in (await harness.look()).pending
+    assert ("default", "hello") in (await harness.poll()).pending
     claimed = await harness.claim_one()
     step = by_id(claimed.history.steps)["approved"]
     assert (step.status, step.output, step.at) == (StepStatus.COMPLETED, payload("yes"), harness.now)
@@ -183,7 +185,7 @@ async def test_a_signal_of_another_name_wakes_nobody(harness: StoreHarness) -> N
     assert (await harness.steps(last.run))["approved"].status == StepStatus.RUNNING
 
 
-async def test_a_run_in_hand_gets_the_result_and_its_holder_is_to_be_told(harness: StoreHarness) -> None:
+async def test_a_leased_run_gets_the_result_and_its_holder_is_to_be_notified(harness: StoreHarness) -> None:
     holding = await harness.running()
     begun = the(TimerSet, await harness.do(wait_signal(holding)))
     signalled = await harness.signal(holding.run)
@@ -201,8 +203,8 @@ async def test_a_run_nobody_holds_finds_the_signal_when_it_is_claimed(harness: S
     await harness.do(wait_signal(holding))
     await harness.do(hand_back(holding))
     # It is PENDING already; whoever claims is told again, since a claim may just have passed it over while it was locked.
-    (stirred,) = (await harness.signal(holding.run)).stirred
-    assert (stirred.run, stirred.woken, stirred.holder) == (holding.run, True, None)
+    (woken,) = (await harness.signal(holding.run)).stirred
+    assert (woken.run, woken.woken, woken.holder) == (holding.run, True, None)
     assert (await harness.run(holding.run)).status == S.PENDING
     claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["approved"].output == payload("yes")
@@ -226,7 +228,7 @@ async def test_a_run_that_has_ended_takes_no_signal(harness: StoreHarness, end: 
     await harness.do(end(holding))  # type: ignore[operator]
     before = await harness.picture(holding.run)
     answer = await harness.store.signal_run(
-        "default", run_id=holding.run.run_id, signal=harness.signal_given(), now=harness.now
+        "default", run_id=holding.run.run_id, signal=harness.signal_request(), now=harness.now
     )
     assert holding.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
     assert await harness.picture(holding.run) == before
@@ -237,11 +239,11 @@ async def test_an_id_whose_runs_have_all_ended_takes_no_signal(harness: StoreHar
     first = await harness.running(workflow_id="order-1")
     await harness.do(complete_run(first))
     latest = await harness.running(workflow_id="order-1")
-    repeated = harness.signal_given()
+    repeated = harness.signal_request()
     the(Signalled, await harness.store.signal_run("default", workflow_id="order-1", signal=repeated, now=harness.now))
     await harness.do(fail_run(latest))
     answer = await harness.store.signal_run(
-        "default", workflow_id="order-1", signal=harness.signal_given(), now=harness.now
+        "default", workflow_id="order-1", signal=harness.signal_request(), now=harness.now
     )
     assert latest.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
     change = SignalReplacement(name="approved", payload=None, request_id="change-1")
@@ -253,21 +255,21 @@ async def test_an_id_whose_runs_have_all_ended_takes_no_signal(harness: StoreHar
 
 async def test_a_run_that_is_not_there_takes_no_signal(harness: StoreHarness) -> None:
     run = await harness.start("order-1")
-    given = harness.signal_given()
+    request = harness.signal_request()
     now = harness.now
     nobody = harness.ids.run_id(now)
-    assert await harness.store.signal_run("default", run_id=nobody, signal=given, now=now) is None
-    assert await harness.store.signal_run("elsewhere", run_id=run.run_id, signal=given, now=now) is None
-    assert await harness.store.signal_run("elsewhere", workflow_id="order-1", signal=given, now=now) is None
-    assert await harness.store.signal_run("default", workflow_id="order-2", signal=given, now=now) is None
+    assert await harness.store.signal_run("default", run_id=nobody, signal=request, now=now) is None
+    assert await harness.store.signal_run("elsewhere", run_id=run.run_id, signal=request, now=now) is None
+    assert await harness.store.signal_run("elsewhere", workflow_id="order-1", signal=request, now=now) is None
+    assert await harness.store.signal_run("default", workflow_id="order-2", signal=request, now=now) is None
 
 
 async def test_a_workflow_id_means_the_run_that_has_not_ended(harness: StoreHarness) -> None:
     old = await harness.running(workflow_id="order-1")
     await harness.do(complete_run(old))
     new = await harness.running(workflow_id="order-1")
-    given = harness.signal_given()
-    answer = await harness.store.signal_run("default", workflow_id="order-1", signal=given, now=harness.now)
+    request = harness.signal_request()
+    answer = await harness.store.signal_run("default", workflow_id="order-1", signal=request, now=harness.now)
     assert the(Signalled, answer).run == new.run
     the(SignalBound, await harness.do(wait_signal(new)))
 
@@ -280,7 +282,7 @@ async def test_a_wait_that_comes_to_its_end_fails(harness: StoreHarness) -> None
     record = await harness.run(last.run)
     wake_at = harness.now + 60_000_000
     assert (record.status, record.wait_reason, record.wake_at) == (S.SLEEPING, WaitReason.SIGNAL, wake_at)
-    assert (await harness.look()).next_due_at == wake_at
+    assert (await harness.poll()).next_due_at == wake_at
     harness.clock.set(wake_at - 1)
     assert (await harness.fire()).woken == ()
     harness.clock.set(wake_at)
@@ -292,13 +294,13 @@ async def test_a_wait_that_comes_to_its_end_fails(harness: StoreHarness) -> None
     assert step.error.type == "TimeoutError"
     assert "approved" in step.error.message
     claimed = await harness.claim_one()
-    told = by_id(claimed.history.steps)["approved"]
-    assert (told.status, told.error, told.seq) == (StepStatus.FAILED, step.error, step.seq)
+    replayed = by_id(claimed.history.steps)["approved"]
+    assert (replayed.status, replayed.error, replayed.seq) == (StepStatus.FAILED, step.error, step.seq)
 
     # Too late for this wait, in time for the next one.
     assert not (await harness.signal(last.run)).delivered
     assert (await harness.steps(last.run))["approved"] == step
-    assert received(await harness.do(wait_signal(held(claimed), step_id="approved#2"))) == payload("yes")
+    assert received(await harness.do(wait_signal(leased(claimed), step_id="approved#2"))) == payload("yes")
 
 
 @pytest.mark.parametrize(("verb", "outcome"), [(park, NotParked), (fetch, Fetched)])
@@ -317,7 +319,7 @@ async def test_what_asks_for_results_ends_a_wait_that_is_due(
     the(Parked, await harness.do(park(holding, "other", known_seq=step.seq)))
 
 
-async def test_a_signal_before_the_end_of_the_wait_beats_it(harness: StoreHarness) -> None:
+async def test_a_signal_before_the_end_of_the_wait_wins(harness: StoreHarness) -> None:
     last = await waiting(harness, s=60)
     harness.clock.advance(us=59_999_999)
     assert (await harness.signal(last.run)).delivered
@@ -337,8 +339,8 @@ async def test_signal_against_time_has_one_outcome(harness: StoreHarness, second
         claimed = await harness.claim_one()
         assert by_id(claimed.history.steps)["approved"].seq == step.seq
         if not signalled.delivered:
-            the(SignalBound, await harness.do(wait_signal(held(claimed), step_id="next")))
-        await harness.do(complete_run(held(claimed)))
+            the(SignalBound, await harness.do(wait_signal(leased(claimed), step_id="next")))
+        await harness.do(complete_run(leased(claimed)))
 
 
 async def test_a_wait_of_no_time_takes_what_is_there(harness: StoreHarness) -> None:
@@ -398,10 +400,10 @@ async def test_a_run_keeps_a_limited_number_of_signals(harness: StoreHarness, mo
     holding = await harness.running()
     for n in range(5):
         await harness.signal(holding.run, value=f"{n}", request_id=f"{n}")
-    given = harness.signal_given(request_id="one too many")
+    request = harness.signal_request(request_id="one too many")
 
     async def one_more() -> object:
-        return await harness.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=harness.now)
+        return await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
 
     assert "5" in refused(await one_more(), ErrorCode.RESOURCE_EXHAUSTED).message
     await harness.signal(holding.run, value="4", request_id="4")  # is there already
@@ -413,14 +415,14 @@ async def test_a_run_keeps_a_limited_number_of_signals(harness: StoreHarness, mo
 
 
 async def test_a_run_may_be_started_with_a_signal(harness: StoreHarness) -> None:
-    run = await harness.start("cart", signal=harness.signal_given(value="first"))
+    run = await harness.start("cart", signal=harness.signal_request(value="first"))
     holding = await harness.hold(run)
     assert received(await harness.do(wait_signal(holding))) == payload("first")
 
 
 async def test_a_start_with_a_signal_gives_it_to_the_run_that_is_there(harness: StoreHarness) -> None:
     last = await waiting(harness, workflow_id="cart")
-    command = harness.start_command("cart", signal=harness.signal_given(value="again"))
+    command = harness.start_command("cart", signal=harness.signal_request(value="again"))
     existing = the(Existing, await harness.do(command))
     assert existing.run_id == last.run.run_id
     assert existing.stirred == (Stirred(last.run, "hello", True),)
@@ -430,7 +432,7 @@ async def test_a_start_with_a_signal_gives_it_to_the_run_that_is_there(harness: 
 
 
 async def test_a_start_with_a_signal_can_be_repeated(harness: StoreHarness) -> None:
-    command = harness.start_command("cart", signal=harness.signal_given(value="once"))
+    command = harness.start_command("cart", signal=harness.signal_request(value="once"))
     the(Started, await harness.do(command))
     for _ in range(2):
         the(Existing, await harness.do(command))
@@ -442,7 +444,7 @@ async def test_a_start_with_a_signal_can_be_repeated(harness: StoreHarness) -> N
 async def test_racing_starts_with_signals_make_one_run_that_gets_them_all(
     harness: StoreHarness, second_harness: StoreHarness
 ) -> None:
-    commands = [harness.start_command("cart", signal=harness.signal_given("item", f"{n}")) for n in range(12)]
+    commands = [harness.start_command("cart", signal=harness.signal_request("item", f"{n}")) for n in range(12)]
     outcomes = await asyncio.gather(*((harness, second_harness)[n % 2].do(one) for n, one in enumerate(commands)))
     assert len({outcome.run_id for outcome in outcomes if isinstance(outcome, Started | Existing)}) == 1
     (record,) = await harness.runs()

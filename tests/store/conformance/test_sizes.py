@@ -103,7 +103,7 @@ async def test_a_wait_that_is_over_comes_behind_pages_of_others(harness: StoreHa
     the(Parked, await harness.do(park(holding, known_seq=rest[-1].seq)))
 
 
-async def test_signals_that_wait_are_bound_as_far_as_the_answers_go(harness: StoreHarness) -> None:
+async def test_buffered_signals_are_bound_as_far_as_the_answer_has_space(harness: StoreHarness) -> None:
     holding = await harness.running()
     for number in range(7):
         await harness.signal(holding.run, "go", f"{number}" + "x" * LARGE)
@@ -130,7 +130,7 @@ async def test_what_follows_something_deferred_in_its_run_is_deferred_and_others
     the(Recorded, outcomes[7])
 
 
-async def test_steps_that_are_begun_again_are_told_as_far_as_the_answers_go(harness: StoreHarness) -> None:
+async def test_steps_that_are_begun_again_are_answered_as_far_as_the_answer_has_space(harness: StoreHarness) -> None:
     holding = await harness.running()
     names = [f"s{number}" for number in range(6)]
     for name in names:
@@ -155,7 +155,7 @@ async def test_who_asks_first_is_answered_first(harness: StoreHarness) -> None:
         assert not all(answered)
 
 
-async def test_a_claim_takes_as_many_as_its_bytes_go_and_says_that_there_are_more(harness: StoreHarness) -> None:
+async def test_a_claim_takes_as_many_as_fit_into_its_bytes_and_says_that_there_are_more(harness: StoreHarness) -> None:
     for _ in range(8):
         await harness.start(input=payload("x" * LARGE))
     taken = 0

@@ -71,11 +71,11 @@ async def test_a_start_is_kept_with_all_it_came_with(harness: StoreHarness) -> N
 )
 async def test_an_input_comes_back_as_it_was(harness: StoreHarness, value: Payload | None) -> None:
     run = await harness.start(input=value)
-    found = (await harness.run(run)).input
-    assert (found is None) == (value is None)
-    assert (found.data if found else None) == (value.data if value else None)
-    assert dict((found and found.metadata) or {}) == dict((value and value.metadata) or {})
-    assert (await harness.claim_one()).input == found
+    stored = (await harness.run(run)).input
+    assert (stored is None) == (value is None)
+    assert (stored.data if stored else None) == (value.data if value else None)
+    assert dict((stored and stored.metadata) or {}) == dict((value and value.metadata) or {})
+    assert (await harness.claim_one()).input == stored
 
 
 async def test_the_id_of_an_active_run_answers_that_run_and_keeps_its_input(harness: StoreHarness) -> None:
@@ -178,7 +178,7 @@ async def test_a_repeated_request_answers_its_run_in_any_state(
     assert len(await harness.runs()) == 1
 
 
-async def test_the_very_same_start_said_again_makes_nothing_new(harness: StoreHarness) -> None:
+async def test_the_very_same_start_repeated_makes_nothing_new(harness: StoreHarness) -> None:
     # The store was cut off after its commit: nobody knows, and the engine says the same command again.
     command = harness.start_command("order-1", assignment=harness.assignment())
     the(Started, await harness.do(command))
@@ -319,32 +319,32 @@ async def test_a_namespace_comes_into_being_with_its_first_start(harness: StoreH
     assert (record.enabled, record.created_at, record.open_runs_limit) == (True, harness.now, None)
 
 
-async def test_a_matched_start_is_born_leased(harness: StoreHarness) -> None:
-    given = harness.assignment("worker-7", "3")
-    command = harness.start_command(assignment=given)
+async def test_a_matched_start_is_inserted_as_leased(harness: StoreHarness) -> None:
+    assignment = harness.assignment("worker-7", "3")
+    command = harness.start_command(assignment=assignment)
     assert the(Started, await harness.do(command)).status == S.RUNNING
     record = await harness.run(command.run)
     assert (record.status, record.worker_id, record.version) == (S.RUNNING, "worker-7", "3")
     assert record.started_at == harness.now
     assert await harness.claim(versions=("3",)) == []
-    holding = Held(command.run, Lease(1, given.nonce))
+    holding = Held(command.run, Lease(1, assignment.nonce))
     the(Recorded, (await harness.write(begin(holding, "a"), complete(holding, "a")))[1])
-    assert (await harness.look()).next_due_at == harness.now + LEASE_US
+    assert (await harness.poll()).next_due_at == harness.now + LEASE_US
 
 
-async def test_a_matched_start_that_exists_already_is_not_given_to_the_worker(harness: StoreHarness) -> None:
+async def test_a_matched_start_that_exists_already_is_not_assigned_to_the_worker(harness: StoreHarness) -> None:
     run = await harness.start("order-1")
-    given = harness.assignment()
-    outcome = await harness.do(harness.start_command("order-1", assignment=given))
+    assignment = harness.assignment()
+    outcome = await harness.do(harness.start_command("order-1", assignment=assignment))
     assert outcome == Existing(run.run_id, "order-1", S.PENDING)
-    assert await harness.do(begin(Held(run, Lease(1, given.nonce)), "a")) == LeaseLost()
+    assert await harness.do(begin(Held(run, Lease(1, assignment.nonce)), "a")) == LeaseLost()
     assert (await harness.claim_one()).lease.counter == 1
 
 
-async def test_the_worker_may_go_on_in_the_batch_in_which_its_run_is_born(harness: StoreHarness) -> None:
-    given = harness.assignment()
-    command = harness.start_command(assignment=given)
-    holding = Held(command.run, Lease(1, given.nonce))
+async def test_the_worker_may_continue_in_the_batch_that_creates_its_run(harness: StoreHarness) -> None:
+    assignment = harness.assignment()
+    command = harness.start_command(assignment=assignment)
+    holding = Held(command.run, Lease(1, assignment.nonce))
     outcomes = await harness.write(command, begin(holding, "a"), complete(holding, "a"), complete_run(holding))
     assert the(Started, outcomes[0]).run_id == command.run.run_id
     the(Recorded, outcomes[2])

@@ -5,7 +5,7 @@ import asyncio
 from kagzi.core.states import RunStatus
 from kagzi.core.stats import MINUTE_US, StatsBucket, minute_of
 
-from .verbs import StoreHarness, complete_run, fail_run, held
+from .verbs import StoreHarness, complete_run, fail_run, leased
 
 ENDED = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 
@@ -33,7 +33,7 @@ async def a_busy_hour(harness: StoreHarness) -> list[StatsBucket]:
     begun = harness.now
     for n, one in enumerate(claimed):
         harness.clock.set(begun + (n + 1) * 1_000_000)
-        await harness.do(complete_run(held(one)) if n % 4 else fail_run(held(one)))
+        await harness.do(complete_run(leased(one)) if n % 4 else fail_run(leased(one)))
     harness.clock.set(first + MINUTE_US + 5)
     pending = (await harness.runs(workflow_types=("bill",)))[0]
     await harness.terminate(pending.run)
@@ -52,7 +52,7 @@ async def a_busy_hour(harness: StoreHarness) -> list[StatsBucket]:
     ]
 
 
-async def test_as_the_runs_tell_and_as_it_was_noted(harness: StoreHarness) -> None:
+async def test_as_the_runs_show_and_as_it_was_noted(harness: StoreHarness) -> None:
     expected = await a_busy_hour(harness)
     assert await stats(harness) == expected
     assert await stats(harness, "bill") == [bucket for bucket in expected if bucket.workflow_type == "bill"]
@@ -107,11 +107,11 @@ async def test_hours_without_a_server_are_caught_up_with_in_bits(harness: StoreH
     assert await harness.store.roll_up(harness.now), "not all at once"
     await roll_up(harness)
     assert not await harness.store.roll_up(harness.now)
-    found = await harness.store.stats("default", "", first, first + MINUTE_US, 10)
-    assert [bucket.started for bucket in found] == [1]
+    buckets = await harness.store.stats("default", "", first, first + MINUTE_US, 10)
+    assert [bucket.started for bucket in buckets] == [1]
 
 
-async def test_no_more_than_asked_for_and_the_old_is_forgotten(harness: StoreHarness) -> None:
+async def test_no_more_than_requested_and_the_old_is_forgotten(harness: StoreHarness) -> None:
     for _ in range(5):
         await harness.start()
         harness.clock.advance(s=60)

@@ -43,7 +43,7 @@ async def test_the_last_status_wins(harness: StoreHarness) -> None:
     assert (listed.status_text, listed.progress) == ("almost", 0.75)
 
 
-async def test_a_status_stays_when_the_run_sleeps_and_ends(harness: StoreHarness) -> None:
+async def test_a_status_stays_when_the_run_sleeps_and_closes(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.write(say_status(holding, "resting"), sleep(holding, "nap", s=1), park(holding, "nap"))
     assert (await harness.run(holding.run)).status_text == "resting"

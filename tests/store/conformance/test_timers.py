@@ -17,7 +17,7 @@ from .verbs import (
     fail,
     finish,
     hand_back,
-    held,
+    leased,
     ms,
     park,
     refused,
@@ -87,7 +87,7 @@ async def test_a_claim_completes_no_sleep(harness: StoreHarness) -> None:
     assert (nap.status, nap.wake_at) == (StepStatus.RUNNING, first.wake_at)
 
 
-async def test_a_worker_that_comes_early_is_told_the_rest(harness: StoreHarness) -> None:
+async def test_a_worker_that_comes_early_gets_the_remaining_time(harness: StoreHarness) -> None:
     holding = await harness.running()
     wake_at = the(TimerSet, await harness.do(sleep(holding, "nap", s=1))).wake_at
     harness.clock.set(wake_at - 1)
@@ -117,7 +117,7 @@ async def test_a_parked_run_sleeps_without_a_lease(harness: StoreHarness) -> Non
     record = await harness.run(holding.run)
     assert (record.status, record.wait_reason, record.wake_at) == (RunStatus.SLEEPING, WaitReason.TIME, wake_at)
     assert record.worker_id is None
-    assert (await harness.look()).next_due_at == wake_at
+    assert (await harness.poll()).next_due_at == wake_at
     assert (await harness.renew(holding)).lost == (holding,)
 
 
@@ -181,7 +181,7 @@ async def test_of_several_sleeps_only_those_that_are_due_complete(harness: Store
     assert steps["nap-10"].seq != steps["nap-20"].seq
     assert steps["nap-10"].seq < steps["nap-20"].seq, "results come in the order of their times"
 
-    parked = the(Parked, await harness.do(park(held(claimed), "nap-30", "nap-40", known_seq=claimed.last_seq)))
+    parked = the(Parked, await harness.do(park(leased(claimed), "nap-30", "nap-40", known_seq=claimed.last_seq)))
     assert parked.wake_at == harness.now + 10_000_000
 
 
@@ -244,7 +244,7 @@ async def test_a_sleep_that_has_ended_is_known(harness: StoreHarness) -> None:
     harness.clock.advance(s=60)
     await harness.fire()
     claimed = await harness.claim_one()
-    recorded = the(Recorded, await harness.do(sleep(held(claimed), "nap", s=60)))
+    recorded = the(Recorded, await harness.do(sleep(leased(claimed), "nap", s=60)))
     assert recorded.seq == (await harness.steps(holding.run))["nap"].seq
 
 
@@ -278,7 +278,9 @@ async def test_the_earliest_timers_fire_first(harness: StoreHarness) -> None:
     assert (await harness.claim_one()).run == late.run
 
 
-async def test_park_against_the_clock_loses_no_wake_up(harness: StoreHarness, second_harness: StoreHarness) -> None:
+async def test_no_wake_up_is_lost_when_a_park_races_the_clock(
+    harness: StoreHarness, second_harness: StoreHarness
+) -> None:
     # Whoever comes first, the run is in hand with the result, or to be claimed with it; never asleep.
     for _ in range(15):
         holding = await harness.running()

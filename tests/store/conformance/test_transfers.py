@@ -27,10 +27,10 @@ from .verbs import (
     begin,
     complete,
     complete_run,
+    continue_as,
     diverged,
     fail,
     fail_run,
-    go_on_as,
     park,
     patch,
     payload,
@@ -155,7 +155,7 @@ async def _ended(harness: StoreHarness) -> None:
     terminated = await harness.running()
     await harness.terminate(terminated.run)
     chain = await harness.running(workflow_id="chain")
-    await harness.do(go_on_as(chain, harness.ids.run_id(harness.now)))
+    await harness.do(continue_as(chain, harness.ids.run_id(harness.now)))
     source = await harness.running()
     await harness.done(source, "first")
     await harness.done(source, "second")
@@ -217,8 +217,8 @@ async def _related(harness: StoreHarness) -> None:
 
 async def all_runs(harness: StoreHarness) -> list[RunRecord]:
     rows = await harness.store.list_runs("default", RunFilter(), None, 1_000)
-    found = [await harness.store.get_run("default", run_id=listed.run.run_id) for listed in reversed(rows.rows)]
-    return [record for record in found if record is not None]
+    records = [await harness.store.get_run("default", run_id=listed.run.run_id) for listed in reversed(rows.rows)]
+    return [record for record in records if record is not None]
 
 
 async def steps_of(harness: StoreHarness, run: RunKey) -> Sequence[StepRecord]:
@@ -235,10 +235,10 @@ async def travel(source: StoreHarness, target: StoreHarness) -> None:
 async def check_same(
     source_runs: list[RunRecord], steps: dict[str, Sequence[StepRecord]], target: StoreHarness
 ) -> None:
-    found = {record.run.run_id: record for record in await all_runs(target)}
-    assert set(found) == {record.run.run_id for record in source_runs}
+    records = {record.run.run_id: record for record in await all_runs(target)}
+    assert set(records) == {record.run.run_id for record in source_runs}
     for record in source_runs:
-        arrived = found[record.run.run_id]
+        arrived = records[record.run.run_id]
         expected = record
         if record.status is RunStatus.RUNNING:
             expected = msgspec.structs.replace(record, status=RunStatus.PENDING, worker_id=None)
@@ -291,7 +291,7 @@ async def test_a_running_one_is_pending_and_its_old_holder_is_refused(
     holding = await harness.running()
     await harness.write(begin(holding, "a"))
     data = await exported(harness, holding.run)
-    assert b'"note":"it was running' in data
+    assert b'"note":"the run was running' in data
     await brought(other, data)
     claimed = await other.claim_one()
     assert claimed.lease.counter > holding.lease.counter + 1 or claimed.lease.nonce != holding.lease.nonce
@@ -315,8 +315,8 @@ async def test_a_family_meets_again_in_either_order(harness: StoreHarness, other
     pieces = [await exported(harness, parent.run), await exported(harness, child)]
     for data in pieces if first == "parent" else reversed(pieces):
         await brought(other, data)
-    held = await other.hold(child)
-    await other.do(complete_run(held, '"done"'))
+    leased = await other.hold(child)
+    await other.do(complete_run(leased, '"done"'))
     assert (await other.run(parent.run)).status is RunStatus.PENDING
     step = await other.store.get_step(parent.run, "child")
     assert step is not None
@@ -380,13 +380,13 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
             assert await brought(harness, files[run], namespace), "the second time it is another"
         assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
-        held_child = await harness.hold(moved[1])
-        closed = the(RunClosed, await harness.do(complete_run(held_child)))
+        child_lease = await harness.hold(moved[1])
+        closed = the(RunClosed, await harness.do(complete_run(child_lease)))
         assert [stirred.run for stirred in closed.stirred] == [moved[0]]
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
 
-async def test_ids_from_before_there_were_marks(harness: StoreHarness) -> None:
+async def test_ids_from_before_there_were_markers(harness: StoreHarness) -> None:
     """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they have."""
     old = [RunKey("default", uuid7(harness.now, number)) for number in (1, 2)]
     assert not any(is_of("default", run.run_id) for run in old)
@@ -447,7 +447,7 @@ async def test_a_damaged_file_leaves_no_trace(harness: StoreHarness) -> None:
         (lines[:-2] + lines[-1:], "lines are missing"),
         (lines[1:], "line 1 is no run"),
         ([lines[0], *lines[2:]], "lines are missing"),
-        ([*lines[:2], lines[1], *lines[2:]], "line 3.*was there before"),
+        ([*lines[:2], lines[1], *lines[2:]], "line 3.*occurs twice"),
         ([lines[0], lines[0], *lines[1:]], "line 2 is another run"),
         ([*lines, lines[1]], "after the end"),
         ([lines[0], lines[1][:-20] + b"\n", *lines[2:]], "line 2"),

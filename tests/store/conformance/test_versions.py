@@ -15,8 +15,8 @@ CAP = 100
 async def known(
     harness: StoreHarness, *workflow_types: str, namespace: str = "default"
 ) -> list[tuple[str, str, bool, bool]]:
-    marks = await harness.store.versions_of(namespace, workflow_types or ("hello",))
-    return [(mark.workflow_type, mark.version, mark.deprecated, mark.is_set) for mark in marks]
+    version_records = await harness.store.versions_of(namespace, workflow_types or ("hello",))
+    return [(mark.workflow_type, mark.version, mark.deprecated, mark.is_set) for mark in version_records]
 
 
 async def listed(
@@ -59,10 +59,10 @@ async def test_one_default_at_most(harness: StoreHarness) -> None:
     await harness.register("worker-1", served={"hello": "1"})
     await harness.register("worker-2", served={"hello": "2"})
     for version in ("1", "2", "2"):
-        marks = await harness.store.change_version("default", "hello", version, "default")
-        assert [mark.version for mark in marks if mark.is_set] == [version]
-    marks = await harness.store.change_version("default", "hello", "", "no_default")
-    assert not any(mark.is_set for mark in marks)
+        version_records = await harness.store.change_version("default", "hello", version, "default")
+        assert [mark.version for mark in version_records if mark.is_set] == [version]
+    version_records = await harness.store.change_version("default", "hello", "", "no_default")
+    assert not any(mark.is_set for mark in version_records)
 
 
 async def test_deprecating_and_taking_it_back(harness: StoreHarness) -> None:
@@ -111,7 +111,7 @@ async def test_open_runs_and_workers_are_counted(harness: StoreHarness) -> None:
     assert await listed(harness, namespace="elsewhere") == []
 
 
-async def test_pages_go_both_ways(harness: StoreHarness) -> None:
+async def test_pages_lead_both_ways(harness: StoreHarness) -> None:
     for number in range(5):
         await harness.register("worker-1", served={"a": f"{number}", "b": f"{number}"})
         harness.clock.advance(us=number % 2)
@@ -130,8 +130,8 @@ async def test_pages_go_both_ways(harness: StoreHarness) -> None:
 
     seen: list[VersionRecord] = []
     cursor: Cursor | None = None
-    while found := await page(cursor):
-        seen += found
-        cursor = place(found[-1])
+    while rows := await page(cursor):
+        seen += rows
+        cursor = place(rows[-1])
     assert [(record.workflow_type, record.version) for record in seen] == everything
     assert await page(place(seen[5], "prev")) == seen[2:5]

@@ -90,16 +90,16 @@ async def test_one_that_left_cannot_be_drained(harness: StoreHarness) -> None:
     assert await harness.store.drain_worker("elsewhere", "worker-1", "", harness.now) is None
 
 
-async def test_being_told_to_drain_is_no_sign_of_life(harness: StoreHarness) -> None:
+async def test_a_request_to_drain_is_not_a_sign_of_life(harness: StoreHarness) -> None:
     await harness.register("worker-1")
-    heard = harness.now
+    heartbeat_at = harness.now
     harness.clock.advance(s=60)
     worker = await harness.store.drain_worker("default", "worker-1", "", harness.now)
     assert worker is not None
-    assert worker.last_heartbeat_at == heard
+    assert worker.last_heartbeat_at == heartbeat_at
 
 
-async def test_who_is_not_heard_of_is_lost_once(harness: StoreHarness) -> None:
+async def test_a_silent_worker_is_lost_once(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.register("worker-2")
     harness.clock.advance(s=20)
@@ -112,7 +112,7 @@ async def test_who_is_not_heard_of_is_lost_once(harness: StoreHarness) -> None:
     assert await kinds(harness) == ["registered", "lost"]
 
 
-async def test_one_worker_can_be_lost_unless_somebody_heard_of_it(harness: StoreHarness) -> None:
+async def test_one_worker_can_be_lost_unless_it_sent_a_heartbeat(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.register("worker-2")
     broke_at = harness.now + 1
@@ -122,28 +122,28 @@ async def test_one_worker_can_be_lost_unless_somebody_heard_of_it(harness: Store
         assert await harness.store.lose_workers(broke_at, harness.now, 1, ("default", worker_id)) == lost
 
 
-async def test_a_list_shows_who_was_not_heard_of_as_offline(harness: StoreHarness) -> None:
+async def test_a_list_shows_silent_workers_as_offline(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     harness.clock.advance(s=20)
     await harness.register("worker-2")
 
-    async def found(status: WorkerStatus | None) -> dict[str, WorkerStatus]:
+    async def listed(status: WorkerStatus | None) -> dict[str, WorkerStatus]:
         rows = await harness.store.list_workers(
             "default", workflow_type=None, status=status, cursor=None, limit=10, alive_since=harness.now - 15_000_000
         )
         return {worker.worker_id: worker.status for worker in rows.rows}
 
     offline, online = {"worker-1": WorkerStatus.OFFLINE}, {"worker-2": WorkerStatus.ONLINE}
-    assert await found(None) == offline | online
-    assert await found(WorkerStatus.OFFLINE) == offline
-    assert await found(WorkerStatus.ONLINE) == online
+    assert await listed(None) == offline | online
+    assert await listed(WorkerStatus.OFFLINE) == offline
+    assert await listed(WorkerStatus.ONLINE) == online
 
 
 async def test_trouble_is_kept_in_words(harness: StoreHarness) -> None:
     await harness.register("worker-1")
-    troubles = [Trouble("loop_blocked", "here"), Trouble("threads_full", "there")]
-    await harness.store.note_troubles("default", "worker-1", troubles, harness.now)
-    await harness.store.note_troubles("default", "nobody", troubles, harness.now)
+    diagnostics = [Trouble("loop_blocked", "here"), Trouble("threads_full", "there")]
+    await harness.store.note_troubles("default", "worker-1", diagnostics, harness.now)
+    await harness.store.note_troubles("default", "nobody", diagnostics, harness.now)
     assert [event.detail for event in (await events(harness))[1:]] == ["loop_blocked: here", "threads_full: there"]
     assert await events(harness, "nobody") == []
 
@@ -173,7 +173,7 @@ async def test_old_events_and_workers_are_forgotten(harness: StoreHarness) -> No
     assert await status(harness, "silent") is WorkerStatus.ONLINE  # not lost yet: that comes first
 
 
-async def test_pages_go_both_ways(harness: StoreHarness) -> None:
+async def test_pages_lead_both_ways(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.register("worker-2")
     for number in range(6):
@@ -190,9 +190,9 @@ async def test_pages_go_both_ways(harness: StoreHarness) -> None:
 
     seen: list[WorkerEvent] = []
     cursor: Cursor | None = None
-    while (found := await page(cursor))[0]:
-        seen += found[0]
-        cursor = Cursor(found[0][-1].at, str(found[0][-1].number))
+    while (page_of_rows := await page(cursor))[0]:
+        seen += page_of_rows[0]
+        cursor = Cursor(page_of_rows[0][-1].at, str(page_of_rows[0][-1].number))
     assert seen == everything
     assert await page(Cursor(seen[5].at, str(seen[5].number), "prev")) == (seen[2:5], True)
 

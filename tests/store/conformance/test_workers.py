@@ -28,13 +28,13 @@ async def test_a_worker_is_kept_as_it_registered(harness: StoreHarness) -> None:
         labels={"zone": "ø"},
     )
     await harness.store.register_worker(record, harness.now)
-    found = await harness.store.get_worker("new", "worker-1")
-    assert found is not None
-    assert set(found.served) == set(record.served)
-    assert (found.hostname, found.pid, found.sdk_version, found.build_id) == ("box", 4711, "0.1.0", "abc")
-    assert (found.max_concurrent, found.labels, found.status) == (77, {"zone": "ø"}, WorkerStatus.ONLINE)
-    assert (found.registered_at, found.last_heartbeat_at) == (harness.now, harness.now)
-    assert (found.active_count, found.total_completed, found.total_failed) == (0, 0, 0)
+    stored = await harness.store.get_worker("new", "worker-1")
+    assert stored is not None
+    assert set(stored.served) == set(record.served)
+    assert (stored.hostname, stored.pid, stored.sdk_version, stored.build_id) == ("box", 4711, "0.1.0", "abc")
+    assert (stored.max_concurrent, stored.labels, stored.status) == (77, {"zone": "ø"}, WorkerStatus.ONLINE)
+    assert (stored.registered_at, stored.last_heartbeat_at) == (harness.now, harness.now)
+    assert (stored.active_count, stored.total_completed, stored.total_failed) == (0, 0, 0)
     assert await harness.store.get_namespace("new") is not None
     assert await harness.store.get_worker("new", "worker-2") is None
 
@@ -51,13 +51,16 @@ async def test_a_worker_that_registers_again_is_refreshed(harness: StoreHarness)
     assert len(page.rows) == 1
 
 
-async def test_beats_are_noted_and_deltas_add_up(harness: StoreHarness) -> None:
+async def test_heartbeats_are_noted_and_deltas_add_up(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.register("worker-2")
     for second in (1, 2):
         harness.clock.advance(s=1)
-        beats = [WorkerBeat("worker-1", 3 + second, 10, 1, harness.now), WorkerBeat("unknown", 1, 1, 1, harness.now)]
-        await harness.store.look(beats, harness.now)
+        heartbeats = [
+            WorkerBeat("worker-1", 3 + second, 10, 1, harness.now),
+            WorkerBeat("unknown", 1, 1, 1, harness.now),
+        ]
+        await harness.store.look(heartbeats, harness.now)
     worker = await worker_of(harness)
     assert (worker.active_count, worker.total_completed, worker.total_failed) == (5, 20, 2)
     assert worker.last_heartbeat_at == harness.now
@@ -102,7 +105,7 @@ async def test_a_status_is_set(harness: StoreHarness, status: WorkerStatus) -> N
     assert (await worker_of(harness)).status == status
 
 
-async def test_workers_are_found_by_type_and_status(harness: StoreHarness) -> None:
+async def test_workers_are_listed_by_type_and_status(harness: StoreHarness) -> None:
     await harness.register("a", served={"x": "1", "y": "1"})
     harness.clock.advance(us=1)
     await harness.register("b", served={"x": "2"})
@@ -110,14 +113,14 @@ async def test_workers_are_found_by_type_and_status(harness: StoreHarness) -> No
     await harness.register("c", served={"z": "1"})
     await harness.store.set_worker_status("default", "b", WorkerStatus.DRAINING, harness.now)
 
-    async def found(workflow_type: str | None = None, status: WorkerStatus | None = None) -> list[str]:
+    async def listed(workflow_type: str | None = None, status: WorkerStatus | None = None) -> list[str]:
         page = await harness.store.list_workers(
             "default", workflow_type=workflow_type, status=status, cursor=None, limit=10
         )
         return [worker.worker_id for worker in page.rows]
 
-    assert await found() == ["c", "b", "a"]
-    assert await found("x") == ["b", "a"]
-    assert await found("x", WorkerStatus.ONLINE) == ["a"]
-    assert await found(status=WorkerStatus.DRAINING) == ["b"]
-    assert await found("nothing") == []
+    assert await listed() == ["c", "b", "a"]
+    assert await listed("x") == ["b", "a"]
+    assert await listed("x", WorkerStatus.ONLINE) == ["a"]
+    assert await listed(status=WorkerStatus.DRAINING) == ["b"]
+    assert await listed("nothing") == []

@@ -17,7 +17,7 @@ ALL = TypeLimits(
 )
 
 
-async def test_limits_are_kept_as_they_were_said(harness: StoreHarness) -> None:
+async def test_limits_are_kept_as_they_were_set(harness: StoreHarness) -> None:
     store = harness.store
     assert await store.get_type_limits("default", "hello") is None
     await store.put_type_limits("default", "hello", ALL, harness.now)
@@ -62,8 +62,8 @@ async def test_depths_by_type_and_version(harness: StoreHarness) -> None:
     await harness.start(namespace="elsewhere")
     await harness.start(start_at=harness.now + US_PER_S)
     depths = await harness.store.queue_depths("default", "", cap=100)
-    found = [(each.workflow_type, each.version, each.waiting, each.oldest_since) for each in depths]
-    assert found == [("hello", "", 1, first + 5), ("hello", "1", 3, first), ("other", "", 3, first + 5)]
+    queues = [(each.workflow_type, each.version, each.waiting, each.oldest_since) for each in depths]
+    assert queues == [("hello", "", 1, first + 5), ("hello", "1", 3, first), ("other", "", 3, first + 5)]
     (capped,) = await harness.store.queue_depths("default", "other", cap=2)
     assert capped.waiting == 2
     assert await harness.store.queue_depths("default", "unheard", cap=2) == []

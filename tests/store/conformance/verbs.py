@@ -115,21 +115,23 @@ def refused(outcome: object, code: ErrorCode) -> ErrorDetail:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-def begin(held: Held, step_id: str, attempt: int = 1, *, name: str = "", **options: Any) -> BeginStep:
-    return BeginStep(run=held.run, lease=held.lease, step_id=step_id, name=name or step_id, attempt=attempt, **options)
+def begin(leased: Held, step_id: str, attempt: int = 1, *, name: str = "", **options: Any) -> BeginStep:
+    return BeginStep(
+        run=leased.run, lease=leased.lease, step_id=step_id, name=name or step_id, attempt=attempt, **options
+    )
 
 
-def complete(held: Held, step_id: str, output: str | Payload = "done", attempt: int = 1) -> CompleteStep:
+def complete(leased: Held, step_id: str, output: str | Payload = "done", attempt: int = 1) -> CompleteStep:
     value = payload(output) if isinstance(output, str) else output
-    return CompleteStep(run=held.run, lease=held.lease, step_id=step_id, attempt=attempt, output=value)
+    return CompleteStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, output=value)
 
 
-def fail(held: Held, step_id: str, error: ErrorDetail = BOOM, attempt: int = 1) -> FailStep:
-    return FailStep(run=held.run, lease=held.lease, step_id=step_id, attempt=attempt, error=error)
+def fail(leased: Held, step_id: str, error: ErrorDetail = BOOM, attempt: int = 1) -> FailStep:
+    return FailStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, error=error)
 
 
 def sleep(
-    held: Held,
+    leased: Held,
     step_id: str,
     *,
     us: int | None = None,
@@ -139,29 +141,35 @@ def sleep(
 ) -> BeginSleep:
     duration_us = round(s * US_PER_S) if s is not None else us
     return BeginSleep(
-        run=held.run, lease=held.lease, step_id=step_id, name=step_id, duration_us=duration_us, until=until, **options
+        run=leased.run,
+        lease=leased.lease,
+        step_id=step_id,
+        name=step_id,
+        duration_us=duration_us,
+        until=until,
+        **options,
     )
 
 
-def finish(held: Held, step_id: str) -> FinishSleep:
-    return FinishSleep(run=held.run, lease=held.lease, step_id=step_id)
+def finish(leased: Held, step_id: str) -> FinishSleep:
+    return FinishSleep(run=leased.run, lease=leased.lease, step_id=step_id)
 
 
-def park(held: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
+def park(leased: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
     """By default the worker knows every result there is."""
-    return Park(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq)
+    return Park(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
-def fetch(held: Held, *waits: str, known_seq: int = 0) -> FetchResults:
-    return FetchResults(run=held.run, lease=held.lease, waits=waits, known_seq=known_seq)
+def fetch(leased: Held, *waits: str, known_seq: int = 0) -> FetchResults:
+    return FetchResults(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
 def wait_signal(
-    held: Held, signal_name: str = "approved", *, step_id: str = "", s: float | None = None, **options: Any
+    leased: Held, signal_name: str = "approved", *, step_id: str = "", s: float | None = None, **options: Any
 ) -> WaitSignal:
     return WaitSignal(
-        run=held.run,
-        lease=held.lease,
+        run=leased.run,
+        lease=leased.lease,
         step_id=step_id or signal_name,
         signal_name=signal_name,
         timeout_us=None if s is None else round(s * US_PER_S),
@@ -169,54 +177,54 @@ def wait_signal(
     )
 
 
-def race(held: Held, step_id: str, winner: str, *losers: str) -> DecideRace:
-    return DecideRace(run=held.run, lease=held.lease, step_id=step_id, name=step_id, winner=winner, losers=losers)
+def race(leased: Held, step_id: str, winner: str, *losers: str) -> DecideRace:
+    return DecideRace(run=leased.run, lease=leased.lease, step_id=step_id, name=step_id, winner=winner, losers=losers)
 
 
-def patch(held: Held, step_id: str) -> RecordPatch:
-    return RecordPatch(run=held.run, lease=held.lease, step_id=step_id, name=step_id)
+def patch(leased: Held, step_id: str) -> RecordPatch:
+    return RecordPatch(run=leased.run, lease=leased.lease, step_id=step_id, name=step_id)
 
 
-def say_status(held: Held, text: str, progress: float | None = None) -> SetStatus:
-    return SetStatus(run=held.run, lease=held.lease, text=text, progress=progress)
+def say_status(leased: Held, text: str, progress: float | None = None) -> SetStatus:
+    return SetStatus(run=leased.run, lease=leased.lease, text=text, progress=progress)
 
 
-def beat(held: Held, step_id: str, details: str, attempt: int = 1) -> BeatStep:
-    return BeatStep(run=held.run, lease=held.lease, step_id=step_id, attempt=attempt, details=payload(details))
+def beat(leased: Held, step_id: str, details: str, attempt: int = 1) -> BeatStep:
+    return BeatStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, details=payload(details))
 
 
-def go_on_as(held: Held, new_run_id: str, input: str = "again", **options: Any) -> ContinueAsNew:
-    return ContinueAsNew(run=held.run, lease=held.lease, new_run_id=new_run_id, input=payload(input), **options)
+def continue_as(leased: Held, new_run_id: str, input: str = "again", **options: Any) -> ContinueAsNew:
+    return ContinueAsNew(run=leased.run, lease=leased.lease, new_run_id=new_run_id, input=payload(input), **options)
 
 
-def diverged(held: Held, build_id: str = "build-1", problem: ErrorDetail = MISFIT) -> PauseDiverged:
-    return PauseDiverged(run=held.run, lease=held.lease, problem=problem, build_id=build_id)
+def diverged(leased: Held, build_id: str = "build-1", problem: ErrorDetail = MISFIT) -> PauseDiverged:
+    return PauseDiverged(run=leased.run, lease=leased.lease, problem=problem, build_id=build_id)
 
 
-def complete_run(held: Held, output: str = "result") -> CompleteRun:
-    return CompleteRun(run=held.run, lease=held.lease, output=payload(output))
+def complete_run(leased: Held, output: str = "result") -> CompleteRun:
+    return CompleteRun(run=leased.run, lease=leased.lease, output=payload(output))
 
 
-def fail_run(held: Held, error: ErrorDetail = BOOM) -> FailRun:
-    return FailRun(run=held.run, lease=held.lease, error=error)
+def fail_run(leased: Held, error: ErrorDetail = BOOM) -> FailRun:
+    return FailRun(run=leased.run, lease=leased.lease, error=error)
 
 
-def acknowledge_cancel(held: Held, error: ErrorDetail = STOPPED) -> CancelRun:
-    return CancelRun(run=held.run, lease=held.lease, error=error)
+def acknowledge_cancel(leased: Held, error: ErrorDetail = STOPPED) -> CancelRun:
+    return CancelRun(run=leased.run, lease=leased.lease, error=error)
 
 
-def hand_back(held: Held) -> ReleaseRun:
-    return ReleaseRun(run=held.run, lease=held.lease, reason="worker stops")
+def hand_back(leased: Held) -> ReleaseRun:
+    return ReleaseRun(run=leased.run, lease=leased.lease, reason="worker stops")
 
 
-def held(claimed: ClaimedRun) -> Held:
+def leased(claimed: ClaimedRun) -> Held:
     return Held(claimed.run, claimed.lease)
 
 
 def by_id(steps: Sequence[HistoryStep]) -> dict[str, HistoryStep]:
-    found = {step.step_id: step for step in steps}
-    assert len(found) == len(steps), "a step was told twice"
-    return found
+    by_step_id = {step.step_id: step for step in steps}
+    assert len(by_step_id) == len(steps), "a step was told twice"
+    return by_step_id
 
 
 class StoreHarness:
@@ -293,8 +301,8 @@ class StoreHarness:
         return Want(namespace, workflow_type, versions, worker_id, limit)
 
     async def claim(self, *wants: Want, until: Timestamp | None = None, **want: Any) -> list[ClaimedRun]:
-        asked = wants or (self.want(**want),)
-        return list((await self.claimed(*asked, until=until)).runs)
+        requested = wants or (self.want(**want),)
+        return list((await self.claimed(*requested, until=until)).runs)
 
     async def claimed(self, *wants: Want, until: int | None = None) -> Claimed:
         """All that a claim came to."""
@@ -309,7 +317,7 @@ class StoreHarness:
         run = await self.start(**options)
         workflow_type = options.get("workflow_type", "hello")
         claimed = {one.run: one for one in await self.claim(workflow_type=workflow_type, namespace=run.namespace)}
-        return held(claimed[run])
+        return leased(claimed[run])
 
     async def hold(self, run: RunKey, **want: Any) -> Held:
         """Claim this run, which must be there to be claimed."""
@@ -317,7 +325,7 @@ class StoreHarness:
         want.setdefault("workflow_type", record.workflow_type)
         claimed = {one.run: one for one in await self.claim(namespace=run.namespace, **want)}
         assert run in claimed, f"not to be claimed: {record}"
-        return held(claimed[run])
+        return leased(claimed[run])
 
     async def take_over(self, old: Held) -> Held:
         """The lease runs out and another worker claims the run."""
@@ -328,7 +336,7 @@ class StoreHarness:
         claimed = await self.claim(
             worker_id="worker-2", workflow_type=record.workflow_type, namespace=old.run.namespace
         )
-        return held(next(one for one in claimed if one.run == old.run))
+        return leased(next(one for one in claimed if one.run == old.run))
 
     async def asleep(self, s: float = 60, **options: Any) -> Held:
         """A run parked in a sleep; the lease is its last, worthless now."""
@@ -381,22 +389,22 @@ class StoreHarness:
 
     async def cascade(self, limit: int = 100) -> list[Cancelled]:
         """Everything that has to be cancelled because of a parent."""
-        told: list[Cancelled] = []
+        cancelled: list[Cancelled] = []
         for _ in range(10_000):
             cascaded = await self.store.cascade(self.now, self.now + CLEANUP_US, limit)
-            told += cascaded.cancelled
+            cancelled += cascaded.cancelled
             if not cascaded.more:
-                return told
+                return cancelled
         raise AssertionError("the cascade has no end")
 
-    def signal_given(self, name: str = "approved", value: str = "yes", request_id: str = "") -> SignalGiven:
+    def signal_request(self, name: str = "approved", value: str = "yes", request_id: str = "") -> SignalGiven:
         return SignalGiven(name=name, payload=payload(value), request_id=request_id or self.ids.token())
 
     async def signal(
         self, run: RunKey, name: str = "approved", value: str = "yes", *, request_id: str = ""
     ) -> Signalled:
-        given = self.signal_given(name, value, request_id)
-        answer = await self.store.signal_run(run.namespace, run_id=run.run_id, signal=given, now=self.now)
+        request = self.signal_request(name, value, request_id)
+        answer = await self.store.signal_run(run.namespace, run_id=run.run_id, signal=request, now=self.now)
         return the(Signalled, answer)
 
     async def terminate(self, run: RunKey, reason: str = "enough") -> Changed:
@@ -426,7 +434,7 @@ class StoreHarness:
     async def renew(self, *holding: Held, until: Timestamp | None = None) -> Renewal:
         return await self.store.renew(holding, self.now, until or self.now + LEASE_US)
 
-    async def look(self, after: TypeKey | None = None) -> Horizon:
+    async def poll(self, after: TypeKey | None = None) -> Horizon:
         return await self.store.look((), self.now, after)
 
     async def cancel(self, run: RunKey, reason: str = "no longer wanted") -> Cancelled | None:

@@ -50,9 +50,9 @@ class Draft:
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __str__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.fields.items())
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.fields.items())
         lease = "" if self.lease == CURRENT else f", lease={self.lease}"
-        return f"{self.kind.__name__}(run={self.run}{lease}{', ' * bool(given)}{given})"
+        return f"{self.kind.__name__}(run={self.run}{lease}{', ' * bool(shown)}{shown})"
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _Drafts:
             (2, lambda: [self._fail_run()]),
             (2, lambda: [self._draft(c.CancelRun, error=STOPPED)]),
             (2, lambda: [self._draft(c.ReleaseRun, reason="worker stops")]),
-            (2, lambda: [self._go_on()]),
+            (2, lambda: [self._continue()]),
             (1, lambda: [self._draft(c.PauseDiverged, problem=MISFIT, build_id=self.rng.choice(BUILDS))]),
             (4, lambda: [self.start()]),
             (8, lambda: [Again(self.rng.randint(1, 8))]),
@@ -183,19 +183,19 @@ class _Drafts:
     def start(self, **fixed: Any) -> Draft:
         some = self._some
         rng = self.rng
-        given: Fields = {
+        fields: Fields = {
             "workflow_id": rng.choice(WORKFLOW_IDS),
             "workflow_type": rng.choice(("hello",) * 6 + ("child",)),
         }
-        given |= some(0.5, input=self._payload(), context=self._payload())
-        given |= some(0.3, retry=rng.choice((STEADY, AT_ONCE, NO_RETRY)))
-        given |= some(0.12, deadline_at=rng.choice((5, 30, 90)) * US_PER_S)
-        given |= some(0.2, assigned=True) | some(0.1, start_at=rng.choice((-1, 4)) * US_PER_S)
-        given |= some(0.2, on_conflict=rng.choice(("fail", "replace", "existing_or_completed")))
-        given |= some(0.1, labels={"colour": self._text("green")}) | some(0.1, priority=rng.choice((-5, 5)))
-        given |= some(0.1, signal=rng.choice(SIGNALS)) | some(0.05, behind=rng.randrange(3))
-        given |= some(0.1, request_id=f"request-{rng.randint(1, 3)}") | some(0.1, version="1")
-        return Draft(c.StartRun, NOT_A_UUID if self._odd(0.1) else 0, fields=given | fixed)
+        fields |= some(0.5, input=self._payload(), context=self._payload())
+        fields |= some(0.3, retry=rng.choice((STEADY, AT_ONCE, NO_RETRY)))
+        fields |= some(0.12, deadline_at=rng.choice((5, 30, 90)) * US_PER_S)
+        fields |= some(0.2, assigned=True) | some(0.1, start_at=rng.choice((-1, 4)) * US_PER_S)
+        fields |= some(0.2, on_conflict=rng.choice(("fail", "replace", "existing_or_completed")))
+        fields |= some(0.1, labels={"colour": self._text("green")}) | some(0.1, priority=rng.choice((-5, 5)))
+        fields |= some(0.1, signal=rng.choice(SIGNALS)) | some(0.05, behind=rng.randrange(3))
+        fields |= some(0.1, request_id=f"request-{rng.randint(1, 3)}") | some(0.1, version="1")
+        return Draft(c.StartRun, NOT_A_UUID if self._odd(0.1) else 0, fields=fields | fixed)
 
     # --- what a draft is made of ----------------------------------------------------------------------------------------
 
@@ -321,5 +321,5 @@ class _Drafts:
         known_seq = self.rng.choice((0, 3, 10, 1_000_000, 1_000_000))
         return self._draft(c.FetchResults if self.rng.random() < 0.3 else c.Park, waits=waits, known_seq=known_seq)
 
-    def _go_on(self) -> Draft:
+    def _continue(self) -> Draft:
         return self._draft(c.ContinueAsNew, input=self._payload(), **self._some(0.3, version="2"))

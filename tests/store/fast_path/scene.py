@@ -26,7 +26,7 @@ class Scene:
         self._clock = FakeClock()
         self._ids = CountingIds()
         self._runs: list[RunKey] = []
-        self._held: list[RunKey] = []  # as far as the workers know
+        self._leased: list[RunKey] = []  # as far as the workers know
         self._leases: dict[RunKey, list[Lease]] = {}
         self._open: dict[tuple[RunKey, bool], list[str]] = {}  # by run, and whether they are sleeps
         self._attempts: dict[tuple[RunKey, str], int] = {}
@@ -42,7 +42,7 @@ class Scene:
 
     @property
     def holds(self) -> int:
-        return len(self._held)
+        return len(self._leased)
 
     # --- commands -------------------------------------------------------------------------------------------------------
 
@@ -86,8 +86,8 @@ class Scene:
             steps.remove(step_id)
         return Draft(draft.kind, fields={**draft.fields, "step_id": step_id}) if step_id else draft
 
-    def _start(self, given: Mapping[str, Any], *, valid: bool = True) -> c.StartRun:
-        fields = {"request_id": self._ids.token(), **given}
+    def _start(self, values: Mapping[str, Any], *, valid: bool = True) -> c.StartRun:
+        fields = {"request_id": self._ids.token(), **values}
         run = RunKey(NAMESPACE, self._ids.run_id(self.now) if valid else "nonsense")
         fields["workflow_id"] = fields["workflow_id"] or self._ids.token()
         if fields.pop("assigned", False):
@@ -104,9 +104,9 @@ class Scene:
         for command, outcome in zip(commands, outcomes, strict=True):
             if (
                 isinstance(outcome, (o.Parked, o.RunClosed, o.LeaseLost, o.DeadlinePassed))
-                and command.run in self._held
+                and command.run in self._leased
             ):
-                self._held.remove(command.run)
+                self._leased.remove(command.run)
             if isinstance(outcome, o.Started) and isinstance(command, c.StartRun):
                 self._add(command.run)
                 self._note_assignment(command, outcome.status)
@@ -125,7 +125,7 @@ class Scene:
     def _hold(self, run: RunKey, lease: Lease) -> None:
         self._add(run)
         self._leases.setdefault(run, []).append(lease)
-        self._held = [*(other for other in self._held if other != run), run]
+        self._leased = [*(other for other in self._leased if other != run), run]
 
     def _add(self, run: RunKey) -> None:
         if run not in self._runs:
@@ -138,7 +138,7 @@ class Scene:
             return RunKey(NAMESPACE, "01900000-0000-7000-8000-000000000000")
         if number == OTHER_NAMESPACE:
             return RunKey("other", self._runs[-1].run_id)
-        runs = self._held if self._held and number < ANY else self._runs
+        runs = self._leased if self._leased and number < ANY else self._runs
         return runs[-1 - number % len(runs)]
 
     def _lease(self, run: RunKey, which: int) -> Lease:
@@ -215,20 +215,20 @@ class Scene:
         return lambda store: store.fork_run(fork, self.now)
 
     def renew(self, run: int) -> Call:
-        held = self._lease_of(run)
-        return lambda store: store.renew(held, self.now, self.now + LEASE_US)
+        leased = self._lease_of(run)
+        return lambda store: store.renew(leased, self.now, self.now + LEASE_US)
 
     def cut(self, run: int) -> Call:
-        held = self._lease_of(run)
-        return lambda store: store.cut(held, self.now + 1_000)
+        leased = self._lease_of(run)
+        return lambda store: store.cut(leased, self.now + 1_000)
 
     def release(self, run: int) -> Call:
-        held = self._lease_of(run)
-        return lambda store: store.release(held, self.now)
+        leased = self._lease_of(run)
+        return lambda store: store.release(leased, self.now)
 
     def lose(self, run: int) -> Call:
-        held = self._lease_of(run)
-        return lambda store: store.lose(held, self.now, [self.now + 1_000])
+        leased = self._lease_of(run)
+        return lambda store: store.lose(leased, self.now, [self.now + 1_000])
 
     def _lease_of(self, run: int) -> list[Held]:
         key = self._run(run)

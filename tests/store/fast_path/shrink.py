@@ -8,7 +8,7 @@ from .twins import Difference, Twins
 MOST_PLAYS = 600
 
 
-async def shrink(twins: Twins, scenario: Scenario, found: Difference) -> Difference:
+async def shrink(twins: Twins, scenario: Scenario, smallest: Difference) -> Difference:
     """The difference that the shortest scenario ends with; its notes show the scenario."""
     plays = 0
     smaller = True
@@ -17,13 +17,13 @@ async def shrink(twins: Twins, scenario: Scenario, found: Difference) -> Differe
         for candidate in _smaller(scenario):
             plays += 1
             if plays > MOST_PLAYS:
-                return found
+                return smallest
             try:
                 await twins.play(candidate)
             except Difference as difference:
-                scenario, found, smaller = candidate, difference, True
+                scenario, smallest, smaller = candidate, difference, True
                 break
-    return found
+    return smallest
 
 
 def _smaller(scenario: Scenario) -> Iterator[Scenario]:

@@ -31,9 +31,9 @@ async def play(twins: Twins, seeds: range) -> None:
         try:
             await twins.play(operations)
         except Difference as difference:
-            found = await shrink(twins, operations, difference)
-            found.add_note(f"shrunk from seed {seed}")
-            raise found from None
+            smallest = await shrink(twins, operations, difference)
+            smallest.add_note(f"shrunk from seed {seed}")
+            raise smallest from None
 
 
 @pytest.mark.timeout(300 + PAIRS)

@@ -12,7 +12,7 @@ from .shrink import shrink
 from .twins import Difference, Tally, Written
 
 
-async def test_a_difference_is_found_and_shrunk() -> None:
+async def test_a_difference_is_detected_and_shrunk() -> None:
     """Stores that roll differently schedule other retries."""
     twins = SqliteTwins(careful_jitter=(0.9,))
     try:
@@ -21,14 +21,14 @@ async def test_a_difference_is_found_and_shrunk() -> None:
             try:
                 await twins.play(operations)
             except Difference as difference:
-                found = await shrink(twins, operations, difference)
+                smallest = await shrink(twins, operations, difference)
                 break
         else:
             pytest.fail("no difference was found")
     finally:
         await twins.close()
-    [shown] = found.__notes__
-    assert "RetryScheduled" in str(found) or "RunClosed" in str(found)
+    [shown] = smallest.__notes__
+    assert "RetryScheduled" in str(smallest) or "RunClosed" in str(smallest)
     assert "FailStep" in shown or "FailRun" in shown
     assert shown.count("\n") <= 10, shown
 

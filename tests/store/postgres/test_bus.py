@@ -10,21 +10,21 @@ import pytest
 from kagzi.store.postgres import PostgresBus
 from kagzi.store.postgres.connection.bus import PAYLOAD_BYTES, _payloads
 from kagzi.store.protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 
 
 class Ear:
     def __init__(self) -> None:
-        self._heard: asyncio.Queue[Wake] = asyncio.Queue()
+        self._received: asyncio.Queue[Wake] = asyncio.Queue()
 
     def __call__(self, wake: Wake) -> None:
-        self._heard.put_nowait(wake)
+        self._received.put_nowait(wake)
 
     async def next(self) -> Wake:
         async with asyncio.timeout(TIMEOUT_S):
-            return await self._heard.get()
+            return await self._received.get()
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def buses(url: str) -> AsyncIterator[tuple[PostgresBus, Ear, PostgresBus, 
     await two.close()
 
 
-async def test_the_others_hear_it_and_oneself_does_not(buses: tuple[PostgresBus, Ear, PostgresBus, Ear]) -> None:
+async def test_the_others_receive_it_and_the_sender_does_not(buses: tuple[PostgresBus, Ear, PostgresBus, Ear]) -> None:
     one, ear_one, two, ear_two = buses
     from_one = Wake(frozenset({TypeKey("default", "ship: it"), TypeKey("other", "ship")}), frozenset({"default"}))
     from_two = Wake(ended=frozenset({"two"}), pokes=frozenset({Poke("worker", "default", "run", "result")}))
@@ -48,12 +48,12 @@ async def test_the_others_hear_it_and_oneself_does_not(buses: tuple[PostgresBus,
     assert await ear_one.next() == from_two  # and not its own, which came before
 
 
-async def test_a_cut_listener_comes_back_and_looks_again(
+async def test_a_broken_listener_comes_back_and_polls_again(
     buses: tuple[PostgresBus, Ear, PostgresBus, Ear], connection: asyncpg.Connection
 ) -> None:
     one, _, _, ear_two = buses
-    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    await connection.execute(cut)
+    terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    await connection.execute(terminate)
     assert await ear_two.next() == LOOK_AGAIN
     wake = Wake(frozenset({TypeKey("default", "ship")}))
     await one.publish(wake)
@@ -71,7 +71,7 @@ def test_a_long_list_of_names_is_sent_in_several_messages() -> None:
     assert sum(message.count('"cancel"') for message in messages) == len(pokes)
 
 
-async def test_runs_that_ended_are_named_and_older_servers_hear_of_their_namespaces(
+async def test_runs_that_ended_are_named_and_older_servers_get_their_namespaces(
     buses: tuple[PostgresBus, Ear, PostgresBus, Ear],
 ) -> None:
     one, _, _, ear_two = buses
@@ -81,9 +81,9 @@ async def test_runs_that_ended_are_named_and_older_servers_hear_of_their_namespa
     assert len(messages) > 1
     assert {namespace for message in messages for namespace in message[2]} == {"crowded", "default"}
     await one.publish(wake)
-    heard = [await ear_two.next() for _ in messages]
-    assert frozenset().union(*(each.ended_runs for each in heard)) == runs
-    assert frozenset().union(*(each.ended for each in heard)) == {"crowded"}
+    received = [await ear_two.next() for _ in messages]
+    assert frozenset().union(*(each.ended_runs for each in received)) == runs
+    assert frozenset().union(*(each.ended for each in received)) == {"crowded"}
 
 
 def test_names_that_fit_into_no_message_make_all_servers_poll() -> None:

@@ -12,35 +12,35 @@ from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Counters, Session, Target
 from kagzi.system import SystemRng
-from tests.support.patience import LOADED_MACHINE_S
 from tests.support.postgres import Databases
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .verbs import NOW, begin, complete, running, write
 
-CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
-async def test_a_call_that_loses_its_connection_is_unavailable_and_the_next_one_works(
+async def test_a_call_whose_connection_breaks_is_unavailable_and_the_next_one_works(
     store: PostgresStore, connection: asyncpg.Connection
 ) -> None:
-    [held] = await running(store, 1)
+    [leased] = await running(store, 1)
     async with connection.transaction():
         await connection.execute("SELECT 1 FROM runs FOR UPDATE")
-        cancelling = asyncio.create_task(store.cancel_run(held.run, "enough", NOW, NOW + 1))
+        cancelling = asyncio.create_task(store.cancel_run(leased.run, "enough", NOW, NOW + 1))
         async with asyncio.timeout(LOADED_MACHINE_S):
-            while not await connection.fetchval(CUT + " AND wait_event_type = 'Lock'"):
+            while not await connection.fetchval(TERMINATE + " AND wait_event_type = 'Lock'"):
                 pass
         with pytest.raises(Unavailable, match="PostgreSQL at"):
             await cancelling
-    assert await store.cancel_run(held.run, "enough", NOW, NOW + 1) is not None
+    assert await store.cancel_run(leased.run, "enough", NOW, NOW + 1) is not None
 
 
 async def test_every_kind_of_connection_comes_back(store: PostgresStore, connection: asyncpg.Connection) -> None:
-    [held] = await running(store, 1)
+    [leased] = await running(store, 1)
     await store.get_namespace("default")
-    await connection.execute(CUT)
+    await connection.execute(TERMINATE)
     for call in (
-        lambda: write(store, begin(held, "a")),
+        lambda: write(store, begin(leased, "a")),
         lambda: store.look([], NOW),
         lambda: store.get_namespace("default"),
     ):
@@ -60,7 +60,7 @@ async def test_a_statement_is_parsed_once_for_a_connection(url: str) -> None:
     assert [tuple(row) for row in used] == [("namespaces_after", 3), ("server_settings", 3)]
 
 
-async def test_text_that_cannot_be_asked_for_is_an_invalid_argument(store: PostgresStore) -> None:
+async def test_text_that_cannot_be_queried_is_an_invalid_argument(store: PostgresStore) -> None:
     with pytest.raises(InvalidArgument):
         await store.list_runs("default", RunFilter(workflow_id="nul\x00"), None, 10)
 
@@ -69,8 +69,8 @@ async def test_a_pooler_in_transaction_mode_needs_no_session(url: str) -> None:
     """Nothing is kept in the session: no prepared statements, settings with every transaction."""
     store = PostgresStore(f"{url}&pgbouncer=true", rng=SystemRng())
     await store.open()
-    [held] = await running(store, 1)
-    assert await write(store, begin(held, "a"), complete(held, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
+    [leased] = await running(store, 1)
+    assert await write(store, begin(leased, "a"), complete(leased, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
     await store.close()
 
 

@@ -101,10 +101,10 @@ def test_what_the_driver_raises_by_itself(error: Exception, expected: Failure) -
     assert failure_of(error) is expected
 
 
-def test_a_fault_is_told_without_the_words_of_the_database() -> None:
-    told = fault(asyncpg.exceptions.DataError('invalid input syntax for type uuid: "secret"'))
-    assert isinstance(told, InvalidArgument)
-    assert "secret" not in told.message
+def test_a_fault_is_reported_without_the_words_of_the_database() -> None:
+    translated = fault(asyncpg.exceptions.DataError('invalid input syntax for type uuid: "secret"'))
+    assert isinstance(translated, InvalidArgument)
+    assert "secret" not in translated.message
     assert isinstance(fault(asyncpg.UniqueViolationError("runs_pkey")), StatementFailed)
 
 
@@ -114,32 +114,32 @@ Verb = Callable[[PostgresStore, Held], Awaitable[object]]
 
 # Verbs that need `runs`, on each kind of connection.
 VERBS: dict[str, Verb] = {
-    "write": lambda store, held: write(store, begin(held, "a")),
+    "write": lambda store, leased: write(store, begin(leased, "a")),
     "start": lambda store, _: write(store, start()),
     "claim": lambda store, _: store.claim([Want("default", "ship", ("1",), "worker", 1)], 5, NOW, NOW + LEASE_US),
-    "renew": lambda store, held: store.renew([held], NOW, NOW + LEASE_US),
-    "cut": lambda store, held: store.cut([held], NOW + LEASE_US),
-    "release": lambda store, held: store.release([held], NOW),
-    "lose": lambda store, held: store.lose([held], NOW, [NOW + 1]),
+    "renew": lambda store, leased: store.renew([leased], NOW, NOW + LEASE_US),
+    "cut": lambda store, leased: store.cut([leased], NOW + LEASE_US),
+    "release": lambda store, leased: store.release([leased], NOW),
+    "lose": lambda store, leased: store.lose([leased], NOW, [NOW + 1]),
     "fire": lambda store, _: store.fire(NOW + 1, end_leases=True, limit=10),
     "look": lambda store, _: store.look([], NOW),
-    "get": lambda store, held: store.get_run("default", run_id=held.run.run_id),
+    "get": lambda store, leased: store.get_run("default", run_id=leased.run.run_id),
     "list": lambda store, _: store.list_runs("default", RunFilter(), None, 10),
     "count": lambda store, _: store.count_runs("default", RunFilter(), 10),
-    "ends": lambda store, held: store.ends_of([held.run]),
-    "events": lambda store, held: store.events_of(held.run, 0, 10),
-    "marks": lambda store, held: store.marks_of([held.run]),
-    "signal": lambda store, held: store.signal_run(
-        "default", run_id=held.run.run_id, workflow_id="", signal=signal("go"), now=NOW
+    "ends": lambda store, leased: store.ends_of([leased.run]),
+    "events": lambda store, leased: store.events_of(leased.run, 0, 10),
+    "marks": lambda store, leased: store.marks_of([leased.run]),
+    "signal": lambda store, leased: store.signal_run(
+        "default", run_id=leased.run.run_id, workflow_id="", signal=signal("go"), now=NOW
     ),
-    "pause": lambda store, held: store.pause_run(held.run, "", NOW),
-    "resume": lambda store, held: store.resume_run(held.run, NOW),
-    "cancel": lambda store, held: store.cancel_run(held.run, "enough", NOW, NOW + 1),
-    "terminate": lambda store, held: store.terminate_run(held.run, "enough", NOW),
-    "retry": lambda store, held: store.retry_run(held.run, "", "request", NOW),
+    "pause": lambda store, leased: store.pause_run(leased.run, "", NOW),
+    "resume": lambda store, leased: store.resume_run(leased.run, NOW),
+    "cancel": lambda store, leased: store.cancel_run(leased.run, "enough", NOW, NOW + 1),
+    "terminate": lambda store, leased: store.terminate_run(leased.run, "enough", NOW),
+    "retry": lambda store, leased: store.retry_run(leased.run, "", "request", NOW),
     "cascade": lambda store, _: store.cascade(NOW, NOW + 1, 10),
     "resume diverged": lambda store, _: store.resume_diverged("default", [Served("ship", "1")], "build", NOW),
-    "delete": lambda store, held: store.delete_runs("default", [held.run.run_id], until=NOW),
+    "delete": lambda store, leased: store.delete_runs("default", [leased.run.run_id], until=NOW),
     "depths": lambda store, _: store.queue_depths("default", "ship", cap=10),
     "figures": lambda store, _: store.roll_up(NOW),
 }
@@ -160,14 +160,14 @@ async def impatient(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 async def test_every_verb_waits_for_a_locked_table_and_then_gives_way(
     impatient: PostgresStore, connection: asyncpg.Connection
 ) -> None:
-    [held] = await running(impatient, 1)
+    [leased] = await running(impatient, 1)
     contended: set[str] = set()
     async with connection.transaction():
         await connection.execute("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE")
         for name, verb in VERBS.items():
             statements = impatient.statements
             try:
-                answer = await verb(impatient, held)
+                answer = await verb(impatient, leased)
             except Unavailable:
                 contended.add(name)
             else:
@@ -176,24 +176,26 @@ async def test_every_verb_waits_for_a_locked_table_and_then_gives_way(
             assert impatient.statements - statements < 20, f"{name} does not give way"
     assert len(contended) >= len(VERBS) - 2
     for name, verb in VERBS.items():  # all of them on connections that met the lock
-        assert await verb(impatient, held) is not Unavailable, name
+        assert await verb(impatient, leased) is not Unavailable, name
 
 
 async def test_every_verb_leaves_a_read_only_server_and_comes_back(
     store: PostgresStore, connection: asyncpg.Connection
 ) -> None:
     """Only new sessions heed the setting: whoever kept a read-only one could never write again."""
-    [held] = await running(store, 1)
+    [leased] = await running(store, 1)
     database = await connection.fetchval("SELECT current_database()")
-    cut = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    terminate = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    )
     await connection.execute(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-    await connection.fetch(cut, database)
+    await connection.fetch(terminate, database)
     refused: set[str] = set()
     for _ in range(2):  # the first time some find out that their connection is gone
         refused.clear()
         for name, verb in VERBS.items():
             try:
-                await verb(store, held)
+                await verb(store, leased)
             except Unavailable:
                 refused.add(name)
     assert {"write", "start", "claim", "renew", "fire", "signal", "cancel", "resume diverged"} <= refused
@@ -201,7 +203,7 @@ async def test_every_verb_leaves_a_read_only_server_and_comes_back(
     for name, verb in VERBS.items():
         for last in (False, True):  # a connection that has only read is still read-only, and finds out
             try:
-                await verb(store, held)
+                await verb(store, leased)
                 break
             except Unavailable:
                 assert not last, name
@@ -248,31 +250,31 @@ async def test_a_row_that_fails_costs_its_own_run_only(
 async def test_a_server_that_fails_on_everything_is_an_outage_of_few_statements(
     store: PostgresStore, connection: asyncpg.Connection
 ) -> None:
-    held = await running(store, 50)
+    leased = await running(store, 50)
     await fail_steps(connection, "true", "XX000")
     statements = store.statements
     with pytest.raises(StoreBroken):
-        await write(store, *(begin(each, "a") for each in held))
+        await write(store, *(begin(each, "a") for each in leased))
     assert store.statements - statements < 60
     sessions = await connection.fetch(_SESSIONS)
     # Alone it cannot be told from a bad row: it waits aside, and the connection is not used again.
-    assert [type(outcome) for outcome in await write(store, begin(held[0], "a"))] == [Failed]
+    assert [type(outcome) for outcome in await write(store, begin(leased[0], "a"))] == [Failed]
     await fail_steps(connection, "false", "XX000")
-    assert await write(store, *(begin(each, "a") for each in held)) == [Begun(1, NOW, 1)] * 50
+    assert await write(store, *(begin(each, "a") for each in leased)) == [Begun(1, NOW, 1)] * 50
     assert await connection.fetch(_SESSIONS) != sessions
 
 
 async def test_a_statement_that_is_refused_is_nobodys_outage(
     store: PostgresStore, connection: asyncpg.Connection
 ) -> None:
-    [held] = await running(store, 1)
-    await store.get_run("default", run_id=held.run.run_id)
+    [leased] = await running(store, 1)
+    await store.get_run("default", run_id=leased.run.run_id)
     sessions = await connection.fetch(_SESSIONS)
     await connection.execute("ALTER TABLE signals RENAME TO hidden")
     with pytest.raises(StatementFailed, match="42P01"):
-        await VERBS["signal"](store, held)
+        await VERBS["signal"](store, leased)
     await connection.execute("ALTER TABLE hidden RENAME TO signals")
-    await VERBS["signal"](store, held)
+    await VERBS["signal"](store, leased)
     assert await connection.fetch(_SESSIONS) == sessions
 
 

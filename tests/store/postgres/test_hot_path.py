@@ -12,7 +12,9 @@ from .verbs import NOW, OUTPUT, TERMS, begin, complete, running, start, write
 
 async def test_a_hundred_steps_of_a_hundred_runs_are_one_statement_and_one_commit(store: PostgresStore) -> None:
     holdings = await running(store, 100)
-    commands: list[Command] = [command for held in holdings for command in (begin(held, "a"), complete(held, "a"))]
+    commands: list[Command] = [
+        command for leased in holdings for command in (begin(leased, "a"), complete(leased, "a"))
+    ]
     statements, transactions = store.statements, store.transactions
     outcomes = await store.write(commands, NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW)] * 100
@@ -20,22 +22,22 @@ async def test_a_hundred_steps_of_a_hundred_runs_are_one_statement_and_one_commi
 
 
 async def test_the_end_of_a_run_rides_with_its_last_step(store: PostgresStore) -> None:
-    [held] = await running(store, 1)
+    [leased] = await running(store, 1)
     statements = store.statements
-    end = CompleteRun(run=held.run, lease=held.lease, output=OUTPUT)
-    outcomes = await store.write([begin(held, "a"), complete(held, "a"), end], NOW, TERMS)
+    end = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
+    outcomes = await store.write([begin(leased, "a"), complete(leased, "a"), end], NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW), RunClosed(3, NOW, RunStatus.COMPLETED)]
     assert store.statements - statements == 1
 
 
 async def test_the_end_of_a_run_waits_for_a_step_that_is_half_recorded(store: PostgresStore) -> None:
     """The begin was recorded and its answer lost: sent again with the rest, all of it is kept."""
-    [held] = await running(store, 1)
-    await write(store, begin(held, "a"))
-    end = CompleteRun(run=held.run, lease=held.lease, output=OUTPUT)
-    outcomes = await store.write([begin(held, "a"), complete(held, "a"), end], NOW, TERMS)
+    [leased] = await running(store, 1)
+    await write(store, begin(leased, "a"))
+    end = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
+    outcomes = await store.write([begin(leased, "a"), complete(leased, "a"), end], NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW), RunClosed(3, NOW, RunStatus.COMPLETED)]
-    step = await store.get_step(held.run, "a")
+    step = await store.get_step(leased.run, "a")
     assert step is not None
     assert step.output == OUTPUT
 
@@ -58,8 +60,8 @@ async def test_steps_change_run_rows_without_touching_an_index(
 ) -> None:
     holdings = await running(store, 20)
     for n in range(50):
-        await write(store, *(begin(held, f"step-{n}") for held in holdings))
-        await write(store, *(complete(held, f"step-{n}") for held in holdings))
+        await write(store, *(begin(leased, f"step-{n}") for leased in holdings))
+        await write(store, *(complete(leased, f"step-{n}") for leased in holdings))
     await store.close()  # a backend reports its figures at the latest when it ends
     query = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = $1"
     runs = await settled(connection, query, "runs", 20 * 100)

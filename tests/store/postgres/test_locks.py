@@ -8,13 +8,13 @@ from kagzi.core.records import Held
 from kagzi.core.run.outcomes import Begun, Busy, Recorded
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Want
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .verbs import LEASE_US, NOW, begin, complete, running, start, write
 
 
-async def lock(connection: asyncpg.Connection, held: Held) -> None:
-    await connection.execute("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", held.run.run_id)
+async def lock(connection: asyncpg.Connection, leased: Held) -> None:
+    await connection.execute("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", leased.run.run_id)
 
 
 async def test_commands_of_a_locked_run_are_busy_and_their_neighbours_recorded(
@@ -36,7 +36,7 @@ async def test_commands_of_a_locked_run_are_busy_and_their_neighbours_recorded(
     assert await write(store, begin(locked, "a"), complete(locked, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
 
 
-async def test_a_row_that_was_locked_is_asked_about_and_not_waited_for_again(
+async def test_a_row_that_was_locked_is_checked_and_not_waited_for_again(
     store: PostgresStore, connection: asyncpg.Connection
 ) -> None:
     locked, free = await running(store, 2)

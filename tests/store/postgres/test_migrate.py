@@ -75,7 +75,7 @@ async def test_an_edited_migration_is_noticed(url: str, connection: asyncpg.Conn
         await PostgresMigrator(url).migrate()
 
 
-async def test_an_unreachable_database_is_unavailable_and_no_secret_is_told() -> None:
+async def test_an_unreachable_database_is_unavailable_and_no_secret_is_disclosed() -> None:
     url = "postgresql://kagzi:s3cret@127.0.0.1:1/kagzi"
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1") as caught:
         await PostgresMigrator(url).status()

@@ -12,21 +12,24 @@ from kagzi.store.postgres.parameters import number_parameters
 from kagzi.store.postgres.statements import PARAMETERS, STATEMENTS
 
 FOLDER = Path(postgres.__file__).parent
+SHARED = FOLDER.parent / "operate"
 
 # Helpers that add what they know themselves.
 ADDED = {"read_page": {"page_bytes"}, "_read": {"namespace", "workflow_type", "versions", "now"}}
-ADDED["_export"] = ADDED["read_page"] | {"run_id", "limit"}
+ADDED["list_page"] = ADDED["read_page"] | {"limit"}
+ADDED["_export"] = ADDED["list_page"] | {"run_id"}
 
 
 def calls() -> Iterator[tuple[str, str, str, ast.Call]]:
     """Every call that names a statement: where, by what function, which statement."""
-    for module in sorted(FOLDER.rglob("*.py")):
+    for module in sorted((*FOLDER.rglob("*.py"), *SHARED.glob("*.py"))):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
                 function = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-                for argument in node.args[:2]:
-                    if isinstance(argument, ast.Constant) and argument.value in PARAMETERS:
-                        yield f"{module.name}:{node.lineno}", function, str(argument.value), node
+                names = [str(argument.value) for argument in node.args[:2] if isinstance(argument, ast.Constant)]
+                for statement in [each for name in names for each in (name, f"{name}_next", f"{name}_prev")]:
+                    if statement in PARAMETERS:
+                        yield f"{module.name}:{node.lineno}", function, statement, node
 
 
 def test_every_call_gives_the_parameters_of_its_statement() -> None:
@@ -34,13 +37,13 @@ def test_every_call_gives_the_parameters_of_its_statement() -> None:
     seen = 0
     for place, function, statement, call in calls():
         expected = set(PARAMETERS[statement].columns) - ADDED.get(function, set())
-        given = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
+        passed = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
         whole = all(
             keyword.arg is not None for keyword in call.keywords
         )  # the rest of `**given` is checked when it runs
         seen += whole
-        if given != expected if whole else given - expected:
-            wrong.append(f"{place}: {statement} is given {sorted(given)}, expected {sorted(expected)}")
+        if passed != expected if whole else passed - expected:
+            wrong.append(f"{place}: {statement} is given {sorted(passed)}, expected {sorted(expected)}")
     assert wrong == []
     assert seen > 150
 
@@ -73,7 +76,7 @@ def test_a_table_is_sent_as_one_array_per_column() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "values",
     [
         {"now": 1},
         {"now": 1, "g": [], "more": 1},
@@ -81,7 +84,7 @@ def test_a_table_is_sent_as_one_array_per_column() -> None:
         {"now": 1, "g": [{"a": 1, "b": 2, "c": 3}]},
     ],
 )
-def test_what_does_not_fit_is_refused(given: dict[str, object]) -> None:
+def test_what_does_not_fit_is_refused(values: dict[str, object]) -> None:
     _, parameters = number_parameters("SELECT :now, g.* FROM rows(:g) AS g (a int, b text)")
     with pytest.raises(TypeError, match="expected"):
-        parameters.in_order(given)
+        parameters.in_order(values)

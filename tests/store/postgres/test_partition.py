@@ -23,8 +23,8 @@ async def test_everything_is_as_before_but_divided(url: str) -> None:
     """Other connections than ours may stay: they are none of our servers."""
     store = PostgresStore(url, rng=SystemRng())
     await store.open()
-    held = await running(store, 20)
-    for each in held:
+    leased = await running(store, 20)
+    for each in leased:
         await write(store, begin(each, "a"), complete(each, "a"))
     await store.close()
 
@@ -49,14 +49,14 @@ async def test_everything_is_as_before_but_divided(url: str) -> None:
     assert status.current == status.latest
     store = PostgresStore(url, rng=SystemRng())
     await store.open()
-    assert await write(store, begin(held[0], "b"), complete(held[0], "b")) == [Begun(3, NOW, 1), Recorded(4, NOW)]
+    assert await write(store, begin(leased[0], "b"), complete(leased[0], "b")) == [Begun(3, NOW, 1), Recorded(4, NOW)]
     await store.close()
 
 
 async def test_a_second_time_there_is_nothing_to_do_and_another_number_is_refused(url: str) -> None:
     assert await PostgresPartitioner(url).partition(2)
     assert not await PostgresPartitioner(url).partition(2)
-    with pytest.raises(PreconditionFailed, match="2 parts already"):
+    with pytest.raises(PreconditionFailed, match="already has 2 partitions"):
         await PostgresPartitioner(url).partition(3)
 
 

@@ -13,7 +13,7 @@ from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Session, Target
 from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake
 from kagzi.system import SystemRng
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .verbs import NOW, begin, complete, running, write
 
@@ -58,10 +58,10 @@ async def test_every_transaction_commits_synchronously_whatever_its_session_was_
     pooled: PostgresStore, connection: asyncpg.Connection
 ) -> None:
     await watch(connection)
-    held, other = await running(pooled, 2)
-    assert await write(pooled, begin(held, "a"), complete(held, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
+    leased, other = await running(pooled, 2)
+    assert await write(pooled, begin(leased, "a"), complete(leased, "a")) == [Begun(1, NOW, 1), Recorded(2, NOW)]
     await pooled.cancel_run(other.run, "enough", NOW, NOW + 1)
-    await pooled.renew([held], NOW, NOW + 10_000_000)
+    await pooled.renew([leased], NOW, NOW + 10_000_000)
     await pooled.fire(NOW + 20_000_000, end_leases=True, limit=10)
     seen = await connection.fetch("SELECT DISTINCT synchronous_commit, at_table FROM seen")
     assert {row["synchronous_commit"] for row in seen} == {"on"}
@@ -81,7 +81,7 @@ async def test_a_session_that_waits_for_standbys_to_apply_goes_on_doing_so(
     assert {row["synchronous_commit"] for row in starts} == {"remote_apply"}
 
 
-async def test_questions_are_asked_with_our_settings_and_leave_nothing_open(pooled: PostgresStore) -> None:
+async def test_reads_use_our_settings_and_leave_nothing_open(pooled: PostgresStore) -> None:
     await pooled.list_runs("default", RunFilter(), None, 10)
     async with pooled._questions.use() as session:
         assert await session.read("server_settings")
@@ -101,8 +101,8 @@ async def test_a_transaction_that_fails_is_undone_and_the_connection_goes_on(poo
         with pytest.raises(ZeroDivisionError):
             await fail(session)
         assert not session._connection.is_in_transaction()
-    [held] = await running(pooled, 1)
-    assert await write(pooled, begin(held, "a")) == [Begun(1, NOW, 1)]
+    [leased] = await running(pooled, 1)
+    assert await write(pooled, begin(leased, "a")) == [Begun(1, NOW, 1)]
 
 
 class Refusing:
@@ -138,20 +138,20 @@ async def test_a_pooler_is_noticed_by_what_it_does_with_settings(refusing: Refus
     assert refusing.refused == 1  # the next connection knows
 
 
-async def test_a_bus_behind_a_pooler_is_not_mute_and_looks_for_itself(
+async def test_a_bus_behind_a_pooler_sends_and_polls_for_itself(
     refusing: Refusing, url: str, connection: asyncpg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    received: asyncio.Queue[str] = asyncio.Queue()
 
-    def hear(_connection: object, _pid: int, _channel: str, payload: object) -> None:
-        heard.put_nowait(str(payload))
+    def receive(_connection: object, _pid: int, _channel: str, payload: object) -> None:
+        received.put_nowait(str(payload))
 
-    await connection.add_listener("kagzi_wake", hear)
+    await connection.add_listener("kagzi_wake", receive)
     bus = PostgresBus(url, server_id="deaf")
     wakes: asyncio.Queue[Wake] = asyncio.Queue()
     await bus.open(wakes.put_nowait)
     await bus.publish(Wake(pending=frozenset([TypeKey("default", "order")])))
-    assert "order" in await asyncio.wait_for(heard.get(), LOADED_MACHINE_S)
+    assert "order" in await asyncio.wait_for(received.get(), LOADED_MACHINE_S)
     assert await asyncio.wait_for(wakes.get(), LOADED_MACHINE_S) == LOOK_AGAIN
     await bus.close()
     assert "--db-direct" in caplog.text

@@ -84,9 +84,9 @@ async def start_of(store: PostgresStore) -> Command:
 
 
 async def completion_of(store: PostgresStore) -> Command:
-    [held] = await running(store, 1)
-    await write(store, begin(held, "charge"))
-    return complete(held, "charge")
+    [leased] = await running(store, 1)
+    await write(store, begin(leased, "charge"))
+    return complete(leased, "charge")
 
 
 COMMANDS = {"start": start_of, "completion": completion_of}
@@ -122,7 +122,7 @@ async def test_a_repeated_command_waits_for_the_standby(
 ) -> None:
     request = await COMMANDS[command](store)
     before = await state(url)
-    await lose(pair, store, request, FAULTS[fault])
+    await lose_connection(pair, store, request, FAULTS[fault])
     assert await state(url) == before + 1, "the fault did not hit: the commit is not visible"
     assert await state(pair.on_standby(url)) == before, "the fault did not hit: the standby has it"
     assert not await answered_alone(pair, write(store, request))
@@ -138,7 +138,7 @@ async def test_a_commit_that_stopped_waiting_is_noticed_by_roles_that_want_no_wa
         await stranger.execute("ALTER ROLE kagzi_plain SET client_min_messages = error")
     store = await opened(url.replace("postgres@", "kagzi_plain@"))
     request = await start_of(store)
-    await lose(pair, store, request, cancel)
+    await lose_connection(pair, store, request, cancel)
     assert not await answered_alone(pair, write(store, request))
     await store.close()
 
@@ -148,12 +148,12 @@ async def test_without_the_barrier_the_loss_is_seen(
 ) -> None:
     monkeypatch.setattr(barrier.Barrier, "needed", False)
     request = await start_of(store)
-    await lose(pair, store, request, restart)
+    await lose_connection(pair, store, request, restart)
     assert await answered_alone(pair, write(store, request))
     assert await state(url) > await state(pair.on_standby(url))
 
 
-async def lose(pair: Pair, store: PostgresStore, command: Command, fault: Fault) -> None:
+async def lose_connection(pair: Pair, store: PostgresStore, command: Command, fault: Fault) -> None:
     """The command is committed here, and only here: nobody is told so."""
     await pair.detach()
     writing = asyncio.create_task(write(store, command))
@@ -169,39 +169,39 @@ async def lose(pair: Pair, store: PostgresStore, command: Command, fault: Fault)
 Call = Callable[[PostgresStore], Coroutine[Any, Any, object]]
 
 
-def same_start(held: Held) -> tuple[Call, Call]:
+def same_start(leased: Held) -> tuple[Call, Call]:
     request = start()
     return (lambda store: write(store, request)), (lambda other: write(other, request))
 
 
-def same_signal(held: Held) -> tuple[Call, Call]:
-    go = signal("go")
+def same_signal(leased: Held) -> tuple[Call, Call]:
+    sent = signal("go")
 
     def send(store: PostgresStore) -> Coroutine[Any, Any, object]:
-        return store.signal_run("default", run_id=held.run.run_id, signal=go, now=NOW)
+        return store.signal_run("default", run_id=leased.run.run_id, signal=sent, now=NOW)
 
     return send, send
 
 
-def end_and_wait(held: Held) -> tuple[Call, Call]:
-    ends = CompleteRun(run=held.run, lease=held.lease, output=OUTPUT)
-    return (lambda store: write(store, ends)), (lambda other: other.ends_of([held.run]))
+def end_and_wait(leased: Held) -> tuple[Call, Call]:
+    ending = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
+    return (lambda store: write(store, ending)), (lambda other: other.ends_of([leased.run]))
 
 
-def end_and_get(held: Held) -> tuple[Call, Call]:
-    return end_and_wait(held)[0], (lambda other: other.get_run("default", run_id=held.run.run_id))
+def end_and_get(leased: Held) -> tuple[Call, Call]:
+    return end_and_wait(leased)[0], (lambda other: other.get_run("default", run_id=leased.run.run_id))
 
 
 @pytest.mark.parametrize("what", [same_start, same_signal, end_and_wait, end_and_get])
 @pytest.mark.parametrize("options", ["", "&pgbouncer=true"], ids=["direct", "pooled"])
-async def test_another_server_does_not_tell_what_a_lost_backend_left_behind(
+async def test_another_server_does_not_return_what_a_lost_backend_left_behind(
     pair: Pair, url: str, store: PostgresStore, options: str, what: Callable[[Held], tuple[Call, Call]]
 ) -> None:
     """Its own connections have lost nothing: that something is not replicated can be known from nothing but a barrier."""
     other = await opened(url + options)
-    [held] = await running(store, 1)
-    write_it, read_it = what(held)
-    await other.get_run("default", run_id=held.run.run_id)  # every connection that is needed is there
+    [leased] = await running(store, 1)
+    write_it, read_it = what(leased)
+    await other.get_run("default", run_id=leased.run.run_id)  # every connection that is needed is there
     await write(other, start())
     await pair.detach()
     writing = asyncio.create_task(write_it(store))
@@ -218,17 +218,17 @@ async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytes
     monkeypatch.setattr(connections, "STATEMENT_TIMEOUT_S", 0.5)
     monkeypatch.setattr(barrier, "CROSSING_TIMEOUT_S", 0.5)
     store = await opened(url)
-    [held] = await running(store, 1)
-    await store.signal_run("default", run_id=held.run.run_id, signal=signal("go"), now=NOW)
+    [leased] = await running(store, 1)
+    await store.signal_run("default", run_id=leased.run.run_id, signal=signal("go"), now=NOW)
     await store.list_runs("default", RunFilter(), None, 10)
     await pair.detach()
-    pauses = [store.pause_run(held.run, "a moment", NOW) for _ in range(8)]
+    pauses = [store.pause_run(leased.run, "a moment", NOW) for _ in range(8)]
     assert all(isinstance(each, Unavailable) for each in await asyncio.gather(*pauses, return_exceptions=True))
-    found = await store.get_run("default", run_id=held.run.run_id)
-    assert found is not None
-    assert found.status is RunStatus.RUNNING
+    run = await store.get_run("default", run_id=leased.run.run_id)
+    assert run is not None
+    assert run.status is RunStatus.RUNNING
     assert len((await store.list_runs("default", RunFilter(), None, 10)).rows) == 1
-    assert await store.ends_of([held.run]) == [RunStatus.RUNNING]
+    assert await store.ends_of([leased.run]) == [RunStatus.RUNNING]
     assert await pair.waiting() <= len(store._questions._links), "backends are left behind"
     await store.close()
 
@@ -292,21 +292,24 @@ async def test_a_standby_that_is_named_later_is_waited_for(pair: Pair, url: str)
         await stranger.execute("SELECT pg_reload_conf()")
         await until(lambda: stranger.fetchval("SELECT current_setting('synchronous_standby_names') = ''"))
     store = await opened(url)
-    [held] = await running(store, 1)
-    await write(store, CompleteRun(run=held.run, lease=held.lease, output=OUTPUT))
+    [leased] = await running(store, 1)
+    await write(store, CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT))
     await pair.attach()
     await store.look([], NOW)
     await pair.detach()
-    assert not await answered_alone(pair, store.ends_of([held.run]))
+    assert not await answered_alone(pair, store.ends_of([leased.run]))
     await store.close()
 
 
-async def test_without_a_standby_nothing_is_asked_twice(postgres_url: str) -> None:
+async def test_without_a_standby_no_statement_runs_twice(postgres_url: str) -> None:
     await PostgresMigrator(postgres_url).migrate()
     store = await opened(postgres_url)
     request = start()
     await write(store, request)
-    asked, committed = store.statements, store.transactions
+    statements_before, committed = store.statements, store.transactions
     await write(store, request)
-    assert (store.statements - asked, store.transactions - committed) == (2, 1)  # as before: insert, then look
+    assert (store.statements - statements_before, store.transactions - committed) == (
+        2,
+        1,
+    )  # as before: insert, then look
     await store.close()

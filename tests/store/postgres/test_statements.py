@@ -163,11 +163,11 @@ def test_every_statement_says_why() -> None:
         assert statement.startswith("-- "), f"{name} is not headed by a comment that says why it is so"
 
 
-async def test_plans_go_by_indexes_on_empty_tables(connection: asyncpg.Connection) -> None:
+async def test_plans_use_indexes_on_empty_tables(connection: asyncpg.Connection) -> None:
     await assert_plans(connection)
 
 
-async def test_plans_go_by_indexes_on_large_tables_analysed_or_not(connection: asyncpg.Connection) -> None:
+async def test_plans_use_indexes_on_large_tables_analysed_or_not(connection: asyncpg.Connection) -> None:
     for table in TABLES:
         await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
     for statement in FILL:
@@ -213,7 +213,7 @@ async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Con
     for name, value in HOT_SETTINGS.items():
         await connection.execute(f"SET {name} = '{value}'")
     for name in ("wave", "settle"):
-        joins = [
+        join_nodes = [
             node
             for node in flatten(await plan_of(connection, name))
             if any(
@@ -221,6 +221,6 @@ async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Con
                 for child in node.get("Plans", [])
             )
         ]
-        assert [node["Node Type"] for node in joins] == ["Nested Loop"]
-        outer = joins[0]["Plans"][0]
+        assert [node["Node Type"] for node in join_nodes] == ["Nested Loop"]
+        outer = join_nodes[0]["Plans"][0]
         assert (outer["Node Type"], outer["CTE Name"]) == ("CTE Scan", "g")

@@ -44,16 +44,16 @@ def start(*, assigned: bool = False, workflow_type: str = "ship", workflow_id: s
     )
 
 
-def begin(held: Held, step_id: str) -> BeginStep:
-    return BeginStep(run=held.run, lease=held.lease, step_id=step_id, name=step_id)
+def begin(leased: Held, step_id: str) -> BeginStep:
+    return BeginStep(run=leased.run, lease=leased.lease, step_id=step_id, name=step_id)
 
 
-def complete(held: Held, step_id: str) -> CompleteStep:
-    return CompleteStep(run=held.run, lease=held.lease, step_id=step_id, attempt=1, output=OUTPUT)
+def complete(leased: Held, step_id: str) -> CompleteStep:
+    return CompleteStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=1, output=OUTPUT)
 
 
-def park(held: Held) -> Park:
-    return Park(run=held.run, lease=held.lease, waits=(), known_seq=1_000_000)
+def park(leased: Held) -> Park:
+    return Park(run=leased.run, lease=leased.lease, waits=(), known_seq=1_000_000)
 
 
 def signal(name: str) -> SignalGiven:
@@ -73,7 +73,7 @@ def start_child(
     )
 
 
-async def held_child(store: PostgresStore, parent: Held, step_id: str) -> Held:
+async def leased_child(store: PostgresStore, parent: Held, step_id: str) -> Held:
     """A child of a run, in the hands of a worker."""
     command = start_child(parent, step_id, assigned=True)
     [outcome] = await write(store, command)

@@ -58,7 +58,7 @@ async def test_a_caller_that_goes_away_takes_nothing_with_it(harness: StoreHarne
     assert await harness.store.get_run("default", workflow_id="patient") is not None
 
 
-def test_a_loop_that_ends_with_calls_under_way_leaves_the_store_whole(tmp_path: Path) -> None:
+def test_a_loop_that_stops_with_calls_under_way_leaves_the_store_whole(tmp_path: Path) -> None:
     path = str(tmp_path / "kagzi.db")
 
     async def ask_and_leave() -> SqliteStore:
@@ -73,9 +73,9 @@ def test_a_loop_that_ends_with_calls_under_way_leaves_the_store_whole(tmp_path: 
 
     store = asyncio.run(ask_and_leave())
 
-    async def go_on() -> None:
+    async def reopen() -> None:
         harness = StoreHarness(store, FakeClock(), CountingIds(1))
         assert await harness.start()
         await store.close()
 
-    asyncio.run(go_on())
+    asyncio.run(reopen())

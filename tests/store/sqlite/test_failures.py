@@ -45,9 +45,9 @@ def test_a_result_code_is_what_the_rule_says(name: str, expected: Failure) -> No
     assert failure_of_code(getattr(sqlite3, name)) is expected
     error = sqlite3.OperationalError("words")
     error.sqlite_errorcode, error.sqlite_errorname = getattr(sqlite3, name), name
-    told: KagziError = driver_error(error)
-    assert type(told) is RAISED[expected]
-    assert name in told.message
+    translated: KagziError = driver_error(error)
+    assert type(translated) is RAISED[expected]
+    assert name in translated.message
 
 
 def test_an_error_without_a_code_is_judged_by_its_class() -> None:
@@ -98,6 +98,6 @@ async def test_a_statement_that_is_refused_is_no_outage(store: SqliteStore, harn
     execute = store._writer.database.execute
     await store._writing.call(execute, "ALTER TABLE signals RENAME TO hidden")
     with pytest.raises(StatementFailed, match="SQLITE_ERROR"):
-        await store.signal_run("default", run_id=holding.run.run_id, signal=harness.signal_given(), now=harness.now)
+        await store.signal_run("default", run_id=holding.run.run_id, signal=harness.signal_request(), now=harness.now)
     await store._writing.call(execute, "ALTER TABLE hidden RENAME TO signals")
-    await store.signal_run("default", run_id=holding.run.run_id, signal=harness.signal_given(), now=harness.now)
+    await store.signal_run("default", run_id=holding.run.run_id, signal=harness.signal_request(), now=harness.now)

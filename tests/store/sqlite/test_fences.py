@@ -27,7 +27,7 @@ from tests.store.conformance.verbs import (
     fail_run,
     finish,
     hand_back,
-    held,
+    leased,
     park,
     sleep,
 )
@@ -106,7 +106,7 @@ async def test_memory_makes_no_difference(cellars: list[StoreHarness], seed: int
     for _ in range(60):
         claimed = [await harness.claim(limit=4) for harness in cellars]
         assert claimed[0] == claimed[1] == claimed[2]
-        holdings |= {one.run.run_id: held(one) for one in claimed[0]}
+        holdings |= {one.run.run_id: leased(one) for one in claimed[0]}
         batch = [command for _ in range(6) for command in commands_for(rng, rng.choice(list(holdings.values())))]
         outcomes = [
             list(await how(harness, batch))
@@ -135,7 +135,7 @@ async def test_a_hundred_completions_are_one_transaction_and_few_statements(cell
     assert harness.store.statements - before[1] <= 4  # 64 + 32 + 4 results, one update of the runs
 
 
-async def test_ordinary_steps_are_written_without_a_look(cellars: list[StoreHarness]) -> None:
+async def test_ordinary_steps_are_written_without_a_read(cellars: list[StoreHarness]) -> None:
     harness = cellars[0]
     holding = await harness.running()
     before = harness.store.statements

@@ -84,10 +84,10 @@ async def test_nothing_is_acknowledged_any_more_and_nothing_acknowledged_is_lost
     for read in (store.count_runs("default", RunFilter(), 10), store.get_run("default", workflow_id="x")):
         with pytest.raises(Unavailable, match="the server's log"):
             await read
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.CRITICAL]
-    assert len(told) == 2  # what happened, what was saved; once
-    assert path in told[0]
-    assert saved_file(path) in told[1]
+    logged = [record.getMessage() for record in caplog.records if record.levelno == logging.CRITICAL]
+    assert len(logged) == 2  # what happened, what was saved; once
+    assert path in logged[0]
+    assert saved_file(path) in logged[1]
     await store.close()
     kept = saved_file(path)
     if kept != path:

@@ -12,7 +12,7 @@ from kagzi.store.sql_files import load_migrations
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore
 from kagzi.store.sqlite.statements import PACKAGE
 from tests.store.conformance.invariants import check_invariants
-from tests.store.conformance.verbs import StoreHarness, begin, complete_run, fail_run, held, payload, the
+from tests.store.conformance.verbs import StoreHarness, begin, complete_run, fail_run, leased, payload, the
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds, LoadedRng
 
@@ -81,10 +81,10 @@ async def test_it_goes_on(old_path: str) -> None:
         claimed = {one.run.run_id: one for one in await harness.claim()}
         nap = next(step for step in claimed["r1"].history.steps if step.step_id == "nap")
         assert (nap.status, nap.seq) == (StepStatus.COMPLETED, 7)
-        the(Begun, await harness.do(begin(held(claimed["r1"]), "flaky", 2)))
-        child = await harness.child(held(claimed["r1"]))
+        the(Begun, await harness.do(begin(leased(claimed["r1"]), "flaky", 2)))
+        child = await harness.child(leased(claimed["r1"]))
         await harness.do(fail_run(await harness.hold(child)))
-        the(RunClosed, await harness.do(complete_run(held(claimed["r1"]))))
+        the(RunClosed, await harness.do(complete_run(leased(claimed["r1"]))))
         await check_invariants(store)
     finally:
         await store.close()

@@ -31,7 +31,7 @@ def connection() -> Iterator[sqlite3.Connection]:
     ],
 )
 def test_by_the_whole_key(connection: sqlite3.Connection, statement: str, key: str) -> None:
-    given = {"run_ids": "[]", "labels": "[]", "namespace": "default", "until": 0}
-    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {SQL[statement]}", given)]
+    parameters = {"run_ids": "[]", "labels": "[]", "namespace": "default", "until": 0}
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {SQL[statement]}", parameters)]
     assert plan[0].startswith("SEARCH"), plan
     assert plan[0].endswith(key), plan

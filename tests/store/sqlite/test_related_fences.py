@@ -23,14 +23,14 @@ from tests.store.conformance.verbs import (
     begin,
     complete,
     complete_run,
+    continue_as,
     diverged,
     fail,
     fail_run,
     fetch,
     finish,
-    go_on_as,
     hand_back,
-    held,
+    leased,
     park,
     patch,
     race,
@@ -100,7 +100,7 @@ def commands_for(rng: random.Random, holding: Held, numbers: Iterator[int]) -> l
         lambda: [hand_back(one)],
         lambda: [acknowledge_cancel(one)],
         lambda: [diverged(one)],
-        lambda: [go_on_as(one, f"next-{next(numbers):05}")],
+        lambda: [continue_as(one, f"next-{next(numbers):05}")],
     ]
     weights = (5, 3, 3, 3, 5, 6, 2, 2, 1, 1, 5, 2, 2, 1, 1, 1, 1, 1)
     return rng.choices(choices, weights)[0]()
@@ -111,10 +111,10 @@ def interference(rng: random.Random, run: RunKey) -> Callable[[StoreHarness], Aw
     return rng.choice(
         [
             lambda harness: harness.store.signal_run(
-                run.namespace, run_id=run.run_id, signal=harness.signal_given(request_id=token), now=harness.now
+                run.namespace, run_id=run.run_id, signal=harness.signal_request(request_id=token), now=harness.now
             ),
             lambda harness: harness.store.signal_run(
-                run.namespace, run_id=run.run_id, signal=harness.signal_given(request_id=token), now=harness.now
+                run.namespace, run_id=run.run_id, signal=harness.signal_request(request_id=token), now=harness.now
             ),
             lambda harness: harness.cancel(run),
             lambda harness: harness.pause(run),
@@ -135,7 +135,7 @@ async def same(cellars: list[StoreHarness], act: Callable[[StoreHarness], Awaita
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_memory_makes_no_difference_to_families(cellars: list[StoreHarness], seed: int) -> None:
+async def test_memory_makes_no_difference_to_parents_and_children(cellars: list[StoreHarness], seed: int) -> None:
     rng, numbers = random.Random(seed), count()
     for _ in range(4):
         await same(cellars, lambda harness: harness.start(retry=AT_ONCE))
@@ -143,7 +143,7 @@ async def test_memory_makes_no_difference_to_families(cellars: list[StoreHarness
     for _ in range(60):
         claimed = [await harness.claim(limit=4) for harness in cellars]
         assert claimed[0] == claimed[1] == claimed[2]
-        holdings |= {one.run.run_id: held(one) for one in claimed[0]}
+        holdings |= {one.run.run_id: leased(one) for one in claimed[0]}
         if not holdings:
             break
         batch = [
@@ -178,7 +178,7 @@ async def test_a_cancellation_is_known_to_the_writer_at_once(harness: StoreHarne
     the(Begun, await harness.do(begin(holding, "c", cleanup=True)))
 
 
-async def test_a_signal_for_a_held_run_takes_no_seq_twice(harness: StoreHarness) -> None:
+async def test_a_signal_for_a_leased_run_takes_no_seq_twice(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.do(wait_signal(holding))
     for n in range(3):
@@ -186,8 +186,8 @@ async def test_a_signal_for_a_held_run_takes_no_seq_twice(harness: StoreHarness)
         assert (await harness.signal(holding.run, "approved" if n == 0 else "other")).delivered is (n == 0)
         await harness.done(holding, f"after-{n}")
     await check_invariants(harness.store)
-    found = the(NotParked, await harness.do(park(holding, known_seq=2)))
-    assert "approved" in {step.step_id for step in found.results}
+    outcome = the(NotParked, await harness.do(park(holding, known_seq=2)))
+    assert "approved" in {step.step_id for step in outcome.results}
 
 
 async def test_a_parent_and_its_children_in_one_batch(harness: StoreHarness) -> None:
@@ -204,14 +204,14 @@ async def test_a_parent_and_its_children_in_one_batch(harness: StoreHarness) -> 
         park(parent),
         complete_run(third),
     )
-    stirred = [outcome.stirred for outcome in outcomes if isinstance(outcome, RunClosed)]
-    assert [[one.holder for one in each] for each in stirred] == [[parent.lease], [parent.lease], [None]]
+    woken = [outcome.stirred for outcome in outcomes if isinstance(outcome, RunClosed)]
+    assert [[one.holder for one in each] for each in woken] == [[parent.lease], [parent.lease], [None]]
     assert the(Parked, outcomes[5]).wake_at is None
     assert (await harness.run(parent.run)).status == RunStatus.PENDING
     await check_invariants(harness.store)
 
 
-async def test_a_run_that_somebody_attached_to_after_its_claim_tells_its_end(harness: StoreHarness) -> None:
+async def test_a_run_that_somebody_attached_to_after_its_claim_reports_its_end(harness: StoreHarness) -> None:
     shared = await harness.running(workflow_id="shared", workflow_type="child")
     await harness.done(shared, "a")
     parent = await harness.running()
@@ -231,7 +231,7 @@ async def test_a_start_of_a_child_that_fails_leaves_no_memory_of_it(harness: Sto
     assert (await harness.run(child)).status == RunStatus.RUNNING
 
 
-async def test_runs_without_relatives_end_without_a_look(harness: StoreHarness) -> None:
+async def test_runs_without_relatives_end_without_a_read(harness: StoreHarness) -> None:
     holdings = [await harness.running() for _ in range(64)]
     before = harness.store.statements
     await harness.write(*(command for one in holdings for command in (patch(one, "p"), complete_run(one))))

@@ -25,7 +25,7 @@ async def failed_parent(harness: StoreHarness, *steps: str) -> tuple[Held, dict[
     return parent, children
 
 
-async def go_on(harness: StoreHarness, parent: Held, from_step: str = "") -> Held:
+async def retry(harness: StoreHarness, parent: Held, from_step: str = "") -> Held:
     the(Changed, await harness.retry(parent.run, from_step))
     await check_invariants(harness.store)
     return await harness.hold(parent.run)
@@ -39,7 +39,7 @@ async def test_a_child_whose_failure_failed_the_run_is_started_again(harness: St
     error = ErrorDetail(type=step.error.type, subject=step.error.subject, subject_id=step.error.subject_id)
     await harness.do(fail_run(parent, error))
 
-    new = await go_on(harness, parent)
+    new = await retry(harness, parent)
     another = await harness.child(new)
     assert another != children["child"]
     (earlier,) = (await harness.steps(parent.run))["child"].attempts
@@ -55,7 +55,7 @@ async def test_children_that_were_cancelled_with_the_run_are_started_again(harne
     await harness.do(fail_run(parent))
     await harness.cascade()
     await harness.do(acknowledge_cancel(claimed))
-    new = await go_on(harness, parent)
+    new = await retry(harness, parent)
     for step, first in children.items():
         assert (await harness.run(first)).status == S.CANCELLED
         assert await harness.child(new, step) != first
@@ -64,7 +64,7 @@ async def test_children_that_were_cancelled_with_the_run_are_started_again(harne
 async def test_children_that_were_not_reached_by_the_cascade_are_waited_for_again(harness: StoreHarness) -> None:
     parent, children = await failed_parent(harness, "child")
     await harness.do(fail_run(parent))
-    new = await go_on(harness, parent)
+    new = await retry(harness, parent)
     assert await harness.cascade() == []
     same = the(ChildStarted, await harness.do(harness.child_command(new)))
     assert (same.child_run_id, same.created) == (children["child"].run_id, False)
@@ -73,12 +73,12 @@ async def test_children_that_were_not_reached_by_the_cascade_are_waited_for_agai
     assert (await harness.run(parent.run)).status == S.PENDING
 
 
-async def test_what_a_child_came_to_while_the_run_was_closed_is_heard(harness: StoreHarness) -> None:
+async def test_what_a_child_came_to_while_the_run_was_closed_is_delivered(harness: StoreHarness) -> None:
     parent, children = await failed_parent(harness, "fine", "broken")
     fine, broken = [await harness.hold(child, limit=1) for child in children.values()]
     await harness.do(fail_run(parent))
     await harness.write(complete_run(fine, "done"), fail_run(broken))
-    await go_on(harness, parent)
+    await retry(harness, parent)
     steps = await harness.steps(parent.run)
     assert [steps[name].status for name in children] == [StepStatus.COMPLETED, StepStatus.FAILED]
 
@@ -88,10 +88,10 @@ async def test_children_of_forgotten_steps_are_cancelled(harness: StoreHarness) 
     await harness.done(parent, "a")
     child = await harness.child(parent, "later")
     await harness.do(fail_run(parent))
-    new = await go_on(harness, parent, "a")
+    new = await retry(harness, parent, "a")
     assert "later" not in await harness.steps(parent.run)
-    (told,) = await harness.cascade()
-    assert told.run == child
+    (cancelled,) = await harness.cascade()
+    assert cancelled.run == child
     assert await harness.child(new, "later") != child
 
 
@@ -102,7 +102,7 @@ async def test_signals_of_forgotten_waits_come_again_in_their_order(harness: Sto
         await harness.signal(holding.run, value=value)
     await harness.write(wait_signal(holding, step_id="w1"), wait_signal(holding, step_id="w2"))
     await harness.do(fail_run(holding))
-    new = await go_on(harness, holding, "a")
+    new = await retry(harness, holding, "a")
     await harness.write(*(wait_signal(new, step_id=f"w{n}") for n in (1, 2, 3)))
     steps = await harness.steps(holding.run)
     assert [steps[f"w{n}"].output.data for n in (1, 2, 3)] == [b"1", b"2", b"3"]  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from kagzi.store.sqlite.statements import PACKAGE, SQL, SQL_MANY
 TEXTS = {**SQL, **{f"{name}_{rows}": text for name, texts in SQL_MANY.items() for rows, text in texts}}
 
 # Read by people, in pages or by name: these may look at what they filter.
-UNHURRIED = {"get_namespace", "list_older_workers", "list_newer_workers", "note_beats"}
+UNHURRIED = {"get_namespace", "list_workers_next", "list_workers_prev", "note_beats"}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def database() -> Iterator[sqlite3.Connection]:
 
 
 def parameters(text: str) -> list[None] | dict[str, None]:
-    named = set(re.findall(r":([a-z_]+)", text))
+    named = set(re.findall(r":([a-z_][a-z0-9_]*)", text))
     return dict.fromkeys(named) if named else [None] * text.count("?")
 
 

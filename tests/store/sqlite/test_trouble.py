@@ -27,7 +27,7 @@ def writer_of(store: SqliteStore) -> Writer:
     return store._writer
 
 
-async def test_a_full_disk_is_told_and_passes(store: SqliteStore, harness: StoreHarness) -> None:
+async def test_a_full_disk_is_reported_and_passes(store: SqliteStore, harness: StoreHarness) -> None:
     holding = await harness.running()
     database = writer_of(store).database
     pages = (await store._writing.call(database.execute, "PRAGMA page_count"))[0][0]

@@ -1,4 +1,4 @@
-"""The workloads of `kagzi bench`: the same for every engine, so that figures can be laid side by side.
+"""The workloads of `kagzi bench`: the same for every engine, so that figures can be compared.
 
 W1   workflows of 10 sequential no-op steps, 100 (and 500) at a time; durable steps per second
 W1r  the same with 3 to 17 steps each, so that runs are out of phase

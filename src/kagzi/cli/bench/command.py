@@ -10,8 +10,8 @@ import msgspec
 
 from ..console import put_table, say
 from ..exits import Exit
-from ..loops import fast_runner
-from ..options import duration
+from ..options import DURATION
+from ..processes import fast_runner
 from .plan import WORKLOADS, Measurement, Plan
 
 
@@ -25,7 +25,6 @@ from .plan import WORKLOADS, Measurement, Plan
 )
 @click.option(
     "--only",
-    "only",
     multiple=True,
     type=click.Choice(WORKLOADS),
     help="Run only this workload. Repeatable.  [default: all]",
@@ -33,24 +32,23 @@ from .plan import WORKLOADS, Measurement, Plan
 @click.option(
     "--duration",
     "span",
-    type=duration,
+    type=DURATION,
     default="10s",
     show_default=True,
-    metavar="DURATION",
     help="Length of each throughput measurement.",
 )
 @click.option(
     "--warm-up",
-    type=duration,
+    type=DURATION,
     default="2s",
     show_default=True,
-    metavar="DURATION",
     help="Time before each measurement.",
 )
 @click.option(
     "--in-flight",
     multiple=True,
     type=click.IntRange(1, 10_000),
+    metavar="N",
     help="Runs at a time in W1 and W1r. Repeatable.  [default: 100, 500]",
 )
 @click.option("--quick", is_flag=True, help="Measure a tenth of everything, to see that it works.")
@@ -72,8 +70,8 @@ def bench(
 ) -> int:
     """Measure the throughput, latency and CPU use of Kagzi on this machine.
 
-    Server, worker and client are separate processes, and everything is durable. With --db the runs stay in that database, in a
-    namespace bench-...; use a separate database.
+    Server, worker and client are separate processes, and everything is durable. With --db, the runs stay in that
+    database, in a namespace bench-...; use a separate database.
 
     \b
     W1   runs of 10 sequential steps, 100 and 500 at a time; steps/s
@@ -96,25 +94,16 @@ def bench(
 
 
 def make_plan(
-    only: Sequence[str], span: timedelta, warm_up: timedelta, in_flight: Sequence[int], *, quick: bool = False
+    only: Sequence[str], span: timedelta, warm_up: timedelta, in_flight: Sequence[int], *, quick: bool
 ) -> Plan:
+    scale = 0.1 if quick else 1.0
     plan = Plan(
         workloads=tuple(name for name in WORKLOADS if not only or name in only),
-        seconds=span.total_seconds(),
-        warm_up_seconds=warm_up.total_seconds(),
+        seconds=span.total_seconds() * scale,
+        warm_up_seconds=warm_up.total_seconds() * scale,
         in_flight=tuple(in_flight) or Plan().in_flight,
     )
-    if not quick:
-        return plan
-    return Plan(
-        workloads=plan.workloads,
-        seconds=plan.seconds / 10,
-        warm_up_seconds=plan.warm_up_seconds / 10,
-        in_flight=plan.in_flight,
-        latency_runs=2,
-        pickups=20,
-        fan_out_runs=2,
-    )
+    return msgspec.structs.replace(plan, latency_runs=2, pickups=20, fan_out_runs=2) if quick else plan
 
 
 def write_json(document: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""CPU seconds of the processes that take part, read from /proc. Where there is no /proc the figures are left out."""
+"""CPU seconds of the measured processes, read from /proc. Without /proc, the figures are left out."""
 
 import os
 from collections.abc import Mapping, Sequence

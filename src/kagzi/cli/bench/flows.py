@@ -1,4 +1,4 @@
-"""The workflows that are measured. Steps do nothing but return `{"i": i}`: what remains is the engine."""
+"""The workflows that are measured. Steps only return `{"i": i}`: what remains is the engine."""
 
 import asyncio
 

@@ -1,16 +1,12 @@
-"""On what it was measured: figures without it cannot be compared."""
+"""Describes the machine, the versions and the database of a bench: figures without them cannot be compared."""
 
 import os
 import platform
-import sqlite3
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ...core.version import __version__
-
-_PACKAGES = ("grpcio", "protobuf", "asyncpg", "msgspec", "uvloop")
+from ..operate.version import PACKAGES, versions_of
 
 
 def describe_machine() -> dict[str, Any]:
@@ -26,18 +22,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_versions() -> dict[str, Any]:
-    versions: dict[str, Any] = {
-        "kagzi": __version__,
-        "commit": _commit(),
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-    }
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = None
-    return versions
+    return {"commit": _commit(), **versions_of(*PACKAGES, "uvloop")}
 
 
 async def describe_database(url: str) -> tuple[dict[str, Any], list[int]]:
@@ -63,12 +48,12 @@ def _commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        found = subprocess.run(
+        head = subprocess.run(
             ["git", "rev-parse", "--short=12", "HEAD"], cwd=root, capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip()
+    return head.stdout.strip()
 
 
 def _processor() -> str:

@@ -1,4 +1,4 @@
-"""The measurements themselves, from the side of the client. Time is the client's monotonic clock."""
+"""Measures the workloads, from the side of the client. Time is the client's monotonic clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -6,6 +6,7 @@ from time import perf_counter
 
 from ...core.providers import Rng
 from ...sdk.client.client import Kagzi
+from ...sdk.workflow.workflow import Workflow
 from .cpu import CpuMeter, per_thousand
 from .flows import UNSERVED, fan_out, sequence
 from .plan import Measurement, Plan, percentile
@@ -26,86 +27,63 @@ class Bench:
 
     async def measure(self, workload: str) -> AsyncIterator[Measurement]:
         """One or more lines for a workload (W1 has one for each number in flight)."""
-        if workload in ("W1", "W1r"):
-            for in_flight in self._plan.in_flight:
-                yield await self._throughput(workload, in_flight)
-        elif workload == "W2":
-            yield await self._step_latency()
-        elif workload == "W3":
-            yield await self._pickup()
-        elif workload == "W4":
-            yield await self._starts()
-        else:
-            yield await self._fan_out()
+        plan = self._plan
+        match workload:
+            case "W1":
+                for in_flight in plan.in_flight:
+                    what = f"runs of {plan.steps} steps, {in_flight} at a time"
+                    yield await self._throughput(workload, what, "steps/s", in_flight, self._run_fixed)
+            case "W1r":
+                low, high = plan.mixed_steps
+                for in_flight in plan.in_flight:
+                    what = f"runs of {low}-{high} steps, {in_flight} at a time"
+                    yield await self._throughput(workload, what, "steps/s", in_flight, self._run_mixed)
+            case "W2":
+                what = f"{plan.latency_steps} steps, one run at a time"
+                yield await self._latency(
+                    workload, what, _MS_PER_STEP, runs=plan.latency_runs, flow=sequence, steps=plan.latency_steps
+                )
+            case "W3":
+                yield await self._latency(
+                    workload, "idle: start, 1 step, result", "ms", runs=plan.pickups, flow=sequence, steps=1
+                )
+            case "W4":
+                what = f"starts, {plan.starts_in_flight} in flight, no worker"
+                yield await self._throughput(workload, what, "starts/s", plan.starts_in_flight, self._start_one)
+            case _:
+                what = f"{plan.fan_out_steps} concurrent steps"
+                yield await self._latency(
+                    workload, what, "ms", runs=plan.fan_out_runs, flow=fan_out, steps=plan.fan_out_steps
+                )
 
     async def warm_up(self) -> None:
         """Caches, plans, imports and connections: everything that happens once, before anything is timed."""
         await self._closed_loop(min(self._plan.in_flight), self._plan.warm_up_seconds, self._run_fixed)
         await self._client.run(fan_out, self._plan.fan_out_steps, timeout=RUN_TIMEOUT)
 
-    async def _throughput(self, workload: str, in_flight: int) -> Measurement:
-        mixed = workload == "W1r"
+    async def _throughput(
+        self, workload: str, what: str, unit: str, in_flight: int, one: Callable[[], Awaitable[int]]
+    ) -> Measurement:
+        """Operations per second. `one` returns how many operations it did."""
         used = self._meter.read()
-        run_one = self._run_mixed if mixed else self._run_fixed
-        done, seconds = await self._closed_loop(in_flight, self._plan.seconds, run_one)
-        steps = sum(count for _, count in done)
-        low, high = self._plan.mixed_steps
-        each = f"{low}-{high}" if mixed else str(self._plan.steps)
+        done, seconds = await self._closed_loop(in_flight, self._plan.seconds, one)
+        operations = sum(count for _, count in done)
         return Measurement(
             workload=workload,
-            what=f"runs of {each} steps, {in_flight} at a time",
-            unit="steps/s",
-            value=steps / seconds,
+            what=what,
+            unit=unit,
+            value=operations / seconds,
             higher_is_better=True,
             runs=len(done),
-            operations=steps,
+            operations=operations,
             seconds=seconds,
             samples=_per_second(done, seconds),
             in_flight=in_flight,
-            cpu_seconds_per_1000=per_thousand(self._meter.since(used), steps),
-        )
-
-    async def _step_latency(self) -> Measurement:
-        steps = self._plan.latency_steps
-        return await self._latency(
-            "W2",
-            f"{steps} steps, one run at a time",
-            unit=_MS_PER_STEP,
-            runs=self._plan.latency_runs,
-            steps=steps,
-            one=lambda: self._client.run(sequence, steps, timeout=RUN_TIMEOUT),
-        )
-
-    async def _pickup(self) -> Measurement:
-        return await self._latency(
-            "W3",
-            "idle: start, 1 step, result",
-            unit="ms",
-            runs=self._plan.pickups,
-            steps=1,
-            one=lambda: self._client.run(sequence, 1, timeout=RUN_TIMEOUT),
-        )
-
-    async def _fan_out(self) -> Measurement:
-        steps = self._plan.fan_out_steps
-        return await self._latency(
-            "W5",
-            f"{steps} concurrent steps",
-            unit="ms",
-            runs=self._plan.fan_out_runs,
-            steps=steps,
-            one=lambda: self._client.run(fan_out, steps, timeout=RUN_TIMEOUT),
+            cpu_seconds_per_1000=per_thousand(self._meter.since(used), operations),
         )
 
     async def _latency(
-        self,
-        workload: str,
-        what: str,
-        *,
-        unit: str,
-        runs: int,
-        steps: int,
-        one: Callable[[], Awaitable[object]],
+        self, workload: str, what: str, unit: str, *, runs: int, flow: Workflow[int, int], steps: int
     ) -> Measurement:
         """Times of `runs` runs, one at a time with a pause between, so that each meets an idle system."""
         divide_by = steps if unit == _MS_PER_STEP else 1
@@ -115,7 +93,7 @@ class Bench:
         for _ in range(runs):
             await asyncio.sleep(self._plan.pickup_pause_seconds)
             start = perf_counter()
-            await one()
+            await self._client.run(flow, steps, timeout=RUN_TIMEOUT)
             samples.append((perf_counter() - start) * _MS / divide_by)
         p50 = percentile(samples, 50)
         return Measurement(
@@ -133,27 +111,9 @@ class Bench:
             cpu_seconds_per_1000=per_thousand(self._meter.since(used), runs * steps),
         )
 
-    async def _starts(self) -> Measurement:
-        async def one() -> int:
-            await self._client.start(UNSERVED, {"i": 1})
-            return 1
-
-        used = self._meter.read()
-        in_flight = self._plan.starts_in_flight
-        done, seconds = await self._closed_loop(in_flight, self._plan.seconds, one)
-        return Measurement(
-            workload="W4",
-            what=f"starts, {in_flight} in flight, no worker",
-            unit="starts/s",
-            value=len(done) / seconds,
-            higher_is_better=True,
-            runs=len(done),
-            operations=len(done),
-            seconds=seconds,
-            samples=_per_second(done, seconds),
-            in_flight=in_flight,
-            cpu_seconds_per_1000=per_thousand(self._meter.since(used), len(done)),
-        )
+    async def _start_one(self) -> int:
+        await self._client.start(UNSERVED, {"i": 1})
+        return 1
 
     async def _run_fixed(self) -> int:
         await self._client.run(sequence, self._plan.steps, timeout=RUN_TIMEOUT)
@@ -168,9 +128,9 @@ class Bench:
     async def _closed_loop(
         self, in_flight: int, seconds: float, one: Callable[[], Awaitable[int]]
     ) -> tuple[list[tuple[float, int]], float]:
-        """`in_flight` callers, each beginning anew when its last is done, for `seconds`; then until the last is done.
+        """`in_flight` callers, each beginning again when its last is done, for `seconds`; then until the last is done.
 
-        Answers when each ended (since the first start) with its count, and the time from first start to last end.
+        Returns when each ended (since the first start) with its count, and the time from first start to last end.
         """
         began = perf_counter()
         done: list[tuple[float, int]] = []

@@ -1,4 +1,4 @@
-"""How long and how much: the knobs of a bench run, and what one measurement looks like."""
+"""The plan of a bench, and its measurements."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The server and the worker that are measured: real `kagzi` processes, each of its own, spoken to only by gRPC."""
+"""The server and the worker that are measured: real `kagzi` processes, reached only by gRPC."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from ..exits import Exit, Stop
+from ..processes import end_process
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
@@ -24,7 +25,7 @@ class KagziProcess:
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
+        self._output = asyncio.Event()
 
     @property
     def pid(self) -> int:
@@ -45,28 +46,26 @@ class KagziProcess:
         )
         self._reader = asyncio.create_task(self._read(self._process))
 
-    async def says(self, pattern: str) -> str:
-        """The first group of the first line that matches. Raises Stop if it ends first, or says nothing for too long."""
+    async def printed(self, pattern: str) -> str:
+        """The first group of the first line that matches. Raises Stop if the process ends first, or after a timeout."""
         wanted = re.compile(pattern)
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 while True:
                     for line in self.lines:
-                        if found := wanted.search(line):
-                            return found[1]
+                        if match := wanted.search(line):
+                            return match[1]
                     if self._reader is None or self._reader.done():
                         break
-                    self._news.clear()
-                    await self._news.wait()
+                    self._output.clear()
+                    await self._output.wait()
         except TimeoutError:
-            pass  # told below, with what it said instead
-        said = "\n  ".join(self.lines)
-        raise Stop(
-            await self._exit_code(), f"`kagzi {' '.join(self.arguments)}` did not become ready. It said:\n  {said}"
-        )
+            pass  # reported below, with its output
+        command, output = " ".join(self.arguments), "\n  ".join(self.lines)
+        raise Stop(await self._exit_code(), f"`kagzi {command}` did not become ready. Its output:\n  {output}")
 
     async def _exit_code(self) -> Exit:
-        """A database that cannot be reached is that for us, too."""
+        """A database that cannot be reached has the same code here."""
         ended = self._process is not None and self._reader is not None and self._reader.done()
         code = await self._process.wait() if ended and self._process else None
         return Exit(code) if code in (Exit.CANNOT_CONNECT, Exit.REFUSED) else Exit.FAILED
@@ -77,11 +76,7 @@ class KagziProcess:
             return
         if process.returncode is None:
             process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await end_process(process, STOP_TIMEOUT_S)
         if self._reader is not None:
             await self._reader
         self._process = None
@@ -91,13 +86,13 @@ class KagziProcess:
             return
         while line := await process.stdout.readline():
             self.lines.append(line.decode(errors="replace").rstrip("\n"))
-            self._news.set()
-        self._news.set()
+            self._output.set()
+        self._output.set()
 
 
 @asynccontextmanager
 async def running(*arguments: str, environment: Mapping[str, str] | None = None) -> AsyncGenerator[KagziProcess]:
-    """What may be secret, such as a database URL, goes into the environment: arguments are for everybody to see."""
+    """Secrets, such as a database URL, go into the environment: everybody can see arguments."""
     process = KagziProcess(arguments, environment or {})
     await process.start()
     try:

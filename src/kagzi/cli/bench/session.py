@@ -1,4 +1,4 @@
-"""One bench on one store: start the processes, warm up, measure, and answer a document that stands for itself."""
+"""One bench on one store: start the processes, warm up, measure, and return the results with their circumstances."""
 
 import asyncio
 import os
@@ -62,8 +62,8 @@ async def _server_and_worker(url: str, namespace: str, slots: int) -> AsyncGener
     """Address of the server, and both process ids."""
     ports = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
     async with running("server", *ports, environment={"KAGZI_DB": url}) as server:
-        address = await server.says(r"^kagzi server ready .*?grpc=(\S+)")
+        address = await server.printed(r"^kagzi server ready .*?grpc=(\S+)")
         options = ("--address", address, "--namespace", namespace, "--max-concurrent", str(slots))
         async with running("worker", flows.__name__, *options) as worker:
-            await worker.says(r"(worker \S+ serves)")
+            await worker.printed(r"(worker \S+ serves)")
             yield address, server.pid, worker.pid

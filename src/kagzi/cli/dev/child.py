@@ -1,4 +1,4 @@
-"""`kagzi dev`'s hold on its worker process: start, what it reports, stop, start anew."""
+"""The worker process of `kagzi dev`: start, reports, stop, restart."""
 
 import asyncio
 import json
@@ -9,6 +9,8 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from ..processes import end_process
+
 RELOAD = b"reload\n"
 RELOAD_GRACE = timedelta(seconds=2)  # whoever saves a file wants to see it run; what did not finish begins again
 INSIST_AFTER_S = 10.0  # beyond the time that the worker gives its runs
@@ -16,7 +18,7 @@ Report = Callable[[dict[str, Any]], None]
 
 
 class WorkerChild:
-    """One worker process. `on_report` hears `loaded`, `ready`, `broken`, and at last `ended` with the exit code."""
+    """One worker process. `on_report` gets `loaded`, `ready`, `broken`, and at last `ended` with the exit code."""
 
     def __init__(self, target: str, namespace: str | None, on_report: Report) -> None:
         self._target = target
@@ -25,7 +27,7 @@ class WorkerChild:
         self._process: asyncio.subprocess.Process | None = None
         self._to_child = -1
         self._watch: asyncio.Task[None] | None = None
-        self._grace_s = 0.0  # as it says itself
+        self._grace_s = 0.0  # as it reports itself
         self._ready = False
 
     async def start(self) -> None:
@@ -51,7 +53,7 @@ class WorkerChild:
         self._watch = asyncio.create_task(self._listen(our_read, self._process))
 
     def connect(self, address: str) -> None:
-        """Tell it where the server is."""
+        """Send it the address of the server."""
         self._write(f"{address}\n".encode())
 
     def _write(self, line: bytes) -> None:
@@ -59,11 +61,11 @@ class WorkerChild:
             os.write(self._to_child, line)
 
     async def stop(self) -> None:
-        """Have it drain within its own `shutdown_grace`, insist after that. Idempotent."""
+        """Let it drain within its own `shutdown_grace`, then kill it. Idempotent."""
         await self._stop(lambda process: process.terminate(), self._grace_s)
 
     async def stop_to_reload(self) -> None:
-        """The same in little time: other code is to take over what it holds."""
+        """The same in little time: new code takes over its runs."""
         if self._ready:
             await self._stop(lambda process: self._write(RELOAD), RELOAD_GRACE.total_seconds())
         else:
@@ -80,11 +82,7 @@ class WorkerChild:
             return
         if process.returncode is None:
             ask(process)
-            try:
-                await asyncio.wait_for(process.wait(), grace_s + INSIST_AFTER_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await end_process(process, grace_s + INSIST_AFTER_S)
         self._hang_up()
         if self._watch is not None:
             await self._watch

@@ -1,4 +1,4 @@
-"""`kagzi dev`: a server in this process, a worker in a child process that is started anew when a file changes."""
+"""`kagzi dev`: a server in this process, a worker in a child process that is restarted when a file changes."""
 
 import asyncio
 import shutil
@@ -10,7 +10,7 @@ import click
 
 from ..exits import Exit
 from ..logs import hand_on, log_options, show_logs
-from ..operate.server_setup import server_config
+from ..operate.server_setup import listen_options, server_config
 
 SAMPLE = "kagzi.cli.dev.sample"
 DATABASE = "kagzi.db"
@@ -25,19 +25,13 @@ DATABASE = "kagzi.db"
     show_default=True,
     help="Keep state in this directory.",
 )
-@click.option(
-    "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
-)
-@click.option(
-    "--http",
-    metavar="HOST:PORT",
-    help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
-)
+@listen_options
 @click.option(
     "--namespace",
     "-n",
     envvar="KAGZI_NAMESPACE",
-    help="Namespace to use.  [default: that of the Worker object, or default]",
+    metavar="NAMESPACE",
+    help="Namespace to use.  [env: KAGZI_NAMESPACE; default: that of the Worker object, or default]",
 )
 @click.option("--retention", metavar="DURATION", help="Keep runs this long after they have ended.  [default: 30d]")
 @click.option("--reload/--no-reload", default=True, show_default=True, help="Restart the worker when a file changes.")
@@ -46,18 +40,16 @@ def dev(
     *,
     target: str,
     data: Path,
-    listen: str | None,
-    http: str | None,
     namespace: str | None,
-    retention: str | None,
     reload: bool,
     log_level: str | None,
     log_format: str | None,
+    **flags: object,
 ) -> int:
-    """Run a server and a worker for FILE, and reload it on changes: all you need for development.
+    """Run a server and a worker for development, and reload FILE when it changes.
 
-    State is kept in the directory --data; the next start continues from there. A Worker object in FILE is used as it is, except for its
-    address. Without FILE a sample workflow is served. Ctrl-C lets the worker finish its runs.
+    State is kept in the directory --data; the next start continues from there. A Worker object in FILE is used as it
+    is, except for its address. Without FILE, a sample workflow is served. Ctrl-C lets the worker finish its runs.
     """
     began = perf_counter()
     hand_on(log_level, log_format)  # to the worker's process
@@ -76,9 +68,7 @@ def dev(
         began=began,
     )
     data.mkdir(parents=True, exist_ok=True)
-    config = server_config(
-        {"db": f"sqlite:///{data / DATABASE}", "listen": listen, "http": http, "retention": retention}
-    )
+    config = server_config({"db": f"sqlite:///{data / DATABASE}", **flags})
 
     async def run() -> None:
         await Supervisor(setup, config).run()
@@ -103,5 +93,5 @@ def command_name() -> str:
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         return "python -m kagzi"
-    found = shutil.which("kagzi")
-    return "kagzi" if found and Path(found).resolve() == program.resolve() else str(program)
+    on_path = shutil.which("kagzi")
+    return "kagzi" if on_path and Path(on_path).resolve() == program.resolve() else str(program)

@@ -1,4 +1,4 @@
-"""What `kagzi dev` tells the person in front of it."""
+"""Messages of `kagzi dev`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 def banner(setup: DevSetup, loaded: dict[str, Any], address: str, http_url: str, took_s: float) -> None:
-    """Ready: where everything is, and commands that work as they stand. `loaded` is what the worker said of itself."""
+    """Ready: where everything is, and commands to try. `loaded` is what the worker reported about itself."""
     workflows: list[dict[str, str]] = loaded["workflows"]
     options = _options(loaded["namespace"], address)
     put(click.style(f"Kagzi {__version__} is ready", bold=True, fg="green") + f" ({took_s:.1f} s)")
@@ -26,7 +26,8 @@ def banner(setup: DevSetup, loaded: dict[str, Any], address: str, http_url: str,
     put(f"  data       {setup.data}")
     put(f"  workflows  {', '.join(workflow['name'] for workflow in workflows)}  from {setup.target}")
     if loaded["replaced"]:
-        put(f"  worker     as in {setup.target}, but for its {' and '.join(loaded['replaced'])}: it serves this server")
+        replaced = " and ".join(loaded["replaced"])
+        put(f"  worker     as in {setup.target}, except for its {replaced}: the worker connects to this server")
     put("")
     put("Try in another terminal:")
     for workflow in workflows[:3]:
@@ -34,12 +35,12 @@ def banner(setup: DevSetup, loaded: dict[str, Any], address: str, http_url: str,
         put(f"  {' '.join(word for word in words if word)}")
     put(f"  {' '.join((setup.command, 'list', *options))}")
     put("")
-    put("Ctrl-C ends it. What is not finished goes on at the next start.")
+    put("Press Ctrl-C to stop. Unfinished runs continue at the next start.")
 
 
 def broken_text(setup: DevSetup, message: str) -> str:
-    """The user's code does not load."""
-    remedy = "Mend it and save: it is loaded again." if setup.reload else "Mend it and start again."
+    """The user's code cannot be loaded."""
+    remedy = "Fix it and save the file: it is loaded again." if setup.reload else "Fix it and start again."
     return f"{setup.target} cannot be served:\n{message}\n{remedy}"
 
 

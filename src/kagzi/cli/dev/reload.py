@@ -1,4 +1,4 @@
-"""What changed on disk, for those who start something anew because of it."""
+"""Watches Python files for changes, to restart a worker."""
 
 import asyncio
 import tempfile
@@ -19,17 +19,17 @@ class Watched:
 
     async def changes(self, stop: asyncio.Event) -> AsyncIterator[list[str]]:
         """Names of changed files, gathered: an editor writes more than once. Ends with `stop`."""
-        from watchfiles import PythonFilter, awatch  # pyright: ignore[reportUnknownVariableType]  a type of trio, absent here
+        from watchfiles import PythonFilter, awatch  # pyright: ignore[reportUnknownVariableType]  trio's type is absent
 
         watch = awatch(self.directory, watch_filter=PythonFilter(), recursive=self.recursive, stop_event=stop)
         first = asyncio.ensure_future(anext(watch, None))
-        await asyncio.sleep(0)  # now it watches; what was saved before that, nobody would tell us
+        await asyncio.sleep(0)  # now it watches; it does not report what was saved before
         if self._source is not None and _modified_ns(self._source) != self._modified_ns:
             yield [self._source.name]
-        found = await first
-        while found is not None:
-            yield sorted({Path(path).name for _, path in found})
-            found = await anext(watch, None)
+        changes = await first
+        while changes is not None:
+            yield sorted({Path(path).name for _, path in changes})
+            changes = await anext(watch, None)
 
 
 def _modified_ns(source: Path | None) -> int:

@@ -1,4 +1,4 @@
-"""What holds `kagzi dev` together: server, worker process, watched files, and what is said about them."""
+"""The supervisor of `kagzi dev`: server, worker process, watched files, and messages about them."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from ...server.config import ServerConfig
 
 RESTART_PAUSE_S = 1.0
-PATIENCE_S = 1.0  # how long the worker may take to end before a word is said about it
+NOTICE_AFTER_S = 1.0  # the worker may take this long to end without a message
 SERVER_GRACE_S = 1.0
 
 
 class Supervisor:
-    """Runs until Ctrl-C, SIGTERM, or a server that cannot go on. The worker then finishes what it holds; a second signal ends it at once."""
+    """Runs until Ctrl-C, SIGTERM, or a failed server. The worker then finishes its runs; a second signal kills it."""
 
     def __init__(self, setup: DevSetup, config: ServerConfig) -> None:
         self._setup = setup
         self._config = config
         self._watched = Watched(setup.source)
-        self._child = WorkerChild(setup.target, setup.namespace, self._heard)
+        self._child = WorkerChild(setup.target, setup.namespace, self._on_report)
         self._server: Server | None = None
         self._stop = asyncio.Event()
         self._restart = asyncio.Event()
         self._changing = False  # the worker's end is our doing
         self._broken = False  # the worker could not load the user's code: only a change helps
         self._was_ready = False
-        self._loaded: dict[str, Any] = {"workflows": []}  # what the worker said of itself
+        self._loaded: dict[str, Any] = {"workflows": []}  # what the worker reported about itself
 
     async def run(self) -> None:
-        """Raises what keeps the server from starting or going on."""
+        """Raises what keeps the server from starting or running."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
@@ -65,9 +65,9 @@ class Supervisor:
 
     async def _end_child(self) -> None:
         ending = asyncio.ensure_future(self._child.stop())
-        done, _ = await asyncio.wait({ending}, timeout=PATIENCE_S)
+        done, _ = await asyncio.wait({ending}, timeout=NOTICE_AFTER_S)
         if not done:
-            say("the worker finishes what it holds; Ctrl-C again ends it at once")
+            say("the worker is finishing its runs; press Ctrl-C again to stop it at once")
         await ending
 
     async def _until_stopped(self, server: Server) -> None:
@@ -90,8 +90,8 @@ class Supervisor:
                 each.cancel()
             await asyncio.gather(*everything, return_exceptions=True)
 
-    def _heard(self, report: dict[str, Any]) -> None:
-        """What the worker process says about itself."""
+    def _on_report(self, report: dict[str, Any]) -> None:
+        """A report of the worker process about itself."""
         match report["event"]:
             case "loaded":
                 self._loaded = report
@@ -115,10 +115,10 @@ class Supervisor:
         self._was_ready = True
 
     def _ended(self, code: int) -> None:
-        """By itself: killed, or out of memory, or `os._exit` in a step. It comes back."""
+        """By itself: killed, or out of memory, or `os._exit` in a step. It is started again."""
         if self._changing or self._broken:
             return
-        say(f"the worker ended with code {code}; starting another one", colour="yellow")
+        say(f"the worker exited with code {code}; starting a new one", colour="yellow")
         asyncio.get_running_loop().call_later(RESTART_PAUSE_S, self._restart.set)
 
     async def _restarts(self) -> None:

@@ -1,8 +1,8 @@
 """The worker half of `kagzi dev`: a process of its own, so that new code is loaded by starting it anew.
 
-`python -m kagzi.cli.dev.worker TARGET NAMESPACE READ_FD WRITE_FD`. It loads the target, writes what it found to WRITE_FD, reads
-the server's address from READ_FD, and serves, as `kagzi worker` would. It drains when it is told to (SIGTERM), when READ_FD says that other code
-is to be loaded, and when READ_FD ends: then `kagzi dev` is gone, however that happened.
+`python -m kagzi.cli.dev.worker TARGET NAMESPACE READ_FD WRITE_FD`. It loads the target, describes it on WRITE_FD, reads
+the server's address from READ_FD, and serves, as `kagzi worker` would. It drains on SIGTERM, when READ_FD asks for a
+reload, and when READ_FD ends: then `kagzi dev` is gone, however that happened.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     reports = int(write_fd)
     try:
-        found = load(parse_target(target))
-        worker = found.worker_at(None, namespace or None, None)
+        loaded = load(parse_target(target))
+        worker = loaded.worker_at(None, namespace or None, None)
     except (click.UsageError, KagziError) as error:
         _report(reports, event="broken", message=error.message)
         return 1
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     _report(
         reports,
         event="loaded",
-        workflows=[_describe(workflow) for workflow in found.workflows],
+        workflows=[_describe(workflow) for workflow in loaded.workflows],
         namespace=checked_namespace(worker.options.namespace),
         shutdown_grace_s=worker.options.shutdown_grace_s,
         replaced=_replaced(worker.options),
@@ -56,12 +56,12 @@ def main(arguments: list[str]) -> int:
 async def _serve(worker: Worker, life_line: int, reports: int) -> int:
     loop = asyncio.get_running_loop()
 
-    def heard() -> None:
+    def on_input() -> None:
         loop.remove_reader(life_line)
-        os.read(life_line, len(RELOAD))  # RELOAD, or nothing: then there is no server any more, and nothing to wait for
+        os.read(life_line, len(RELOAD))  # RELOAD, or nothing: then the server is gone, and nothing is left to wait for
         worker.stop(RELOAD_GRACE)
 
-    loop.add_reader(life_line, heard)
+    loop.add_reader(life_line, on_input)
     try:
         await serve_supervised(worker, on_ready=lambda: _report(reports, event="ready"))
     except KagziError as error:
@@ -71,9 +71,8 @@ async def _serve(worker: Worker, life_line: int, reports: int) -> int:
 
 
 def _replaced(options: WorkerOptions) -> list[str]:
-    """What of the Worker object is about another server than that of `kagzi dev`."""
-    given = {"address": options.address, "tls": options.tls, "api_key": options.api_key}
-    return [name for name, value in given.items() if value is not None]
+    """The options of the Worker object that `kagzi dev` overrides with its own server."""
+    return [name for name in ("address", "tls", "api_key") if getattr(options, name) is not None]
 
 
 def _describe(workflow: Any) -> dict[str, str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..console import put_fields, put_json, put_list, say
-from ..exits import Exit
+from ..console import put_fields, say
 from ..groups import Listing
-from ..options import NONE, Command, Limit, Server, duration, json_option, key_value, list_options, server_options
-from ..times import local_text, utc_text
+from ..options import Converted, Limit, Server, changes, duration, key_value, options
+from ..output import Output, Rows, list_command, server_command
+from ..times import local_text
+from ..views import cells, limit_cells, view
 
 if TYPE_CHECKING:
     from ...sdk.client.operations.namespaces import NamespaceInfo
@@ -34,186 +34,136 @@ def namespaces() -> None:
 
 
 def _retention(value: str | tuple[str, timedelta]) -> tuple[str, timedelta]:
-    """A click type: `failed=90d`."""
+    """`failed=90d`."""
     if isinstance(value, tuple):
         return value
     status, kept = key_value(value)
     return status, duration(kept)
 
 
-def _limit_options(command: Command) -> Command:
-    for option in (
-        click.option(
-            "--retention",
-            "retention",
-            multiple=True,
-            type=_retention,
-            metavar="STATUS=DURATION",
-            help="Keep completed, failed or cancelled runs this long. Repeatable; replaces the previous setting.",
-        ),
-        click.option("--max-schedules", type=Limit(int), metavar="N", help="Limit the number of schedules."),
-        click.option("--max-sessions", type=Limit(int), metavar="N", help="Limit the number of connected workers."),
-        click.option(
-            "--max-stored-bytes",
-            type=Limit(int),
-            metavar="N",
-            help="Limit the bytes of payloads and errors; measured every minute.",
-        ),
-        click.option(
-            "--max-starts-per-second", type=Limit(float), metavar="N", help="Limit how many runs start per second."
-        ),
-        click.option("--max-running-runs", type=Limit(int), metavar="N", help="Limit how many runs run at once."),
-        click.option(
-            "--max-open-runs",
-            type=Limit(int),
-            metavar="N",
-            help="Limit how many runs are open; none removes the limit.",
-        ),
-    ):
-        command = option(command)
-    return command
+_limit_options = options(
+    click.option("--max-open-runs", type=Limit(int), help="Limit how many runs are open; none removes the limit."),
+    click.option("--max-running-runs", type=Limit(int), help="Limit how many runs run at once."),
+    click.option("--max-starts-per-second", type=Limit(float), help="Limit how many runs start per second."),
+    click.option(
+        "--max-stored-bytes", type=Limit(int), help="Limit the bytes of payloads and errors; measured every minute."
+    ),
+    click.option("--max-sessions", type=Limit(int), help="Limit the number of connected workers."),
+    click.option("--max-schedules", type=Limit(int), help="Limit the number of schedules."),
+    click.option(
+        "--retention",
+        multiple=True,
+        type=Converted("status=duration", _retention),
+        help="Keep completed, failed or cancelled runs this long. Repeatable; replaces the previous setting.",
+    ),
+)
 
 
 @namespaces.command("list")
-@list_options("namespace")
-@server_options
-def list_namespaces(*, jsonl: bool, as_json: bool, server: Server) -> int:
+@list_command("namespace")
+def list_namespaces(*, server: Server) -> Rows[NamespaceInfo]:
     """List namespaces by name."""
-    found = server.ask_all(lambda client: client.namespaces.list())
-    put_list(
-        found,
-        _view,
-        _row,
-        jsonl=jsonl,
-        as_json=as_json,
-        empty="No namespaces. A namespace is created with its first run or worker.",
-    )
-    return Exit.OK
+    records = server.ask_all(lambda client: client.namespaces.list())
+    return Rows(records, _view, _row, "No namespaces. A namespace is created with its first run or worker.")
 
 
 @namespaces.command()
 @click.argument("name")
-@json_option
-@server_options
-def get(*, name: str, as_json: bool, server: Server) -> int:
+@server_command
+def get(*, name: str, server: Server) -> Output:
     """Show one namespace."""
-    return _put(server.ask(lambda client: client.namespaces.get(name)), as_json)
+    return _output(server.ask(lambda client: client.namespaces.get(name)))
 
 
 @namespaces.command()
 @click.argument("name")
 @_limit_options
-@json_option
-@server_options
-def create(*, name: str, as_json: bool, server: Server, **given: Any) -> int:
-    """Create a namespace, perhaps with limits."""
-    changes = _changes(given)
-    return _put(server.ask(lambda client: client.namespaces.create(name, **changes)), as_json)
+@server_command
+def create(*, name: str, server: Server, **options: Any) -> Output:
+    """Create a namespace, optionally with limits."""
+    settings = _settings(options)
+    return _output(server.ask(lambda client: client.namespaces.create(name, **settings)))
 
 
 @namespaces.command()
 @click.argument("name")
 @_limit_options
-@json_option
-@server_options
-def update(*, name: str, as_json: bool, server: Server, **given: Any) -> int:
-    """Change limits and retention. What you do not name stays as it is."""
-    changes = _changes(given)
-    if not changes:
-        options = ", ".join("--" + limit.replace("_", "-") for limit in _LIMITS)
-        raise click.UsageError(f"name what to change: {options} or --retention.")
-    return _put(server.ask(lambda client: client.namespaces.update(name, **changes)), as_json)
+@server_command
+def update(*, name: str, server: Server, **options: Any) -> Output:
+    """Change limits and retention. Settings that you do not name stay as they are."""
+    settings = _settings(options)
+    if not settings:
+        names = ", ".join("--" + limit.replace("_", "-") for limit in _LIMITS)
+        raise click.UsageError(f"name what to change: {names} or --retention.")
+    return _output(server.ask(lambda client: client.namespaces.update(name, **settings)))
 
 
 @namespaces.command()
 @click.argument("name")
-@json_option
-@server_options
-def enable(*, name: str, as_json: bool, server: Server) -> int:
-    """Enable a disabled namespace: it takes new runs again."""
-    found = server.ask(lambda client: client.namespaces.enable(name))
-    put_json(_view(found)) if as_json else say(f"{name} takes new runs")
-    return Exit.OK
+@server_command
+def enable(*, name: str, server: Server) -> Output:
+    """Enable a disabled namespace: it accepts new runs again."""
+    record = server.ask(lambda client: client.namespaces.enable(name))
+    return Output(_view(record), lambda: say(f"{name} accepts new runs"))
 
 
 @namespaces.command()
 @click.argument("name")
-@json_option
-@server_options
-def disable(*, name: str, as_json: bool, server: Server) -> int:
-    """Disable a namespace: it takes no new runs. Those it has go on."""
-    found = server.ask(lambda client: client.namespaces.disable(name))
-    put_json(_view(found)) if as_json else say(f"{name} takes no new runs; those it has go on")
-    return Exit.OK
+@server_command
+def disable(*, name: str, server: Server) -> Output:
+    """Disable a namespace: it accepts no new runs. Its open runs continue."""
+    record = server.ask(lambda client: client.namespaces.disable(name))
+    return Output(_view(record), lambda: say(f"{name} accepts no new runs; its open runs continue"))
 
 
 @namespaces.command()
 @click.argument("name")
 @click.option("--confirm", metavar="NAME", help="Repeat the name to confirm.")
-@json_option
-@server_options
-def delete(*, name: str, confirm: str | None, as_json: bool, server: Server) -> int:
-    """Delete a namespace for good, with all its runs. Refused while it has open runs or enabled schedules."""
+@server_command
+def delete(*, name: str, confirm: str | None, server: Server) -> Output:
+    """Delete a namespace permanently, with all its runs. Refused while it has open runs or enabled schedules."""
     if confirm != name:
-        raise click.UsageError(f"{name} would be deleted for good, with all its runs. Add --confirm {name}.")
+        raise click.UsageError(f"{name} would be deleted permanently, with all its runs. Add --confirm {name}.")
     server.ask(lambda client: client.namespaces.delete(name, confirm=name))
-    put_json({"namespace": name, "deleting": True}) if as_json else say(
-        f"{name} is deleted; its runs are removed in the background"
-    )
-    return Exit.OK
+    text = f"{name} is deleted; its runs are removed in the background"
+    return Output({"namespace": name, "deleting": True}, lambda: say(text))
 
 
-def _changes(given: dict[str, Any]) -> dict[str, Any]:
-    changes = {limit: None if given[limit] == NONE else given[limit] for limit in _LIMITS if given[limit] is not None}
-    retention: Sequence[tuple[str, timedelta]] = given["retention"]
-    return changes | ({"retention": dict(retention)} if retention else {})
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    settings = changes(options)
+    return settings | {"retention": dict(settings["retention"])} if "retention" in settings else settings
 
 
-def _put(found: NamespaceInfo, as_json: bool) -> int:
-    put_json(_view(found)) if as_json else put_fields(_fields(found))
-    return Exit.OK
+def _output(record: NamespaceInfo) -> Output:
+    return Output(_view(record), lambda: put_fields(_fields(record)))
 
 
-def _view(found: NamespaceInfo) -> dict[str, Any]:
+def _view(record: NamespaceInfo) -> dict[str, Any]:
+    retention = {status: int(kept.total_seconds()) for status, kept in record.retention.items()}
     return {
-        "namespace": found.name,
-        "enabled": found.enabled,
-        "deleting": found.deleting,
-        "created_at": utc_text(found.created_at),
-        **{limit: getattr(found, limit) for limit in _LIMITS},
-        "retention_seconds": {status: int(kept.total_seconds()) for status, kept in found.retention.items()},
-        "stored_bytes": found.stored_bytes,
-        "stored_bytes_at": None if found.stored_bytes_at is None else utc_text(found.stored_bytes_at),
+        **view(record, "namespace=name", "enabled", "deleting", "created_at", *_LIMITS),
+        "retention_seconds": retention,
+        **view(record, "stored_bytes", "stored_bytes_at"),
     }
 
 
-def _row(found: NamespaceInfo) -> dict[str, str]:
-    return {
-        "namespace": found.name,
-        "state": _state(found),
-        **{limit.replace("_", " "): _number(getattr(found, limit)) for limit in _LIMITS},
-    }
+def _row(record: NamespaceInfo) -> dict[str, str]:
+    return {"namespace": record.name, "state": _state(record), **limit_cells(record, *_LIMITS)}
 
 
-def _fields(found: NamespaceInfo) -> dict[str, str]:
+def _fields(record: NamespaceInfo) -> dict[str, str]:
     from ...core.duration import format_duration
 
-    stored = "" if found.stored_bytes is None else f"{found.stored_bytes} at {local_text(found.stored_bytes_at)}"
+    stored = "" if record.stored_bytes is None else f"{record.stored_bytes} at {local_text(record.stored_bytes_at)}"
     return {
-        "namespace": found.name,
-        "state": _state(found),
-        "created": local_text(found.created_at),
-        **{limit.replace("_", " "): _number(getattr(found, limit)) for limit in _LIMITS},
+        "namespace": record.name,
+        "state": _state(record),
+        **cells(record, "created=created_at"),
+        **limit_cells(record, *_LIMITS),
         "stored bytes": stored,
-        "retention": ", ".join(f"{status} {format_duration(kept)}" for status, kept in found.retention.items()),
+        "retention": ", ".join(f"{status} {format_duration(kept)}" for status, kept in record.retention.items()),
     }
 
 
-def _state(found: NamespaceInfo) -> str:
-    if found.deleting:
-        return "deleting"
-    return "enabled" if found.enabled else "disabled"
-
-
-def _number(limit: float | None) -> str:
-    return "-" if limit is None else str(limit)
+def _state(record: NamespaceInfo) -> str:
+    return "deleting" if record.deleting else "enabled" if record.enabled else "disabled"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..console import put_json, put_table, say
-from ..exits import Exit
-from ..options import Server, duration, json_option, server_options
-from .schedule_views import fire_row, fire_view, moment, rule, utc_text
+from ..console import put_table, say
+from ..options import DURATION, TIME, Server
+from ..output import Output, server_command
+from ..times import short_utc_text
+from .schedule_views import fire_row, fire_view
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
@@ -20,14 +21,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("id", metavar="[ID]", required=False)
 @click.option("--cron", metavar="EXPR", help="Show the times of this expression instead of a schedule.")
-@click.option("--timezone", metavar="ZONE", help="Time zone of the expression, by its IANA name.  [default: UTC]")
+@click.option("--timezone", metavar="ZONE", help="Time zone of the expression: an IANA name.  [default: UTC]")
+@click.option("--every", type=DURATION, help="Show the times of this interval instead of a schedule.")
 @click.option(
-    "--every", type=duration, metavar="DURATION", help="Show the times of this interval instead of a schedule."
+    "--count", type=click.IntRange(1, 1_000), default=10, show_default=True, metavar="N", help="Show this many times."
 )
-@click.option("--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="Show this many times.")
-@click.option("--after", type=moment, metavar="TIME", help="Show times after this one (RFC 3339).  [default: now]")
-@json_option
-@server_options
+@click.option("--after", type=TIME, help="Show times after this one (RFC 3339).  [default: now]")
+@server_command
 def preview(
     *,
     id: str | None,
@@ -36,12 +36,11 @@ def preview(
     every: timedelta | None,
     count: int,
     after: datetime | None,
-    as_json: bool,
     server: Server,
-) -> int:
+) -> Output:
     """Show the next times of a schedule, in its time zone and in UTC.
 
-    Without ID, those of an expression (--cron) or of an interval (--every).
+    Without ID, show those of an expression (--cron) or of an interval (--every).
     """
 
     async def ask(client: Kagzi) -> tuple[str, Sequence[datetime]]:
@@ -53,47 +52,38 @@ def preview(
     if id is None and cron is None and every is None:
         raise click.UsageError('give the ID of a schedule, --cron "0 6 * * *" or --every 5m.')
     if id is not None and (cron is not None or every is not None or timezone is not None):
-        raise click.UsageError("--cron, --timezone and --every do not go with the ID of a schedule.")
-    rule(cron, timezone, every)
+        raise click.UsageError("--cron, --timezone and --every cannot be combined with the ID of a schedule.")
+    check_times(cron, timezone, every)
     zone, times = server.ask(ask)
     views = [_view(at, zone) for at in times]
-    if as_json:
-        put_json(views)
-    elif not views:
-        say("No more times.")
-    else:
-        put_table([{"local": view["local"], "zone": f"{view['zone']} ({zone})", "utc": view["utc"]} for view in views])
-    return Exit.OK
+    rows = [{**view, "zone": f"{view['zone']} ({zone})"} for view in views]
+    return Output(views, lambda: put_table(rows) if rows else say("No more times."))
+
+
+def check_times(cron: str | None, timezone: str | None, every: timedelta | None) -> None:
+    """Refuse what cannot be combined. Raises UsageError."""
+    if cron is not None and every is not None:
+        raise click.UsageError("--cron and --every cannot be combined. Give exactly one.")
+    if every is not None and timezone is not None:
+        raise click.UsageError("--timezone needs --cron: an interval has no time zone.")
 
 
 def _view(at: datetime, zone: str) -> dict[str, str]:
     from zoneinfo import ZoneInfo
 
     local = at.astimezone(ZoneInfo(zone))
-    return {
-        "local": local.strftime("%a %Y-%m-%d %H:%M:%S"),
-        "zone": local.tzname() or zone,
-        "utc": utc_text(at) or "",
-    }
+    text = local.strftime("%a %Y-%m-%d %H:%M:%S")
+    return {"local": text, "zone": local.tzname() or zone, "utc": short_utc_text(at)}
 
 
 @click.command()
 @click.argument("id", metavar="ID")
-@click.option(
-    "--from", "start", type=moment, required=True, metavar="TIME", help="First time to start a run for (RFC 3339)."
-)
-@click.option(
-    "--to", "end", type=moment, required=True, metavar="TIME", help="End: only times before this one (RFC 3339)."
-)
-@json_option
-@server_options
-def backfill(*, id: str, start: datetime, end: datetime, as_json: bool, server: Server) -> int:
-    """Start runs for past times of a schedule that have none. At most 1,000; repeating it starts no others."""
+@click.option("--from", "start", type=TIME, required=True, help="First time to start a run for (RFC 3339).")
+@click.option("--to", "end", type=TIME, required=True, help="End: only times before this one (RFC 3339).")
+@server_command
+def backfill(*, id: str, start: datetime, end: datetime, server: Server) -> Output:
+    """Start runs for past times of a schedule that have none. At most 1,000. You can safely repeat it."""
     fires = server.ask(lambda client: client.schedules.backfill(id, start, end))
-    if as_json:
-        put_json([fire_view(fire) for fire in fires])
-    elif not fires:
-        say("The schedule has no times there.")
-    else:
-        put_table([fire_row(fire) for fire in fires])
-    return Exit.OK
+    rows = [fire_row(fire) for fire in fires]
+    empty = "The schedule has no times in this range."
+    return Output([fire_view(fire) for fire in fires], lambda: put_table(rows) if rows else say(empty))

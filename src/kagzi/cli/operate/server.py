@@ -1,30 +1,23 @@
 """`kagzi server`."""
 
-from typing import Any
-
 import click
 
 from ..logs import log_options
-from .server_setup import server_config
+from ..options import options
+from .server_setup import listen_options, server_config
 
 _TIMINGS = {
-    "lease": "Give runs of a silent worker to others after this time.  [default: 15s]",
-    "heartbeat": "Interval at which workers report that they are alive.  [default: 5s]",
-    "reconnect-grace": "Time for a worker to reconnect before others take its runs.  [default: 3s]",
-    "look-interval": "Interval at which due timers and waiting runs are read again.  [default: 5s]",
-    "resident-wait": "Runs stay in the worker during waits up to this long.  [default: 1s]",
+    "lease": "Time without heartbeats after which other workers take over a worker's runs.  [default: 15s]",
+    "heartbeat": "Interval between heartbeats of a worker.  [default: 5s]",
+    "reconnect-grace": "Time for a worker to reconnect before other workers take over its runs.  [default: 3s]",
+    "look-interval": "Interval between polls for due timers and pending runs.  [default: 5s]",
+    "resident-wait": "Waits up to this long keep their slot on the worker.  [default: 1s]",
     "cleanup": "Time for a cancelled run to clean up.  [default: 5m]",
-    "schedule-late": "Times of schedules that are later than this count as missed.  [default: 1m]",
+    "schedule-late": "Scheduled times later than this count as missed.  [default: 1m]",
     "retention": "Keep runs this long after they have ended.  [default: 30d]",
-    "housekeeping": "Interval of background maintenance.  [default: 1m]",
-    "grace": "Time for a graceful stop.  [default: 10s]",
+    "housekeeping": "Interval between rounds of background maintenance.  [default: 1m]",
+    "grace": "Time for a graceful shutdown.  [default: 10s]",
 }
-
-
-def _timing_options(command: Any) -> Any:
-    for name, text in reversed(_TIMINGS.items()):
-        command = click.option(f"--{name}", metavar="DURATION", help=text)(command)
-    return command
 
 
 @click.command()
@@ -36,46 +29,40 @@ def _timing_options(command: Any) -> Any:
 @click.option(
     "--db-direct", metavar="URL", help="Direct URL of the PostgreSQL database, if --db goes through a pooler."
 )
-@click.option(
-    "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
-)
-@click.option(
-    "--http",
-    metavar="HOST:PORT",
-    help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
-)
-@_timing_options
+@listen_options
+@options(*(click.option(f"--{name}", metavar="DURATION", help=text) for name, text in _TIMINGS.items()))
 @click.option(
     "--claim-cap", metavar="N", help="Pause a run after it has lost this many workers in a row.  [default: 10]"
 )
-@click.option("--payload-bytes", metavar="N", help="Maximum size of an input or output.  [default: 2097152]")
+@click.option("--payload-bytes", metavar="N", help="Maximum size of an input or output in bytes.  [default: 2097152]")
 @click.option(
     "--journal-total-bytes",
     metavar="N",
-    help="Maximum size of all operations waiting to be written.  [default: 134217728]",
+    help="Maximum size in bytes of all operations waiting to be written.  [default: 134217728]",
 )
 @click.option(
     "--unread-total-bytes",
     metavar="N",
-    help="Maximum size of all responses that workers have not read.  [default: 67108864]",
+    help="Maximum size in bytes of all unread responses.  [default: 67108864]",
 )
 @click.option(
     "--strict-namespaces", is_flag=True, default=None, help="Refuse namespaces that were not created explicitly."
 )
 @click.option("--jitter/--no-jitter", default=None, help="Randomize retry delays.  [default: jitter]")
 @click.option("--no-migrate", is_flag=True, default=None, help="Refuse to start if the database needs migrating.")
-@click.option("--insecure", is_flag=True, default=None, help="Allow a public address without keys.")
+@click.option("--insecure", is_flag=True, default=None, help="Allow a public address without authentication.")
 @log_options
 def server(*, log_level: str | None, log_format: str | None, **flags: object) -> int:
     """Run a production server on PostgreSQL or SQLite.
 
-    Every option can also be set by an environment variable (--no-migrate: KAGZI_NO_MIGRATE), in kagzi.toml or in [tool.kagzi] of
-    pyproject.toml; options win over the environment, which wins over the file. SIGTERM and Ctrl-C stop it gracefully.
+    You can also set every option with an environment variable (--no-migrate: KAGZI_NO_MIGRATE), in kagzi.toml, or in
+    [tool.kagzi] of pyproject.toml. Options take precedence over the environment, which takes precedence over the file.
+    SIGTERM and Ctrl-C stop the server gracefully.
     """
     config = server_config(flags)
     from ...server.process import run_server
     from ..logs import announce, show_logs
-    from ..loops import fast_runner
+    from ..processes import fast_runner
 
     show_logs(log_level, log_format, default="warning")
     with fast_runner() as runner:

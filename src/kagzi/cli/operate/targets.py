@@ -1,4 +1,4 @@
-"""From what people type (`app.py`, `app.flows`, `app:worker`) to the workflows to serve."""
+"""Loads the workflows to serve from what people type: `app.py`, `app.flows`, `app:worker`."""
 
 import importlib
 import importlib.util
@@ -27,14 +27,14 @@ class Target(NamedTuple):
         return f"{where}:{self.attribute}" if self.attribute else where
 
 
-class Found(NamedTuple):
-    """What a target holds: one Worker to run as it is (its workflows are then those named), or workflows to make one for."""
+class Loaded(NamedTuple):
+    """The content of a target: one Worker to run as it is, with its workflows, or workflows to make one for."""
 
     worker: Worker | None
     workflows: tuple[Workflow[Any, Any], ...]
 
     def worker_at(self, address: str | None, namespace: str | None, max_concurrent: int | None) -> Worker:
-        """The worker to run, for `kagzi worker` and `kagzi dev` alike. What is None stays as the module has it."""
+        """The worker to run, for `kagzi worker` and `kagzi dev` alike. None keeps the setting of the module."""
         worker = self.worker or Worker(workflows=self.workflows)
         if address is not None:
             worker = worker.at(address)
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 def parse_target(text: str) -> Target:
-    """Raises UsageError for what is neither an existing file nor a dotted name."""
+    """Raises UsageError for text that is neither an existing file nor a dotted name."""
     where, _, attribute = text.partition(":")
     if attribute and not attribute.isidentifier():
         raise click.UsageError(f"{text!r}: {attribute!r} is not a name. Write MODULE:ATTRIBUTE or FILE:ATTRIBUTE.")
@@ -59,10 +59,10 @@ def parse_target(text: str) -> Target:
 
 
 class LoadError(Exception):
-    """The user's module does not load. The text is its traceback, from the user's code on."""
+    """The user's module cannot be loaded. The text is its traceback, from the user's code on."""
 
 
-def load(target: Target) -> Found:
+def load(target: Target) -> Loaded:
     """Import the module and look into it. Raises LoadError, and UsageError for a module that has nothing to serve."""
     try:
         module = _import(target)
@@ -71,8 +71,8 @@ def load(target: Target) -> Found:
     except BaseException as error:
         raise LoadError(_own_traceback(error)) from error  # a module may raise anything, SystemExit included
     if target.attribute:
-        return _found(target, {target.attribute: _attribute(module, target)})
-    return _found(target, vars(module))
+        return _loaded(target, {target.attribute: _attribute(module, target)})
+    return _loaded(target, vars(module))
 
 
 def _import(target: Target) -> ModuleType:
@@ -129,7 +129,7 @@ def _is_workflow(value: object) -> TypeGuard[Workflow[Any, Any]]:
     return isinstance(value, Workflow)
 
 
-def _found(target: Target, names: Mapping[str, object]) -> Found:
+def _loaded(target: Target, names: Mapping[str, object]) -> Loaded:
     workers = {name: value for name, value in names.items() if isinstance(value, Worker)}
     workflows: dict[str, Workflow[Any, Any]] = {}
     for value in names.values():
@@ -138,9 +138,9 @@ def _found(target: Target, names: Mapping[str, object]) -> Found:
     # Several workers and none named: the one called `worker` is meant.
     worker = workers.get("worker") or (next(iter(workers.values())) if len(workers) == 1 else None)
     if worker is not None:
-        return Found(worker, worker.registered)
+        return Loaded(worker, worker.registered)
     if not workflows:
         raise click.UsageError(
             f"{target} has no workflow and no Worker. Decorate a function: @workflow async def hello(ctx, name): ..."
         )
-    return Found(None, tuple(workflows.values()))
+    return Loaded(None, tuple(workflows.values()))

@@ -12,6 +12,7 @@ from ..console import say
 from ..exits import Exit, Stop
 from ..logs import log_options
 from ..options import Server, server_options
+from ..processes import end_process, fast_runner
 
 STOP_TIMEOUT_S = 60.0
 RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
@@ -20,7 +21,10 @@ RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
 @click.command()
 @click.argument("target", metavar="MODULE[:ATTR]|FILE[:ATTR]")
 @click.option(
-    "--max-concurrent", type=click.IntRange(1, 10_000), help="Runs at a time.  [default: that of the Worker, or 100]"
+    "--max-concurrent",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Maximum number of runs at a time.  [default: that of the Worker object, or 100]",
 )
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes.")
 @log_options
@@ -36,8 +40,8 @@ def worker(
 ) -> int:
     """Run a worker that serves the workflows of a module or file.
 
-    A Worker object in it is used as it is (the one named `worker`, if there are several); otherwise a worker serves all workflows
-    found. SIGTERM and Ctrl-C let it finish its runs; other workers take over what is left.
+    A Worker object in it is used as it is (the one named `worker`, if there are several); otherwise the worker serves
+    all workflows in it. SIGTERM and Ctrl-C let it finish its runs; other workers take over the rest.
     """
     if reload:
         path = Path(target.partition(":")[0])
@@ -45,15 +49,14 @@ def worker(
     from ...core.errors import InvalidArgument
     from ..dev.supervised import serve_supervised
     from ..logs import show_logs
-    from ..loops import fast_runner
     from .targets import LoadError, load, parse_target
 
     try:
-        found = load(parse_target(target))
+        loaded = load(parse_target(target))
     except LoadError as error:
-        raise Stop(Exit.FAILED, f"{target} does not load:\n{error}") from error
+        raise Stop(Exit.FAILED, f"{target} cannot be loaded:\n{error}") from error
     try:
-        chosen = found.worker_at(server.address, server.namespace, max_concurrent)
+        chosen = loaded.worker_at(server.address, server.namespace, max_concurrent)
     except InvalidArgument as error:
         raise click.UsageError(error.message) from error
     show_logs(log_level, log_format)
@@ -95,8 +98,4 @@ async def _spawn(arguments: list[str]) -> asyncio.subprocess.Process:
 async def _end(child: asyncio.subprocess.Process) -> None:
     if child.returncode is None:
         child.terminate()
-    try:
-        await asyncio.wait_for(child.wait(), STOP_TIMEOUT_S)
-    except TimeoutError:
-        child.kill()
-        await child.wait()
+        await end_process(child, STOP_TIMEOUT_S)

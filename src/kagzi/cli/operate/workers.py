@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...core.text.plurals import counted
-from ..console import put_fields, put_json, put_list, say
-from ..exits import Exit
+from ..console import put_fields, say
+from ..exits import Exit, Stop
 from ..groups import Listing
-from ..options import Server, duration, json_option, list_options, same_server, server_options
-from ..times import age_text, local_text, utc_text
+from ..options import DURATION, Server, same_server
+from ..output import Output, Rows, list_command, server_command
+from ..times import age_text, now
+from ..views import cells, view
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ...sdk.client.client import Kagzi
     from ...sdk.client.operations.workers import WorkerEvent, WorkerInfo
 
@@ -33,103 +33,67 @@ def workers() -> None:
 @workers.command("list")
 @click.option("--status", type=click.Choice(["online", "draining", "offline"]), help="Only workers with this status.")
 @click.option("--workflow", metavar="WORKFLOW", help="Only workers that serve this workflow.")
-@list_options("worker", limit=100)
-@server_options
-def list_workers(
-    *,
-    status: str | None,
-    workflow: str | None,
-    limit: int,
-    jsonl: bool,
-    as_json: bool,
-    server: Server,
-) -> int:
+@list_command("worker", limit=100)
+def list_workers(*, status: str | None, workflow: str | None, limit: int, server: Server) -> Rows[WorkerInfo]:
     """List workers, most recently registered first."""
-    from ...core.times import to_datetime
-    from ...system import SystemClock
-
-    found = server.ask_all(lambda client: client.workers.list(status=status, workflow=workflow, limit=limit))
-    now = to_datetime(SystemClock().now())
+    records = server.ask_all(lambda client: client.workers.list(status=status, workflow=workflow, limit=limit))
     empty = "No workers match." if status or workflow else "No workers. Start one: kagzi worker MODULE"
-    put_list(found, _view, lambda worker: _row(worker, now), jsonl=jsonl, as_json=as_json, empty=empty)
-    return Exit.OK
+    return Rows(records, _view, _row, empty)
 
 
 @workers.command()
 @click.argument("worker", metavar="WORKER")
-@json_option
-@server_options
-def get(*, worker: str, as_json: bool, server: Server) -> int:
+@server_command
+def get(*, worker: str, server: Server) -> Output:
     """Show one worker."""
-    found = server.ask(lambda client: client.workers.get(worker))
-    view = _view(found)
-    if as_json:
-        put_json(view)
-        return Exit.OK
-    put_fields(
-        {
-            "worker": found.id,
-            "status": _styled(found.status),
-            "host": found.hostname,
-            "pid": str(found.pid or ""),
-            "build": found.build_id,
-            "SDK": found.sdk_version,
-            "serves": _served(found),
-            "slots": f"{found.active} of {found.max_concurrent} in use",
-            "ended": f"{found.completed} completed, {found.failed} failed",
-            "labels": " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())),
-            "registered": local_text(found.registered_at),
-            "last seen": local_text(found.last_seen_at),
-        }
-    )
-    return Exit.OK
+    record = server.ask(lambda client: client.workers.get(worker))
+    fields = {
+        "worker": record.id,
+        "status": _styled(record.status),
+        "host": record.hostname,
+        "pid": str(record.pid or ""),
+        **cells(record, "build=build_id", "SDK=sdk_version"),
+        "serves": _served(record),
+        "slots": f"{record.active} of {record.max_concurrent} in use",
+        "ended": f"{record.completed} completed, {record.failed} failed",
+        **cells(record, "labels", "registered=registered_at", "last_seen=last_seen_at"),
+    }
+    return Output(_view(record), lambda: put_fields(fields))
 
 
 @workers.command()
 @click.argument("worker", metavar="[WORKER]", required=False)
-@list_options("event", limit=100)
-@server_options
-def events(*, worker: str | None, limit: int, jsonl: bool, as_json: bool, server: Server) -> int:
+@list_command("event", limit=100)
+def events(*, worker: str | None, limit: int, server: Server) -> Rows[WorkerEvent]:
     """Show the events of a worker, or of all workers, newest first."""
-    found = server.ask_all(lambda client: client.workers.events(worker, limit=limit))
-    put_list(found, _event_view, _event_row, jsonl=jsonl, as_json=as_json, empty="No events.")
-    return Exit.OK
+    records = server.ask_all(lambda client: client.workers.events(worker, limit=limit))
+    return Rows(records, _event_view, _event_row, "No events.")
 
 
 @workers.command()
 @click.argument("worker", metavar="WORKER")
-@click.option("--wait", is_flag=True, help="Wait until the worker has left.")
-@click.option(
-    "--timeout",
-    type=duration,
-    default="5m",
-    metavar="DURATION",
-    show_default=True,
-    help="Wait at most this long with --wait.",
-)
-@json_option
-@server_options
-def drain(*, worker: str, wait: bool, timeout: timedelta, as_json: bool, server: Server) -> int:
-    """Drain a worker: it takes no more work and leaves.
+@click.option("--wait", is_flag=True, help="Wait until the worker has exited.")
+@click.option("--timeout", type=DURATION, default="5m", show_default=True, help="With --wait: wait at most this long.")
+@server_command
+def drain(*, worker: str, wait: bool, timeout: timedelta, server: Server) -> Output:
+    """Drain a worker: it accepts no more work and exits.
 
     It has its shutdown_grace to finish its runs; other workers take over the rest at once.
     """
-    found = server.ask(lambda client: _drain(client, worker, timeout.total_seconds() if wait else 0.0))
-    if as_json:
-        put_json(_view(found))
-    elif found.status == "offline":
-        say(f"{worker} has left")
-    else:
-        say(
-            f"{worker} is {found.status} and has {counted(found.active, 'run')} left. Show it: kagzi workers get {worker}{same_server()}"
-        )
-    if wait and found.status != "offline":
-        raise TimeoutError(f"{worker} has not left within {timeout.total_seconds():g} s")
-    return Exit.OK
+    record = server.ask(lambda client: _drain(client, worker, timeout.total_seconds() if wait else 0.0))
+    exited = record.status == "offline"
+    show_it = f"Show it: kagzi workers get {worker}{same_server()}"
+    open_runs = f"{worker} is {record.status} and has {counted(record.active, 'run')} left. {show_it}"
+    late = Stop(Exit.TIMED_OUT, f"{worker} has not exited within {timeout.total_seconds():g} s")
+    return Output(
+        _view(record),
+        lambda: say(f"{worker} has exited" if exited else open_runs),
+        stop=late if wait and not exited else None,
+    )
 
 
 async def _drain(client: Kagzi, worker_id: str, wait_s: float) -> WorkerInfo:
-    """The worker as it was seen last: when it had left, or when the wait was over."""
+    """The worker as it was last seen: when it had exited, or when the wait was over."""
     worker = await client.workers.drain(worker_id)
     if wait_s:
         try:
@@ -142,29 +106,19 @@ async def _drain(client: Kagzi, worker_id: str, wait_s: float) -> WorkerInfo:
     return worker
 
 
-# --- views ----------------------------------------------------------------------------------------------------------------
+# --- views ------------------------------------------------------------------------------------------------------------
 
 
 def _view(worker: WorkerInfo) -> dict[str, Any]:
+    counts = ("max_concurrent", "active", "completed", "failed", "registered_at", "last_seen_at")
     return {
-        "worker_id": worker.id,
-        "status": str(worker.status),
-        "hostname": worker.hostname,
-        "pid": worker.pid,
-        "build_id": worker.build_id,
-        "sdk_version": worker.sdk_version,
+        **view(worker, "worker_id=id", "status", "hostname", "pid", "build_id", "sdk_version"),
         "workflows": [{"workflow": workflow, "version": version} for workflow, version in worker.workflows],
-        "labels": dict(worker.labels),
-        "max_concurrent": worker.max_concurrent,
-        "active": worker.active,
-        "completed": worker.completed,
-        "failed": worker.failed,
-        "registered_at": utc_text(worker.registered_at),
-        "last_seen_at": utc_text(worker.last_seen_at),
+        **view(worker, "labels", *counts),
     }
 
 
-def _row(worker: WorkerInfo, now: datetime) -> dict[str, str]:
+def _row(worker: WorkerInfo) -> dict[str, str]:
     return {
         "worker": worker.id,
         "status": _styled(worker.status),
@@ -172,21 +126,17 @@ def _row(worker: WorkerInfo, now: datetime) -> dict[str, str]:
         "slots": f"{worker.active}/{worker.max_concurrent}",
         "serves": _served(worker),
         "build": worker.build_id,
-        "last seen": age_text(worker.last_seen_at, now),
+        "last seen": age_text(worker.last_seen_at, now()),
     }
 
 
-def _event_view(event: WorkerEvent) -> dict[str, str]:
-    return {"worker_id": event.worker_id, "kind": str(event.kind), "at": utc_text(event.at), "detail": event.detail}
+def _event_view(event: WorkerEvent) -> dict[str, Any]:
+    return view(event, "worker_id", "kind", "at", "detail")
 
 
 def _event_row(event: WorkerEvent) -> dict[str, str]:
-    return {
-        "at": local_text(event.at),
-        "worker": event.worker_id,
-        "event": _styled(str(event.kind)),
-        "detail": event.detail.partition("\n")[0],
-    }
+    kind = {"event": _styled(event.kind)}
+    return {**cells(event, "at", "worker=worker_id"), **kind, "detail": event.detail.partition("\n")[0]}
 
 
 def _served(worker: WorkerInfo) -> str:

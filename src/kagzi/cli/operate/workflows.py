@@ -6,196 +6,137 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..console import put_fields, put_json, put_list, say
-from ..exits import Exit
+from ..console import put_fields, say
 from ..groups import Listing
-from ..options import NONE, Kebab, Limit, Server, json_option, kebab, list_options, same_server, server_options
-from ..times import local_text, utc_text
+from ..options import Kebab, Limit, Server, changes, kebab, same_server
+from ..output import Output, Rows, list_command, server_command
+from ..views import cells, limit_cells, view
 
 if TYPE_CHECKING:
     from ...sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
 
+_LIMITS = ("max_running", "max_running_per_key", "starts_per_second", "starts_per_second_per_key")
+
 
 @click.group(cls=Listing)
 def workflows() -> None:
-    """Show workflow types and their queues; limit, pause and resume them."""
+    """Show, limit, pause and resume workflow types and their queues."""
 
 
 @workflows.command("list")
-@list_options("type")
-@server_options
-def list_types(*, jsonl: bool, as_json: bool, server: Server) -> int:
+@list_command("type")
+def list_types(*, server: Server) -> Rows[WorkflowTypeInfo]:
     """List workflow types with their open runs and limits."""
-    found = server.ask_all(lambda client: client.workflow_types.list())
-    put_list(
-        found,
-        _view,
-        _row,
-        jsonl=jsonl,
-        as_json=as_json,
-        empty="No workflow types. Workers register them; start one: kagzi worker MODULE",
-    )
-    return Exit.OK
+    records = server.ask_all(lambda client: client.workflow_types.list())
+    return Rows(records, _view, _row, "No workflow types. Workers register them; start one: kagzi worker MODULE")
 
 
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
-@json_option
-@server_options
-def get(*, workflow: str, as_json: bool, server: Server) -> int:
+@server_command
+def get(*, workflow: str, server: Server) -> Output:
     """Show one workflow type."""
-    found = server.ask(lambda client: client.workflow_types.get(workflow))
-    put_json(_view(found)) if as_json else put_fields(_fields(found))
-    return Exit.OK
+    record = server.ask(lambda client: client.workflow_types.get(workflow))
+    return Output(_view(record), lambda: put_fields(_fields(record)))
 
 
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
+@click.option("--max-running", type=Limit(int), help="Limit how many runs run at once; none removes the limit.")
+@click.option("--per-key", "max_running_per_key", type=Limit(int), help="The same limit for each concurrency key.")
 @click.option(
-    "--max-running",
-    type=Limit(int),
-    metavar="N",
-    help="Limit how many of its runs run at once; none removes the limit.",
+    "--rate",
+    "starts_per_second",
+    type=Limit(float),
+    help="Limit how many runs begin per second; 0.1 is one every ten seconds.",
 )
-@click.option("--per-key", type=Limit(int), metavar="N", help="The same limit for each concurrency key.")
 @click.option(
-    "--rate", type=Limit(float), metavar="N", help="Limit how many runs begin per second; 0.1 is one every ten seconds."
+    "--per-key-rate",
+    "starts_per_second_per_key",
+    type=Limit(float),
+    help="The same rate for each concurrency key.",
 )
-@click.option("--per-key-rate", type=Limit(float), metavar="N", help="The same rate for each concurrency key.")
 @click.option(
     "--when-full",
     type=Kebab(["queue", "reject", "cancel-oldest"]),
-    help="What to do with a start when the limit is reached.",
+    help="What to do with a start when a limit is reached.",
 )
-@json_option
-@server_options
-def limit(*, workflow: str, as_json: bool, server: Server, **given: Any) -> int:
-    """Limit how many runs of a type run at once and how fast they begin. Limits that you do not name stay as they are."""
-    names = {
-        "max_running": "max_running",
-        "per_key": "max_running_per_key",
-        "rate": "starts_per_second",
-        "per_key_rate": "starts_per_second_per_key",
-        "when_full": "when_full",
-    }
-    changes: dict[str, Any] = {
-        field: None if given[name] == NONE else given[name] for name, field in names.items() if given[name] is not None
-    }
-    if not changes:
+@server_command
+def limit(*, workflow: str, server: Server, **options: Any) -> Output:
+    """Limit how many runs of a type run at once and how fast they begin.
+
+    Limits that you do not name stay as they are.
+    """
+    limits = changes(options)
+    if not limits:
         raise click.UsageError("name a limit: --max-running, --per-key, --rate, --per-key-rate or --when-full.")
-    found = server.ask(lambda client: client.workflow_types.update(workflow, **changes))
-    put_json(_view(found)) if as_json else put_fields(_fields(found))
-    return Exit.OK
+    record = server.ask(lambda client: client.workflow_types.update(workflow, **limits))
+    return Output(_view(record), lambda: put_fields(_fields(record)))
 
 
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
-@json_option
-@server_options
-def pause(*, workflow: str, as_json: bool, server: Server) -> int:
-    """Pause a workflow type: its runs wait, new ones included. Runs that are running now go on."""
-    found = server.ask(lambda client: client.workflow_types.pause(workflow))
-    put_json(_view(found)) if as_json else say(
-        f"{workflow} is paused; its runs wait. Resume it: kagzi workflows resume {workflow}{same_server()}"
-    )
-    return Exit.OK
+@server_command
+def pause(*, workflow: str, server: Server) -> Output:
+    """Pause a workflow type: its runs wait, including new ones. Running runs continue."""
+    record = server.ask(lambda client: client.workflow_types.pause(workflow))
+    resume_it = f"Resume it: kagzi workflows resume {workflow}{same_server()}"
+    return Output(_view(record), lambda: say(f"{workflow} is paused; its runs wait. {resume_it}"))
 
 
 @workflows.command()
 @click.argument("workflow", metavar="WORKFLOW")
-@json_option
-@server_options
-def resume(*, workflow: str, as_json: bool, server: Server) -> int:
+@server_command
+def resume(*, workflow: str, server: Server) -> Output:
     """Resume a paused workflow type."""
-    found = server.ask(lambda client: client.workflow_types.resume(workflow))
-    put_json(_view(found)) if as_json else say(f"{workflow} is resumed")
-    return Exit.OK
+    record = server.ask(lambda client: client.workflow_types.resume(workflow))
+    return Output(_view(record), lambda: say(f"{workflow} is resumed"))
 
 
 @workflows.command()
 @click.argument("workflow", metavar="[WORKFLOW]", required=False)
-@list_options("queue")
-@server_options
-def depth(*, workflow: str | None, jsonl: bool, as_json: bool, server: Server) -> int:
+@list_command("queue")
+def depth(*, workflow: str | None, server: Server) -> Rows[QueueInfo]:
     """Show how many runs are waiting for a worker, since when, and why."""
-    found = server.ask(lambda client: client.workflow_types.queue_depth(workflow))
-    put_list(found, _queue_view, _queue_row, jsonl=jsonl, as_json=as_json, empty="No runs are waiting.")
-    return Exit.OK
+    records = server.ask(lambda client: client.workflow_types.queue_depth(workflow))
+    return Rows(records, _queue_view, _queue_row, "No runs are waiting.")
 
 
-def _view(found: WorkflowTypeInfo) -> dict[str, Any]:
+def _view(record: WorkflowTypeInfo) -> dict[str, Any]:
+    return view(record, "workflow", "paused", *_LIMITS, "when_full", "versions", "default_version", "open_runs")
+
+
+def _row(record: WorkflowTypeInfo) -> dict[str, str]:
+    headings = ("max running", "max per key", "max rate", "max rate per key")
+    limits = limit_cells(record, *(f"{heading}={name}" for heading, name in zip(headings, _LIMITS, strict=True)))
+    return {**_state(record), **cells(record, "open_runs"), **limits, **_settings(record)}
+
+
+def _fields(record: WorkflowTypeInfo) -> dict[str, str]:
+    limits = limit_cells(record, "max_running", "max_running_per_key")
+    rates = limit_cells(record, "max_rate=starts_per_second", "max_rate_per_key=starts_per_second_per_key")
+    per_second = {name: rate if rate == "-" else f"{rate} per second" for name, rate in rates.items()}
     return {
-        "workflow": found.workflow,
-        "paused": found.paused,
-        "max_running": found.max_running,
-        "max_running_per_key": found.max_running_per_key,
-        "starts_per_second": found.starts_per_second,
-        "starts_per_second_per_key": found.starts_per_second_per_key,
-        "when_full": found.when_full,
-        "versions": list(found.versions),
-        "default_version": found.default_version,
-        "open_runs": found.open_runs,
+        **_state(record),
+        **limits,
+        **per_second,
+        **_settings(record),
+        **cells(record, "default_version", "open_runs"),
     }
 
 
-def _row(found: WorkflowTypeInfo) -> dict[str, str]:
-    return {
-        "workflow": found.workflow,
-        "state": "paused" if found.paused else "active",
-        "open runs": str(found.open_runs),
-        "max running": _number(found.max_running),
-        "max per key": _number(found.max_running_per_key),
-        "max rate": _number(found.starts_per_second),
-        "max rate per key": _number(found.starts_per_second_per_key),
-        "when full": kebab(found.when_full),
-        "versions": ", ".join(found.versions),
-    }
+def _state(record: WorkflowTypeInfo) -> dict[str, str]:
+    return {"workflow": record.workflow, "state": "paused" if record.paused else "active"}
 
 
-def _fields(found: WorkflowTypeInfo) -> dict[str, str]:
-    return {
-        "workflow": found.workflow,
-        "state": "paused" if found.paused else "active",
-        "max running": _number(found.max_running),
-        "max running per key": _number(found.max_running_per_key),
-        "max rate": _rate(found.starts_per_second),
-        "max rate per key": _rate(found.starts_per_second_per_key),
-        "when full": kebab(found.when_full),
-        "versions": ", ".join(found.versions),
-        "default version": found.default_version or "",
-        "open runs": str(found.open_runs),
-    }
+def _settings(record: WorkflowTypeInfo) -> dict[str, str]:
+    return {"when full": kebab(record.when_full), **cells(record, "versions")}
 
 
-def _queue_view(found: QueueInfo) -> dict[str, Any]:
-    since = found.oldest_waiting_since
-    return {
-        "workflow": found.workflow,
-        "version": found.version,
-        "waiting": found.waiting,
-        "oldest_waiting_since": None if since is None else utc_text(since),
-        "workers": found.workers,
-        "free_slots": found.free_slots,
-        "held_back": found.held_back,
-    }
+def _queue_view(queue: QueueInfo) -> dict[str, Any]:
+    return view(queue, "workflow", "version", "waiting", "oldest_waiting_since", "workers", "free_slots", "held_back")
 
 
-def _queue_row(found: QueueInfo) -> dict[str, str]:
-    since = found.oldest_waiting_since
-    return {
-        "workflow": found.workflow,
-        "version": found.version or "any",
-        "waiting": str(found.waiting),
-        "oldest since": local_text(since),
-        "workers": str(found.workers),
-        "free slots": str(found.free_slots),
-        "held back": found.held_back or "",
-    }
-
-
-def _rate(limit: float | None) -> str:
-    return _number(limit) if limit is None else f"{_number(limit)} per second"
-
-
-def _number(limit: float | None) -> str:
-    return "-" if limit is None else f"{limit:g}"
+def _queue_row(queue: QueueInfo) -> dict[str, str]:
+    counts = cells(queue, "waiting", "oldest_since=oldest_waiting_since", "workers", "free_slots", "held_back")
+    return {"workflow": queue.workflow, "version": queue.version or "any", **counts}

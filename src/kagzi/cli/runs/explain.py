@@ -6,40 +6,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..console import hint, put, put_json
-from ..exits import Exit
-from ..options import Server, json_option, server_options
+from ..console import hint, put
+from ..options import Server
+from ..output import Output, server_command
+from ..views import view
 
 if TYPE_CHECKING:
+    from ...core.explanation import Explanation
     from ...sdk.client.client import Kagzi
-    from ...sdk.client.run_records import Explanation
 
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@json_option
-@server_options
-def explain(*, run: str, as_json: bool, server: Server) -> int:
+@server_command
+def explain(*, run: str, server: Server) -> Output:
     """Explain why a run is in its current state.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
     """
     run_id, explanation = server.ask(lambda client: _explain(client, run))
-    if as_json:
-        put_json(
-            {
-                "run_id": run_id,
-                "sentence": explanation.sentence,
-                "reason": explanation.reason,
-                "facts": dict(explanation.facts),
-                "remedy": explanation.remedy or None,
-            }
-        )
-        return Exit.OK
-    put(explanation.sentence)
-    if explanation.remedy:
-        hint(explanation.remedy)
-    return Exit.OK
+
+    def show() -> None:
+        put(explanation.sentence)
+        if explanation.remedy:
+            hint(explanation.remedy)
+
+    return Output({"run_id": run_id, **view(explanation, "sentence", "reason", "facts", "remedy?")}, show)
 
 
 async def _explain(client: Kagzi, name: str) -> tuple[str, Explanation]:

@@ -21,8 +21,8 @@ _SCAN_ROWS = 100_000
 
 
 async def find_run(client: Kagzi, name: str) -> Run[Any]:
-    """The run as it is now (`last_info`). A workflow id means its latest run. Raises NotFound, and Stop for a beginning that several
-    run ids have."""
+    """The run as it is now (`last_info`). A workflow id means its latest run. Raises NotFound, and Stop for an
+    ambiguous prefix."""
     prefix = name.lower()
     for each in dict.fromkeys((prefix if is_uuid(prefix) else name, name)):  # a UUID may be the user's own workflow id
         run = client.get(each)
@@ -37,7 +37,7 @@ async def find_run(client: Kagzi, name: str) -> Run[Any]:
 
 
 async def find_info(client: Kagzi, name: str) -> tuple[Run[Any], RunInfo]:
-    """The same, and what there is to know about it."""
+    """The same, with its record."""
     run = await find_run(client, name)
     return run, run.last_info or await run.info()
 
@@ -49,7 +49,7 @@ async def list_infos(client: Kagzi, matching: Matching, limit: int) -> AsyncIter
 
 
 async def _find_by_prefix(client: Kagzi, prefix: str) -> Run[Any]:
-    """A run id begins with the milliseconds of its creation: a beginning of it says when that was, more or less."""
+    """A run id begins with the milliseconds of its creation, so that a prefix limits when that was."""
     digits = prefix.replace("-", "")[:_UUID7_TIME_DIGITS]
     since = _moment(int(digits.ljust(_UUID7_TIME_DIGITS, "0"), 16) - _CLOCK_SLACK_MS)
     until = _moment(int(digits.ljust(_UUID7_TIME_DIGITS, "f"), 16) + _CLOCK_SLACK_MS)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Raw
 
-from ..console import put, put_json
-from ..exits import Exit
-from ..options import Server, json_option, key_value, server_options
+from ..console import put
+from ..options import PAIR, Server
+from ..output import Output, server_command
 from .inputs import json_or_string
 
 if TYPE_CHECKING:
@@ -24,54 +24,40 @@ if TYPE_CHECKING:
     "--from-step",
     default="",
     metavar="STEP",
-    help="First step to run anew; see kagzi get RUN --steps.  [default: go on from where RUN is]",
+    help="First step to run again; see kagzi get RUN --steps.  [default: continue where RUN is]",
 )
 @click.option(
     "--output",
     "outputs",
     multiple=True,
-    type=key_value,
+    type=PAIR,
     metavar="STEP=VALUE",
     help="Result to use for a step instead of the recorded one: JSON if it is valid, else text. Repeatable.",
 )
 @click.option(
     "--version", default="", metavar="VERSION", help="Version of the workflow for the new run.  [default: that of RUN]"
 )
-@click.option("--id", "workflow_id", default="", metavar="ID", help="Your own id for the new run.")
-@json_option
-@server_options
-def fork(
-    *,
-    run: str,
-    from_step: str,
-    outputs: Sequence[tuple[str, str]],
-    version: str,
-    workflow_id: str,
-    as_json: bool,
-    server: Server,
-) -> int:
+@click.option("--id", default="", metavar="ID", help="Your own id for the new run.")
+@server_command
+def fork(*, run: str, outputs: Sequence[tuple[str, str]], server: Server, **options: Any) -> Output:
     """Start a new run with the recorded results of another one.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run). It is not changed.
-    The new run has the results that RUN had before STEP began, or without --from-step all of them, and goes on from there. Prints its
-    run id.
+    The new run has the results that RUN had before STEP began, or without --from-step all of them, and continues from
+    there. Prints its run id.
     """
+    chosen = {name: value for name, value in options.items() if value}
     replaced = {step_id: Raw(_output(step_id, text)) for step_id, text in outputs}
 
     async def ask(client: Kagzi) -> tuple[str, Run[Any]]:
         from .find import find_run
 
-        found = await find_run(client, run)
-        options = {"version": version or None, "id": workflow_id or None}
-        return found.id, await found.fork(from_step=from_step, outputs=replaced, **options)
+        original = await find_run(client, run)
+        return original.id, await original.fork(outputs=replaced, **chosen)
 
     forked_from, forked = server.ask(ask)
-    if as_json:
-        view = {"run_id": forked.id, "workflow_id": forked.workflow_id, "forked_from": forked_from}
-        put_json({**view, "url": forked.url or None})
-    else:
-        put(forked.id)
-    return Exit.OK
+    view = {"run_id": forked.id, "workflow_id": forked.workflow_id, "forked_from": forked_from}
+    return Output({**view, "url": forked.url or None}, lambda: put(forked.id))
 
 
 def _output(step_id: str, text: str) -> bytes:

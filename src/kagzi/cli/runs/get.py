@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..console import put, put_fields, put_json, put_table, status_text
-from ..exits import Exit
-from ..options import Server, json_option, server_options
+from ..options import Server
+from ..output import Output, server_command
+from ..times import age_text, local_text, now, took_text
+from ..views import cell
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
@@ -22,18 +25,8 @@ CHILDREN_SHOWN = 1_000
 @click.option("--input", "only_input", is_flag=True, help="Print only its input, as JSON.")
 @click.option("--output", "only_output", is_flag=True, help="Print only its result, as JSON.")
 @click.option("--error", "only_error", is_flag=True, help="Print only its error, with the traceback.")
-@json_option
-@server_options
-def get(
-    *,
-    run: str,
-    steps: bool,
-    only_input: bool,
-    only_output: bool,
-    only_error: bool,
-    as_json: bool,
-    server: Server,
-) -> int:
+@server_command
+def get(*, run: str, steps: bool, only_input: bool, only_output: bool, only_error: bool, server: Server) -> Output:
     """Show one run.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
@@ -42,14 +35,12 @@ def get(
         raise click.UsageError("--input, --output and --error cannot be combined.")
     view = server.ask(lambda client: _fetch(client, run, with_steps=steps))
     if only_input or only_output:
-        put_json(view["input" if only_input else "output"])
-    elif only_error:
-        return _put_error(view, as_json=as_json)
-    elif as_json:
-        put_json(view)
-    else:
-        _put_run(view)
-    return Exit.OK
+        value = view["input" if only_input else "output"]
+        return Output(value, lambda: put_json(value))
+    if only_error:
+        error = view["error"] or view["problem"]
+        return Output(error, lambda: _put_error(error))
+    return Output(view, lambda: _put_run(view))
 
 
 async def _fetch(client: Kagzi, name: str, *, with_steps: bool) -> dict[str, Any]:
@@ -64,70 +55,60 @@ async def _fetch(client: Kagzi, name: str, *, with_steps: bool) -> dict[str, Any
     return view
 
 
-def _put_error(view: dict[str, Any], *, as_json: bool) -> int:
-    error = view["error"] or view["problem"]
-    if as_json:
-        put_json(error)
-    elif error is not None:
+def _put_error(error: dict[str, Any] | None) -> None:
+    if error is not None:
         put((error["traceback"] or "").rstrip("\n") or error["text"])
-    return Exit.OK
 
 
 def _put_run(view: dict[str, Any]) -> None:
-    from datetime import datetime
+    from .views import value_text
 
-    from ...core.times import to_datetime
-    from ...system import SystemClock
-    from ..times import age_text, local_text, took_text
-    from .views import labels_text, value_text
-
-    now: datetime = to_datetime(SystemClock().now())
     status = status_text(view["status"])
     if view["wait_reason"]:
         status += f" ({view['wait_reason']})"
-    said = view["status_text"] or ""
-    if view["progress"] is not None:
-        said = f"{said} ({view['progress']:.0%})".strip()
+    progress = "" if view["progress"] is None else f"({view['progress']:.0%})"
+    created, wakes = view["created_at"], view["wake_at"]
     put_fields(
         {
             "run": view["run_id"],
             "workflow id": view["workflow_id"],
             "workflow": f"{view['workflow']} (version {view['version']})" if view["version"] else view["workflow"],
             "namespace": view["namespace"],
-            "status": status + _requests(view),
-            "says": said,
-            "paused because": view["pause_reason"] or "" if view["status"] in ("paused", "running") else "",
+            "status": status + requests_text(view),
+            "says": f"{view['status_text'] or ''} {progress}".strip(),
+            "paused because": view["pause_reason"] if view["status"] in ("paused", "running") else "",
             "waits for": ", ".join(view["waits"]) or _before(view),
             "problem": view["problem"]["text"] if view["problem"] else "",
             "scheduled for": local_text(view["scheduled_at"]),
-            "created": f"{local_text(view['created_at'])} ({age_text(view['created_at'], now)})",
-            "wakes": f"{local_text(view['wake_at'])} ({age_text(view['wake_at'], now)})" if view["wake_at"] else "",
+            "created": f"{local_text(created)} ({age_text(created, now())})",
+            "wakes": f"{local_text(wakes)} ({age_text(wakes, now())})" if wakes else "",
             "finished": local_text(view["finished_at"]),
-            "took": took_text(view["created_at"], view["finished_at"]),
-            "worker": view["worker_id"] or "",
-            "labels": labels_text(view["labels"]),
+            "took": took_text(created, view["finished_at"]),
+            "worker": view["worker_id"],
+            "labels": cell(view["labels"]),
             "input": "" if view["input"] is None else value_text(view["input"]),
             "output": value_text(view["output"]) if view["status"] == "completed" else "",
             "error": view["error"]["text"] if view["error"] else "",
-            "parent": view["parent_run_id"] or "",
+            "parent": view["parent_run_id"],
             "children": _children_text(view["children"]),
-            "forked from": view["forked_from"] or "",
-            "continued as": view["continued_as"] or "",
-            "page": view["url"] or "",
+            "forked from": view["forked_from"],
+            "continued as": view["continued_as"],
+            "page": view["url"],
         }
     )
     if view.get("steps"):
         put("")
-        _put_steps(view["steps"])
+        put_table([row for step in view["steps"] for row in _step_rows(step)])
 
 
 def _before(view: dict[str, Any]) -> str:
     return f"the end of run {view['blocked_by']}" if view["blocked_by"] else ""
 
 
-def _requests(view: dict[str, Any]) -> str:
-    asked = ("cancel_requested", "pause_requested")
-    return "".join(f", {each.replace('_', ' ')}" for each in asked if view[each])
+def requests_text(view: dict[str, Any]) -> str:
+    """`, cancel requested`: what a run, or an event of one, was asked to do."""
+    requests = ("cancel_requested", "pause_requested")
+    return "".join(f", {each.replace('_', ' ')}" for each in requests if view.get(each))
 
 
 def _children_text(children: list[str]) -> str:
@@ -136,44 +117,28 @@ def _children_text(children: list[str]) -> str:
     return f"{len(children)}: {', '.join(children[:5])} ..."
 
 
-def _earlier_text(earlier: dict[str, Any]) -> str:
-    if earlier["error"]["kind"] != "lost":
-        return str(earlier["error"]["text"])
-    return f"worker {earlier['worker_id'] or 'unknown'} was lost, noticed at {earlier['finished_at']}"
-
-
-def _put_steps(steps: list[dict[str, Any]]) -> None:
-    from ..times import local_text, took_text
+def _step_rows(step: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """One for each attempt that failed or was lost, and one for the step itself."""
     from .views import value_text
 
-    rows: list[dict[str, str]] = []
-    for step in steps:
-        rows.extend(
-            {
-                "step": step["step_id"],
-                "kind": step["kind"],
-                "status": status_text("lost" if earlier["error"]["kind"] == "lost" else "failed"),
-                "attempt": str(earlier["attempt"]),
-                "took": took_text(earlier["started_at"], earlier["finished_at"]),
-                "result": _earlier_text(earlier),
-            }
-            for earlier in step["attempts"]
-        )
-        result = step["error"]["text"] if step["error"] else ""
-        if step["not_retried"]:
-            result += f" ({step['not_retried']})"
-        if step["status"] == "completed":
-            result = "" if step["output"] is None else value_text(step["output"])
-        elif step["retry_at"] or step["wake_at"]:
-            result = f"until {local_text(step['retry_at'] or step['wake_at'])}"
-        rows.append(
-            {
-                "step": step["step_id"],
-                "kind": step["kind"],
-                "status": status_text(step["status"]),
-                "attempt": str(step["attempt"]),
-                "took": took_text(step["started_at"] or step["created_at"], step["finished_at"]),
-                "result": result,
-            }
-        )
-    put_table(rows)
+    for attempt in step["attempts"]:
+        lost = attempt["error"]["kind"] == "lost"
+        result = attempt["error"]["text"]
+        if lost:
+            result = f"worker {attempt['worker_id'] or 'unknown'} was lost (detected at {attempt['finished_at']})"
+        took = took_text(attempt["started_at"], attempt["finished_at"])
+        yield _step_row(step, "lost" if lost else "failed", attempt["attempt"], took, result)
+    result = step["error"]["text"] if step["error"] else ""
+    if step["not_retried"]:
+        result += f" ({step['not_retried']})"
+    if step["status"] == "completed":
+        result = "" if step["output"] is None else value_text(step["output"])
+    elif step["retry_at"] or step["wake_at"]:
+        result = f"until {local_text(step['retry_at'] or step['wake_at'])}"
+    took = took_text(step["started_at"] or step["created_at"], step["finished_at"])
+    yield _step_row(step, step["status"], step["attempt"], took, result)
+
+
+def _step_row(step: dict[str, Any], status: str, attempt: int, took: str, result: str) -> dict[str, str]:
+    names = {"step": step["step_id"], "kind": step["kind"], "status": status_text(status)}
+    return {**names, "attempt": str(attempt), "took": took, "result": result}

@@ -1,4 +1,4 @@
-"""The input of a run as people type it, turned into JSON. Pure, but for the file or stdin it may be told to read.
+"""Parses the input of a run as people type it into JSON. Pure, except for a file or stdin that it may read.
 
 kagzi start hello world                 a string
 kagzi start hello '{"name": "world"}'   JSON, because it parses
@@ -12,13 +12,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from ..options import Command
 
-# Nobody begins a plain text like this by accident as often as a JSON text is mistyped.
+# Text that begins like this is mistyped JSON more often than it is plain text.
 _LIKE_JSON = ("{", "[", '"')
 _PAIR = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(:?=)(.*)", re.DOTALL)
 
@@ -34,25 +34,27 @@ def read_input(
     if not arguments:
         return None
     if as_text and len(arguments) > 1:
-        raise click.UsageError(f"--text takes one {what}, not {len(arguments)}. Quote a text with spaces.")
+        raise click.UsageError(f"--text takes one {what}, not {len(arguments)}. Quote text that contains spaces.")
     if len(arguments) == 1:
         (argument,) = arguments
         if argument == "-":
             return _value(_text(read_stdin(), f"{what} from stdin").removesuffix("\n"), f"{what} from stdin", as_text)
         if argument.startswith("@"):
             return _value(_file(argument[1:], what).removesuffix("\n"), f"{what} {argument}", as_text)
-        if as_text or _PAIR.fullmatch(argument) is None or _parse(argument) is not None:
+        if as_text or _PAIR.fullmatch(argument) is None or _is_json(argument):
             return _value(argument, what, as_text)
     return _object(arguments, what)
 
 
 def json_or_string(text: str, what: str, remedy: str) -> bytes:
-    """JSON if it parses, else the text as a JSON string. Raises UsageError for text that was meant to be JSON and is not."""
-    if _parse(text) is not None:
-        return _encode(text, what)
-    if text.lstrip().startswith(_LIKE_JSON):
-        raise click.UsageError(f"{what} is not valid JSON: {_trouble(text)}. {remedy}")
-    return _string(text, what)
+    """JSON if it parses, else the text as a JSON string. Raises UsageError for text that was meant to be JSON."""
+    try:
+        _parse(text)
+    except ValueError as error:
+        if text.lstrip().startswith(_LIKE_JSON):
+            raise click.UsageError(f"{what} is not valid JSON: {error}. {remedy}") from error
+        return _string(text, what)
+    return _encode(text, what)
 
 
 def _value(text: str, what: str, as_text: bool) -> bytes:
@@ -65,53 +67,44 @@ def _string(text: str, what: str) -> bytes:
     return _encode(json.dumps(text, ensure_ascii=False), what)
 
 
-def _trouble(text: str) -> str:
-    """Where and why a text is not JSON: `expecting ':' delimiter at column 7`."""
-    try:
-        json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        place = f"column {error.colno}" if "\n" not in text else f"line {error.lineno}, column {error.colno}"
-        message = error.msg.removesuffix(" at")
-        return f"{message[:1].lower()}{message[1:]} at {place}"
-    except (ValueError, RecursionError) as error:
-        return str(error)
-    return "no trouble"
-
-
 def _object(arguments: Sequence[str], what: str) -> bytes:
     fields: dict[str, Any] = {}
     for argument in arguments:
         pair = _PAIR.fullmatch(argument)
         if pair is None:
             raise click.UsageError(
-                f"{what} is one value, or key=value and key:=json pairs; {argument!r} is not a pair. Quote a text with spaces."
+                f"{what} is one value, or key=value and key:=json pairs; {argument!r} is not a pair. "
+                "Quote text that contains spaces."
             )
         key, sign, value = pair.groups()
         if key in fields:
             raise click.UsageError(f"{what} names {key!r} twice.")
-        if sign == ":=":
-            parsed = _parse(value)
-            if parsed is None:
-                raise click.UsageError(
-                    f"{key}:={value} is not valid JSON: {_trouble(value)}. For a text, write {key}={value}."
-                )
-            fields[key] = parsed.value
-        else:
-            fields[key] = value
+        try:
+            fields[key] = _parse(value) if sign == ":=" else value
+        except ValueError as error:
+            remedy = f"For text, write {key}={value}."
+            raise click.UsageError(f"{key}:={value} is not valid JSON: {error}. {remedy}") from error
     return _encode(json.dumps(fields, ensure_ascii=False), what)
 
 
-class _Parsed:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-def _parse(text: str) -> _Parsed | None:
-    """The value of a JSON text; None if it is none. NaN and Infinity are not JSON, whatever Python thinks."""
+def _is_json(text: str) -> bool:
     try:
-        return _Parsed(json.loads(text, parse_constant=_refuse_constant))
-    except (ValueError, RecursionError):
-        return None
+        _parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse(text: str) -> Any:
+    """NaN and Infinity are not JSON. Raises ValueError with a place: `expecting ':' delimiter at column 7`."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if "\n" not in text else f"line {error.lineno}, column {error.colno}"
+        message = error.msg.removesuffix(" at")
+        raise ValueError(f"{message[:1].lower()}{message[1:]} at {place}") from error
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
 
 
 def _refuse_constant(name: str) -> NoReturn:

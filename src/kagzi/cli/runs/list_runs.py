@@ -6,70 +6,50 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..console import hint, put, put_json, put_list, status_text
-from ..exits import Exit
-from ..options import Server, json_option, list_options, server_options
+from ..console import put, status_text
+from ..options import Server
+from ..output import Output, Rows, list_command, server_command
+from ..times import age_text, now
+from ..views import cells
 from .filters import chosen_runs, filter_options
+from .views import run_view
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ...sdk.client.client import Kagzi
-    from ...sdk.client.filters import Matching
-    from ...sdk.client.run_records import RunCount
+    from ...sdk.client.run_records import RunCount, RunInfo
 
 
 @click.command("list")
 @filter_options
-@list_options("run", limit=50)
-@server_options
-def list_runs(*, limit: int, jsonl: bool, as_json: bool, server: Server, **options: Any) -> int:
+@list_command("run", limit=50)
+def list_runs(*, limit: int, server: Server, **options: Any) -> Rows[RunInfo]:
     """List runs, newest first."""
-    from ...core.times import to_datetime
-    from ...system import SystemClock
-
     matching = chosen_runs(**options)
-    views = server.ask(lambda client: _fetch(client, matching, limit + 1))
+
+    async def fetch(client: Kagzi) -> list[RunInfo]:
+        from .find import list_infos
+
+        return [run async for run in list_infos(client, matching, limit + 1)]
+
+    runs = server.ask(fetch)
     empty = "No runs match." if matching else "No runs. Start one: kagzi start WORKFLOW INPUT"
-    now = to_datetime(SystemClock().now())
-    put_list(views[:limit], lambda view: view, lambda view: _row(view, now), jsonl=jsonl, as_json=as_json, empty=empty)
-    if len(views) > limit:
-        hint(f"there are more than {limit}; --limit {limit * 10} shows more")
-    return Exit.OK
+    more = f"there are more than {limit}; --limit {limit * 10} shows more" if len(runs) > limit else ""
+    return Rows(runs[:limit], run_view, _row, empty, more)
 
 
-async def _fetch(client: Kagzi, matching: Matching, limit: int) -> list[dict[str, Any]]:
-    from .find import list_infos
-    from .views import run_view
-
-    return [run_view(run) async for run in list_infos(client, matching, limit)]
-
-
-def _row(view: dict[str, Any], now: datetime) -> dict[str, str]:
-    from ..times import age_text
-
-    return {
-        "run": view["run_id"],
-        "workflow": view["workflow"],
-        "workflow id": view["workflow_id"],
-        "status": status_text(view["status"]),
-        "created": age_text(view["created_at"], now),
-    }
+def _row(run: RunInfo) -> dict[str, str]:
+    names = cells(run, "run=id", "workflow", "workflow_id")
+    return {**names, "status": status_text(run.status), "created": age_text(run.created_at, now())}
 
 
 @click.command()
 @filter_options
-@json_option
-@server_options
-def count(*, as_json: bool, server: Server, **options: Any) -> int:
+@server_command
+def count(*, server: Server, **options: Any) -> Output:
     """Count runs."""
 
     async def ask(client: Kagzi) -> RunCount:
         return await client.count(**chosen_runs(**options))
 
-    counted = server.ask(ask)
-    if as_json:
-        put_json({"count": counted, "capped": counted.capped})
-    else:
-        put(f"{counted}{'+' if counted.capped else ''}")
-    return Exit.OK
+    runs = server.ask(ask)
+    return Output({"count": runs, "capped": runs.capped}, lambda: put(f"{runs}{'+' if runs.capped else ''}"))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Raw
 
-from ..console import put_json, say
-from ..exits import Exit
-from ..options import Server, json_option, server_options
+from ..console import say
+from ..options import Server
+from ..output import Output, server_command
 from .inputs import read_input, text_option
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.argument("value", nargs=-1)
 @text_option("VALUE")
-@click.option("--replace", is_flag=True, help="Replace a value that the run has not received yet by VALUE.")
+@click.option("--replace", is_flag=True, help="Replace a value that the run has not received yet with VALUE.")
 @click.option("--drop", is_flag=True, help="Drop a value that the run has not received yet; it waits for the next one.")
-@click.option("--request-id", default="", metavar="ID", help="Id of this request: sent twice, it is one signal.")
-@json_option
-@server_options
+@click.option(
+    "--request-id", default="", metavar="ID", help="Id of this request: a signal sent twice with it counts once."
+)
+@server_command
 def signal(
     *,
     run: str,
@@ -37,9 +38,8 @@ def signal(
     replace: bool,
     drop: bool,
     request_id: str,
-    as_json: bool,
     server: Server,
-) -> int:
+) -> Output:
     """Send a signal to a run.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
@@ -51,43 +51,37 @@ def signal(
 
     \b
     A value of the wrong type pauses the run. Then
-            kagzi signal RUN approved true --replace     gives it another value, and it goes on
-            kagzi signal RUN approved --drop             drops the value, and it waits for the next one
+            kagzi signal RUN approved true --replace     replaces the value, and the run continues
+            kagzi signal RUN approved --drop             drops the value, and the run waits for the next one
     Both also work on values that the run has not waited for yet, the oldest of that name first.
     """
     if replace and drop:
         raise click.UsageError("--replace and --drop cannot be combined.")
     if drop and value:
-        raise click.UsageError("--drop takes no VALUE. To give the run another value, use --replace.")
+        raise click.UsageError("--drop takes no VALUE. To send another value, use --replace.")
     data = read_input(value, sys.stdin.buffer.read, as_text=as_text, what="VALUE") or b"null"
 
     async def send(client: Kagzi) -> tuple[str, bool]:
         from .find import find_run
 
-        found = await find_run(client, run)
+        target = await find_run(client, run)
         if drop:
-            return found.id, await found.drop_signal(name, request_id=request_id or None)
-        return found.id, await found.signal(name, Raw(data), replace=replace, request_id=request_id or None)
+            return target.id, await target.drop_signal(name, request_id=request_id or None)
+        return target.id, await target.signal(name, Raw(data), replace=replace, request_id=request_id or None)
 
     run_id, waited = server.ask(send)
     if replace or drop:
-        return _report_replaced(run_id, name, waited, drop=drop, as_json=as_json)
-    if as_json:
-        put_json({"run_id": run_id, "signal": name, "delivered": waited})
-    elif waited:
-        say(f"{run_id} was waiting for {name!r} and received it")
-    else:
-        say(f"{run_id} is not waiting for {name!r} yet: the signal is kept until it does")
-    return Exit.OK
+        return _replaced(run_id, name, waited, drop=drop)
+    text = f"{run_id} is not waiting for {name!r} yet: the signal is kept until it does"
+    if waited:
+        text = f"{run_id} was waiting for {name!r} and received it"
+    return Output({"run_id": run_id, "signal": name, "delivered": waited}, lambda: say(text))
 
 
-def _report_replaced(run_id: str, name: str, resumed: bool, *, drop: bool, as_json: bool) -> int:
+def _replaced(run_id: str, name: str, resumed: bool, *, drop: bool) -> Output:
     done = "dropped" if drop else "replaced"
-    if as_json:
-        put_json({"run_id": run_id, "signal": name, done: True, "resumed": resumed})
-    elif resumed:
-        goes_on = "waits for the next one" if drop else "goes on"
-        say(f"{run_id}: the value of {name!r} was {done}; the run {goes_on}")
-    else:
-        say(f"{run_id}: the value of {name!r}, which the run has not waited for yet, was {done}")
-    return Exit.OK
+    text = f"{run_id}: the value of {name!r}, which the run has not waited for yet, was {done}"
+    if resumed:
+        continues = "waits for the next one" if drop else "continues"
+        text = f"{run_id}: the value of {name!r} was {done}; the run {continues}"
+    return Output({"run_id": run_id, "signal": name, done: True, "resumed": resumed}, lambda: say(text))

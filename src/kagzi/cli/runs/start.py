@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from msgspec import Raw
 
-from ..console import fail, hint, put, put_json, say, warn
-from ..exits import Exit
-from ..options import Kebab, Server, duration, json_option, key_value, same_server, server_options
+from ..console import hint, put, say, warn
+from ..exits import Exit, Stop
+from ..options import DURATION, PAIR, Kebab, Server, same_server
+from ..output import Output, server_command
+from ..views import error_view
 from .inputs import read_input, text_option
+from .views import payload_view, value_text
 
 if TYPE_CHECKING:
-    from ...core.run.commands import OnConflict
     from ...sdk.client.client import Kagzi
     from ...sdk.client.run import Run
     from ...sdk.client.run_records import RunInfo
     from ...sdk.client.start import StartKeywords
 
 NO_WORKER_NOTICE_S = 1.5
-_WORKERS_ASKED = 1_000
+_WORKERS_LISTED = 1_000
 ON_CONFLICT = ("existing", "existing_or_completed", "fail", "replace")
 
 
@@ -32,26 +34,21 @@ ON_CONFLICT = ("existing", "existing_or_completed", "fail", "replace")
 @click.argument("workflow")
 @click.argument("input", nargs=-1)
 @text_option("INPUT")
-@click.option(
-    "--id", "workflow_id", default="", metavar="ID", help="Your own id for the run, unique among the open ones."
-)
+@click.option("--id", metavar="ID", help="Your own id for the run, unique among the open ones.")
 @click.option("--wait", is_flag=True, help="Wait for the run to end and print its result.")
+@click.option("--timeout", type=DURATION, help="With --wait: wait at most this long, then exit with code 124.")
+@click.option("--delay", type=DURATION, help="Start the run this much later.")
+@click.option("--label", "labels", multiple=True, type=PAIR, help="Label the run. Repeatable.")
+@click.option("--version", metavar="VERSION", help="Version of the workflow.  [default: its default version]")
 @click.option(
-    "--timeout", type=duration, metavar="DURATION", help="Wait at most this long with --wait, then exit with code 124."
+    "--priority",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Waiting runs with a higher priority begin first.",
 )
-@click.option("--delay", type=duration, metavar="DURATION", help="Start the run this much later.")
-@click.option(
-    "--label", "labels", multiple=True, type=key_value, metavar="KEY=VALUE", help="Label the run. Repeatable."
-)
-@click.option(
-    "--version", default="", metavar="VERSION", help="Version of the workflow.  [default: its default version]"
-)
-@click.option(
-    "--priority", type=int, default=0, show_default=True, help="Waiting runs with a higher priority begin first."
-)
-@click.option(
-    "--concurrency-key", default="", metavar="KEY", help="Key that per-key limits count by, such as a customer."
-)
+@click.option("--concurrency-key", metavar="KEY", help="Key that per-key limits count by, such as a customer.")
 @click.option(
     "--on-conflict",
     type=Kebab(ON_CONFLICT),
@@ -59,25 +56,18 @@ ON_CONFLICT = ("existing", "existing_or_completed", "fail", "replace")
     show_default=True,
     help="What to do if an open run has the same id.",
 )
-@json_option
-@server_options
+@server_command
 def start(
     *,
     workflow: str,
     input: Sequence[str],
     as_text: bool,
-    workflow_id: str,
     wait: bool,
     timeout: timedelta | None,
-    delay: timedelta | None,
     labels: Sequence[tuple[str, str]],
-    version: str,
-    priority: int,
-    concurrency_key: str,
-    on_conflict: str,
-    as_json: bool,
     server: Server,
-) -> int:
+    **options: Any,
+) -> Output:
     """Start a run of WORKFLOW.
 
     \b
@@ -90,31 +80,14 @@ def start(
     if timeout is not None and not wait:
         raise click.UsageError("--timeout needs --wait.")
     data = read_input(input, sys.stdin.buffer.read, as_text=as_text)
-    options: StartKeywords = {
-        "id": workflow_id or None,
-        "delay": delay,
-        "labels": dict(labels),
-        "version": version or None,
-        "priority": priority,
-        "concurrency_key": concurrency_key or None,
-        "on_conflict": cast("OnConflict", on_conflict),
-    }
+    keywords = cast(
+        "StartKeywords", {"labels": dict(labels), **{name: options[name] for name in options if options[name]}}
+    )
     if wait:
-        return server.ask(lambda client: _start_and_wait(client, workflow, data, options, timeout, as_json=as_json))
-    return server.ask(lambda client: _start(client, workflow, data, options, as_json=as_json))
-
-
-async def _start(client: Kagzi, workflow: str, data: bytes | None, options: StartKeywords, *, as_json: bool) -> int:
-    run, _ = await _acknowledged(client, workflow, data, options, wait=False)
-    view = {
-        "run_id": run.id,
-        "workflow_id": run.workflow_id,
-        "status": str(run.last_status),
-        "created": run.created,
-        "url": run.url or None,
-    }
-    put_json(view) if as_json else put(run.id)
-    return Exit.OK
+        return server.ask(lambda client: _start_and_wait(client, workflow, data, keywords, timeout))
+    run, _ = server.ask(lambda client: _start(client, workflow, data, keywords, wait=False))
+    view = {"run_id": run.id, "workflow_id": run.workflow_id, "status": str(run.last_status), "created": run.created}
+    return Output({**view, "url": run.url or None}, lambda: put(run.id))
 
 
 async def _start_and_wait(
@@ -123,10 +96,8 @@ async def _start_and_wait(
     data: bytes | None,
     options: StartKeywords,
     timeout: timedelta | None,  # noqa: ASYNC109  of the option, which is also shown
-    *,
-    as_json: bool,
-) -> int:
-    run, served = await _acknowledged(client, workflow, data, options, wait=True)
+) -> Output:
+    run, served = await _start(client, workflow, data, options, wait=True)
     notice = asyncio.create_task(_notice_missing_worker(client, workflow, run)) if served else None
     try:
         end = await run.wait(timeout=timeout)
@@ -135,16 +106,16 @@ async def _start_and_wait(
         while end.continued_as:
             end = await client.get(end.continued_as).info()
     except asyncio.CancelledError:  # Ctrl-C
-        say(f"interrupted; run {run.id} goes on")
+        say(f"interrupted; run {run.id} continues")
         hint(_way_back(run.id))
         raise
     finally:
         if notice is not None:
             notice.cancel()
-    return _put_end(end, as_json=as_json, run_id=run.id, workflow_id=run.workflow_id)
+    return _output(end, run.id, run.workflow_id)
 
 
-async def _acknowledged(
+async def _start(
     client: Kagzi, workflow: str, data: bytes | None, options: StartKeywords, *, wait: bool
 ) -> tuple[Run[Any], bool]:
     """The run, and whether a worker is known to serve it."""
@@ -156,16 +127,16 @@ async def _acknowledged(
         with UNSERVED.shown_by(warnings.append):
             run = await client.start(workflow, ABSENT if data is None else Raw(data), **options)
     except asyncio.CancelledError:  # Ctrl-C
-        say("interrupted before the server answered: the run may have been started")
-        hint(f"kagzi list --workflow {workflow}{same_server()} shows whether it was")
+        say("interrupted before the server responded: the run may have been started")
+        hint(f"kagzi list --workflow {workflow}{same_server()} shows whether it was started")
         raise
     if not run.created:
-        say(f"run {run.id} exists already, with id {run.workflow_id!r}")
+        say(f"run {run.id} already exists, with id {run.workflow_id!r}")
     elif wait:
         say(f"run {run.id} started")
     for warning in warnings:
         warn(warning)
-        hint("start a worker that has it: kagzi worker FILE")
+        hint("start a worker that serves it: kagzi worker FILE")
     return run, not warnings
 
 
@@ -177,14 +148,14 @@ async def _notice_missing_worker(client: Kagzi, workflow: str, run: Run[Any]) ->
     try:
         if [worker async for worker in client.workers.list(status="online", workflow=workflow, limit=1)]:
             return
-        others = [worker.workflows async for worker in client.workers.list(status="online", limit=_WORKERS_ASKED)]
+        others = [worker.workflows async for worker in client.workers.list(status="online", limit=_WORKERS_LISTED)]
     except KagziError:
         return
     names = sorted({name for served in others for name, _ in served})
-    served = f"Workers here serve: {', '.join(names)}." if names else "No worker is connected at all."
+    served = f"Workers here serve: {', '.join(names)}." if names else "No worker is connected."
     warn(
         f"no worker serves {workflow!r} in namespace {str(run.namespace)!r}; run {run.id} waits for one. {served}\n"
-        f"         Start a worker that has it: kagzi worker FILE"
+        f"         Start a worker that serves it: kagzi worker FILE"
     )
 
 
@@ -193,9 +164,8 @@ def _way_back(run_id: str) -> str:
     return f"kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end"
 
 
-def _put_end(end: RunInfo, *, as_json: bool, run_id: str, workflow_id: str) -> int:
-    from .views import error_view, payload_view, value_text
-
+def _output(end: RunInfo, run_id: str, workflow_id: str) -> Output:
+    """The end of a run, which may have continued as another one; under the ids it was started with."""
     view: dict[str, Any] = {
         "run_id": run_id,
         "workflow_id": workflow_id,
@@ -203,19 +173,12 @@ def _put_end(end: RunInfo, *, as_json: bool, run_id: str, workflow_id: str) -> i
         "output": payload_view(end.output, end.encoding),
         "error": error_view(end.error),
     }
-    if as_json:
-        put_json(view)
-    if not end.status.ended:
-        fail(f"run {run_id} is still {end.status} after the timeout; it goes on", _way_back(run_id))
-        return Exit.TIMED_OUT
     if end.status == "completed":
-        if not as_json:
-            put(value_text(view["output"]))
-        return Exit.OK
-    text = end.error.text if end.error else ""
+        return Output(view, lambda: put(value_text(view["output"])))
+    if not end.status.ended:
+        text = f"run {run_id} is still {end.status} after the timeout; it continues"
+        return Output(view, lambda: None, stop=Stop(Exit.TIMED_OUT, text, _way_back(run_id)))
     what = "was cancelled" if end.status == "cancelled" else end.status
-    fail(
-        f"run {run_id} {what}" + (f": {text}" if text else ""),
-        f"kagzi get {run_id} --steps{same_server()} shows what it did",
-    )
-    return Exit.FAILED
+    text = f"run {run_id} {what}" + (f": {end.error.text}" if end.error and end.error.text else "")
+    remedy = f"kagzi get {run_id} --steps{same_server()} shows what it did"
+    return Output(view, lambda: None, stop=Stop(Exit.FAILED, text, remedy))

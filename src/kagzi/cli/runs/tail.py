@@ -10,7 +10,9 @@ import click
 from ..console import put, put_json, say, status_text
 from ..exits import Exit
 from ..options import Server, server_options
+from ..times import local, local_text
 from .filters import chosen_runs, filter_options
+from .get import requests_text
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
@@ -19,13 +21,17 @@ if TYPE_CHECKING:
 
 POLL_S = 1.0
 NEWEST_RUNS = 200
-_ENDS = {"run_completed": Exit.OK, "run_continued": Exit.OK, "run_failed": Exit.FAILED, "run_cancelled": Exit.FAILED}
+_EXITS = {"run_completed": Exit.OK, "run_continued": Exit.OK, "run_failed": Exit.FAILED, "run_cancelled": Exit.FAILED}
 
 
 @click.command()
 @click.argument("run", metavar="[RUN]", default="")
 @click.option(
-    "--after", type=click.IntRange(0), default=0, help="With RUN: begin after the event with this number (seq)."
+    "--after",
+    type=click.IntRange(0),
+    default=0,
+    metavar="SEQ",
+    help="With RUN: begin after the event with this number.",
 )
 @filter_options
 @click.option("--jsonl", "--json", "jsonl", is_flag=True, help="Print JSON, one event or run per line.")
@@ -33,13 +39,13 @@ _ENDS = {"run_completed": Exit.OK, "run_continued": Exit.OK, "run_failed": Exit.
 def tail(*, run: str, after: int, jsonl: bool, server: Server, **options: Any) -> int:
     """Follow a run, or all runs, as they change.
 
-    With RUN, shows everything that happened to it and then what happens, until it has ended; the exit code is 1 if it failed or was
+    With RUN, shows its events so far and then each new one, until it has ended; the exit code is 1 if it failed or was
     cancelled. RUN is a run id, the beginning of one, or a workflow id (its latest run).
 
-    Without RUN, shows the newest runs, whenever one is new or its status changes, until Ctrl-C.
+    Without RUN, shows a run whenever it is new or its status changes, until Ctrl-C.
     """
     if run and any(value or value is False for value in options.values()):
-        raise click.UsageError("options such as --status choose among all runs; they do not go with a RUN.")
+        raise click.UsageError("options such as --status select among all runs; they cannot be combined with a RUN.")
     if after and not run:
         raise click.UsageError("--after needs a RUN.")
     if run:
@@ -60,7 +66,7 @@ async def _tail_run(client: Kagzi, name: str, after: int, *, jsonl: bool) -> int
     while True:
         last = await _show_events(run, after, jsonl=jsonl)
         if "continued_as" not in last:
-            return _ENDS.get(last.get("kind", ""), Exit.OK)
+            return _EXITS.get(last.get("kind", ""), Exit.OK)
         run, after = client.get(last["continued_as"]), 0
 
 
@@ -82,8 +88,6 @@ async def _show_events(run: Run[Any], after: int, *, jsonl: bool) -> dict[str, A
 
 def event_day(event: dict[str, Any]) -> str:
     """The heading of the lines that follow: `2026-11-16 UTC+01:00`. The local zone, as in logs."""
-    from ..times import local
-
     if "at" not in event:
         return ""
     moment = local(event["at"])
@@ -91,14 +95,13 @@ def event_day(event: dict[str, Any]) -> str:
 
 
 def event_line(event: dict[str, Any]) -> str:
-    from ..times import local, local_text
     from .views import value_text
 
     clock = local(event["at"]).strftime("%H:%M:%S.%f")[:-3] if "at" in event else ""
     at = click.style(clock.ljust(12), dim=True)
     what = event["kind"].replace("_", " ")
     if event["kind"] == "run_status":
-        what = f"run {status_text(event['status'])}{_requests(event)}"
+        what = f"run {status_text(event['status'])}{requests_text(event)}{_paused_because(event)}"
     parts = [event.get("step", "")]
     if event.get("attempt", 0) > 1:
         parts.append(f"(attempt {event['attempt']})")
@@ -113,10 +116,8 @@ def event_line(event: dict[str, Any]) -> str:
     return f"{at}  {what.ljust(16)}  {' '.join(part for part in parts if part)}".rstrip()
 
 
-def _requests(event: dict[str, Any]) -> str:
-    asked = [each.replace("_", " ") for each in ("cancel_requested", "pause_requested") if event.get(each)]
-    reason = f": {event['pause_reason']}" if event.get("pause_reason") else ""
-    return "".join(f", {each}" for each in asked) + reason
+def _paused_because(event: dict[str, Any]) -> str:
+    return f": {event['pause_reason']}" if event.get("pause_reason") else ""
 
 
 def _brief(text: str, characters: int = 100) -> str:
@@ -158,7 +159,7 @@ async def _poll(
 
 
 def _run_line(view: dict[str, Any]) -> str:
-    said = view["status_text"] or (view["error"]["text"] if view["error"] else "")
+    text = view["status_text"] or (view["error"]["text"] if view["error"] else "")
     status = status_text(view["status"])
     padding = " " * (9 - len(view["status"]))
-    return f"{view['run_id']}  {status}{padding}  {view['workflow']}  {view['workflow_id']}  {_brief(said)}".rstrip()
+    return f"{view['run_id']}  {status}{padding}  {view['workflow']}  {view['workflow_id']}  {_brief(text)}".rstrip()

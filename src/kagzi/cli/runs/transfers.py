@@ -11,7 +11,7 @@ import click
 from ...core.text.plurals import counted
 from ..console import put, put_json, say, warn
 from ..exits import Exit
-from ..options import Server, json_option, server_options
+from ..options import Server, server_options
 from .filters import chosen_runs, filter_options
 
 if TYPE_CHECKING:
@@ -41,19 +41,18 @@ def export(*, runs: Sequence[str], everything: bool, output: BinaryIO, server: S
     kagzi export --all > runs.jsonl
     kagzi import runs.jsonl --address OTHER
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run). Pause runs or stop their workers before you move them: a
-    run that changes during the export is refused, and a running one is imported as pending.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Pause runs or stop their workers before
+    you move them: a run that changes during the export is refused, and a running one is imported as pending.
     """
     if bool(runs) == everything:
-        raise click.UsageError("give one or more RUNs, or --all, with options such as --status to choose among them.")
+        raise click.UsageError("give one or more RUNs, or --all with options such as --status to select runs.")
     matching = chosen_runs(**options)
     if runs and matching:
-        raise click.UsageError("options such as --status need --all; they do not go with a RUN.")
+        raise click.UsageError("options such as --status need --all; they cannot be combined with a RUN.")
     count, running = server.ask(lambda client: _export(client, runs, matching, output))
     if running:
-        warn(
-            f"{counted(running, 'run')} exported while running: imported as pending. Stop workers before you move runs"
-        )
+        exported = f"{counted(running, 'run')} exported while running: pending after an import"
+        warn(f"{exported}. Stop the workers before you move runs")
     if not sys.stdout.isatty() or output is not sys.stdout.buffer:
         say(f"{counted(count, 'run')} exported")
     return Exit.OK
@@ -86,20 +85,20 @@ async def _chosen(client: Kagzi, names: Sequence[str], matching: Matching) -> As
 
 @click.command("import")
 @click.argument("file", metavar="FILE", type=click.File("rb"))
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @server_options
 def import_runs(*, file: BinaryIO, as_json: bool, server: Server) -> int:
-    """Import runs that were exported, perhaps from another store.
+    """Import runs from a file that kagzi export wrote.
 
-    FILE is what `kagzi export` wrote; - is stdin. Each run is imported whole or not at all. A run that exists already with the same
-    content is skipped, so you can import a file again if something went wrong.
+    FILE may come from another store; - is stdin. Each run is imported whole or not at all. A run that already exists
+    with the same content is skipped, so you can import a file again if something went wrong.
     """
     views = server.ask(lambda client: _import(client, file, as_json=as_json))
     if as_json:
         put_json(views)
     created = sum(view["created"] for view in views)
     there = len(views) - created
-    say(f"{counted(created, 'run')} imported" + (f", {there} existed already" if there else ""))
+    say(f"{counted(created, 'run')} imported" + (f", {there} already existed" if there else ""))
     return Exit.OK
 
 

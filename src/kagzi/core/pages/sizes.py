@@ -1,4 +1,5 @@
-"""About how many bytes a value takes: what pages, messages and waiting answers are counted by. Never less than its encoding."""
+"""About how many bytes a value takes: what pages, messages and waiting answers are counted by. Never less than its
+encoding."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,16 +1,15 @@
-"""One value per verb that changes a run. Frozen, validated at the door, without behaviour.
+"""Commands: one value per verb that changes a run. Frozen, validated when they come in, without behaviour.
 
 A worker's command carries the lease of its claim and is refused unless that is the run's current one. Every command can be
-repeated: the second time it answers what the first one recorded.
+repeated: the second time it returns what the first one recorded.
 """
 
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..error_details import ErrorDetail
-from ..records import NO_LABELS, Lease, Payload, RunKey
+from ..records import Lease, Payload, RunAttributes, RunKey, attributes_of
 from ..retry.policy import RetryPolicy
 from ..times import Timestamp
 
@@ -19,7 +18,7 @@ OnConflict: TypeAlias = Literal["existing", "existing_or_completed", "fail", "re
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
-    """Sync match: the run is born leased to this worker, as lease number 1."""
+    """Sync match: the run is inserted as leased to this worker, as lease number 1."""
 
     worker_id: str
     version: str
@@ -27,26 +26,20 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
     lease_until: Timestamp
 
 
-class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
+class StartRequest(RunAttributes, frozen=True, kw_only=True):
     """A start as it was asked for. The engine checks it, draws what is missing and makes it a StartRun."""
 
     namespace: str
-    workflow_type: str
     workflow_id: str = ""
     request_id: str = ""
     task_queue: str = ""
     input: Payload | None = None
     context: Payload | None = None
     version: str = ""
-    labels: Mapping[str, str] = NO_LABELS
-    priority: int = 0
     start_at: Timestamp | None = None
     delay_us: int | None = None
-    deadline_at: Timestamp | None = None
     timeout_us: int | None = None
-    retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
-    concurrency_key: str = ""
 
 
 def start_time(request: StartRequest, now: Timestamp) -> Timestamp | None:
@@ -59,32 +52,48 @@ def deadline(request: StartRequest, now: Timestamp) -> Timestamp | None:
     """The earlier of the deadline and the end of the timeout, which counts from the creation."""
     if request.timeout_us is None:
         return request.deadline_at
-    ends = now + request.timeout_us
-    return ends if request.deadline_at is None else min(ends, request.deadline_at)
+    timeout_at = now + request.timeout_us
+    return timeout_at if request.deadline_at is None else min(timeout_at, request.deadline_at)
 
 
-class StartRun(msgspec.Struct, frozen=True, kw_only=True):
-    """Create a run, or answer the one that has its workflow_id (per `on_conflict`) or its request_id (always)."""
+class StartRun(RunAttributes, frozen=True, kw_only=True):
+    """Create a run, or return the one that has its workflow_id (per `on_conflict`) or its request_id (always)."""
 
     run: RunKey
     workflow_id: str
-    workflow_type: str
     request_id: str
     input: Payload | None = None
     context: Payload | None = None
     version: str | None = None
-    labels: Mapping[str, str] = NO_LABELS
-    priority: int = 0
     start_at: Timestamp | None = None
-    deadline_at: Timestamp | None = None
-    retry: RetryPolicy | None = None
     on_conflict: OnConflict = "existing"
-    concurrency_key: str = ""
     schedule_id: str = ""
-    blocked_by: str = ""  # run id of an open run: born SLEEPING, begins when that has ended
+    blocked_by: str = ""  # run id of an open run: created SLEEPING, begins when that has ended
     assignment: Assignment | None = None
-    signal: "SignalGiven | None" = (
-        None  # signal-with-start: given to the run that this answers, in the same transaction
+    signal: "SignalGiven | None" = None  # signal-with-start: for the run that this returns, in the same transaction
+
+
+def start_run(
+    request: StartRequest,
+    run: RunKey,
+    now: Timestamp,
+    *,
+    assignment: Assignment | None = None,
+    signal: "SignalGiven | None" = None,
+) -> StartRun:
+    """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's own."""
+    return StartRun(
+        **attributes_of(request, deadline_at=deadline(request, now)),
+        run=run,
+        workflow_id=request.workflow_id or run.run_id,
+        request_id=request.request_id or run.run_id,
+        input=request.input,
+        context=request.context,
+        version=request.version or None,
+        start_at=start_time(request, now),
+        on_conflict=request.on_conflict,
+        assignment=assignment,
+        signal=signal,
     )
 
 
@@ -105,7 +114,7 @@ class SignalReplacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base of what a worker says about a run it holds."""
+    """Base of what a worker says about a run that it has leased."""
 
     run: RunKey
     lease: Lease
@@ -114,7 +123,7 @@ class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class BeginStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """An attempt of a step begins. The retry policy is recorded with the first begin and decides from then on.
 
-    attempt 0: the next one. Answers Begun; or Known if the step has a result, or (attempt 0 only) waits for its retry.
+    attempt 0: the next one. Returns Begun; or Known if the step has a result, or (attempt 0 only) waits for its retry.
     """
 
     step_id: str
@@ -138,7 +147,7 @@ class CompleteStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class FailStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Record that an attempt failed. Answers RetryScheduled or StepFailed: the server decides."""
+    """Record that an attempt failed. Returns RetryScheduled or StepFailed: the server decides."""
 
     step_id: str
     attempt: int
@@ -148,7 +157,7 @@ class FailStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 class BeginSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """Set a timer: `duration_us` from now, or `until`. The wake time is fixed the first time this is recorded.
 
-    Answers TimerSet; or Recorded if the time has come already (the sleep is then complete).
+    Returns TimerSet; or Recorded if the time has come already (the sleep is then complete).
     """
 
     step_id: str
@@ -161,13 +170,14 @@ class BeginSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The worker has waited in place. Answers Recorded; or TimerSet with the rest if it came early."""
+    """The worker has waited in place. Returns Recorded; or TimerSet with the rest if it came early."""
 
     step_id: str
 
 
 class ResultsCommand(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Completes those of the named waits (none: all of the run's) that are due, and returns the results beyond `known_seq`."""
+    """Completes those of the named waits (none: all of the run's) that are due, and returns the results beyond
+    `known_seq`."""
 
     waits: tuple[str, ...]
     known_seq: int
@@ -190,7 +200,7 @@ class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class FailRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The function raised. Answers RunClosed: FAILED, or PENDING / SLEEPING if the run's own policy allows another try.
+    """The function raised. Returns RunClosed: FAILED, or PENDING / SLEEPING if the run's own policy allows another try.
     `after_step` as in CompleteRun."""
 
     error: ErrorDetail
@@ -222,9 +232,9 @@ class WaitSignal(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class StartChild(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Start a run as a step of this one. Unique by (run, step_id): a repeat answers the same child.
+    """Start a run as a step of this one. Unique by (run, step_id): a repeat returns the same child.
 
-    Answers ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
+    Returns ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
     """
 
     step_id: str
@@ -249,7 +259,7 @@ class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class RecordPatch(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """`changed(id)` answered True here."""
+    """`changed(id)` returned True here."""
 
     step_id: str
     name: str
@@ -272,7 +282,7 @@ class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals, priority and
-    remaining deadline, in one transaction. Answers RunClosed with continued_as."""
+    remaining deadline, in one transaction. Returns RunClosed with continued_as."""
 
     new_run_id: str
     input: Payload

@@ -317,6 +317,15 @@ def namespace_full(namespace: str, maximum: int) -> Refused:
     )
 
 
+def schedule_exists(schedule_id: str) -> Refused:
+    return refused(
+        ErrorCode.CONFLICT,
+        f"schedule {schedule_id!r} already exists. Update it, or upsert.",
+        subject="schedule",
+        subject_id=schedule_id,
+    )
+
+
 def too_many_schedules(namespace: str, maximum: int) -> Refused:
     return _namespace_limit(
         namespace,

@@ -1,4 +1,4 @@
-"""Schedules: what they say, what became of their nominal times, and what a run that is still open means for the next one."""
+"""Schedules: their specification, what became of their nominal times, and overlap with runs that are still open."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,7 +19,8 @@ Cause: TypeAlias = Literal["clock", "catchup", "trigger", "backfill"]
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a schedule says: either `cron_expr`, or `interval_us`. Nominal times are at or after `start_at` and before `end_at`."""
+    """What a schedule specifies: either `cron_expr`, or `interval_us`. Nominal times are at or after `start_at` and
+    before `end_at`."""
 
     workflow_type: str
     cron_expr: str = ""
@@ -37,6 +38,19 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     max_catchup: int = SCHEDULE_CATCHUP_DEFAULT
     catchup_window_us: int = SCHEDULE_CATCHUP_WINDOW_US
     timeout_us: int | None = None  # of each run, from its creation
+
+
+_spec_encoder = msgspec.json.Encoder(order="deterministic")
+_spec_decoder = msgspec.json.Decoder(ScheduleSpec)
+
+
+def write_spec(spec: ScheduleSpec) -> str:
+    """As both stores keep it."""
+    return _spec_encoder.encode(spec).decode()
+
+
+def read_spec(text: str) -> ScheduleSpec:
+    return _spec_decoder.decode(text)
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +72,8 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a nominal time: a run, or a reason why not. A skip may stand for several, up to `skipped_until`; `count`
-    is how many, 0 if nobody counted."""
+    """What became of a nominal time: a run, or a reason why not. A skip may stand for several, up to `skipped_until`;
+    `count` is how many, 0 if nobody counted."""
 
     nominal_at: Timestamp
     at: Timestamp
@@ -83,15 +97,16 @@ class OpenRun(msgspec.Struct, frozen=True, gc=False):
     stops: bool = False
 
 
-class Go(msgspec.Struct, frozen=True):
-    """Start, after these were asked to stop."""
+class AllowedStart(msgspec.Struct, frozen=True):
+    """A start that overlap permits, after the runs in `cancel` were asked to stop."""
 
     start: StartRun
     cancel: tuple[str, ...] = ()
 
 
 def due_time(schedule_id: str, jitter_us: int, nominal: Timestamp, following: Timestamp | None) -> Timestamp:
-    """The nominal time, later by a jitter that is always the same for it, and never so late that the next one overtakes it."""
+    """The nominal time, later by a jitter that is always the same for it, and never so late that the next one overtakes
+    it."""
     if not jitter_us:
         return nominal
     most = jitter_us if following is None else min(jitter_us, following - nominal)
@@ -111,20 +126,24 @@ def request_of(schedule_id: str, what: str) -> str:
     return f"schedule:{hashlib.blake2b(named, digest_size=16).hexdigest()}"
 
 
-def overlapped(start: StartRun, overlap: Overlap, open_runs: list[OpenRun]) -> Go | str:
-    """What the schedule's open runs mean for a start: it goes ahead, perhaps otherwise than meant, or the reason why not."""
+def overlapped(start: StartRun, overlap: Overlap, open_runs: list[OpenRun]) -> AllowedStart | str:
+    """Whether overlap permits a start beside the schedule's open runs: the start, perhaps changed, or the reason why
+    not."""
     if overlap == "allow" or not open_runs:
-        return Go(start)
+        return AllowedStart(start)
     running = [run for run in open_runs if not run.waits]
     blocker = (running or open_runs)[-1].run_id
     if overlap == "skip":
-        return f"run {blocker} of this schedule is still open and overlap is skip"
+        return f"run {blocker} of this schedule is still open, and overlap is skip"
     if overlap == "cancel_other":
-        return Go(start, tuple(run.run_id for run in open_runs if not run.stops))
+        return AllowedStart(start, tuple(run.run_id for run in open_runs if not run.stops))
     waiting = [run for run in open_runs if run.waits]
     if waiting:
-        return f"run {waiting[-1].run_id} of this schedule waits already for run {blocker} to end and overlap is buffer_one"
-    return Go(msgspec.structs.replace(start, blocked_by=blocker))
+        return (
+            f"run {waiting[-1].run_id} of this schedule is already waiting for run {blocker} to end, "
+            "and overlap is buffer_one"
+        )
+    return AllowedStart(msgspec.structs.replace(start, blocked_by=blocker))
 
 
 def refusal_reason(error: ErrorDetail) -> str:

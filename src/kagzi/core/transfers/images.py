@@ -1,4 +1,4 @@
-"""Runs as lines of JSON, to be kept in a file or taken to another store.
+"""Export format: runs as lines of JSON, to be kept in a file or taken to another store.
 
 A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then one `end` line
 that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that are JSON stand there as they
@@ -7,21 +7,19 @@ are, byte for byte, so that people can read them; other data are in base64.
 
 import base64
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..error_details import ErrorDetail, ErrorKind
 from ..errors import InvalidArgument
-from ..records import NO_LABELS, Payload
-from ..retry.policy import RetryPolicy
+from ..records import Payload, StoredRun, StoredStep
 from ..run.misfits import misfit_of
-from ..states import RunStatus, StepKind, StepStatus, WaitReason
+from ..states import RunStatus
 from ..times import Timestamp
 
 FORMAT = 1
-RUNNING_NOTE = "it was running when it was exported, and goes on as pending: stop its workers before, or steps may run in both places"
+RUNNING_NOTE = "the run was running when it was exported and is imported as pending: stop its workers first, or steps may run in both places"
 
 
 class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -36,76 +34,27 @@ class Data(_Image, frozen=True):
     metadata: dict[str, str] | None = None
 
 
-class RunImage(_Image, frozen=True):
+class RunImage(_Image, StoredRun, frozen=True):
     run_id: str
-    workflow_id: str
-    workflow_type: str
-    status: RunStatus
-    created_at: Timestamp
-    last_seq: int
     request_id: str
-    version: str | None = None
-    wait_reason: WaitReason | None = None
-    priority: int = 0
     lease: int = 0
-    attempt: int = 1
-    lost_leases: int = 0
-    retry: RetryPolicy | None = None
-    labels: Mapping[str, str] = NO_LABELS
-    parent_run_id: str | None = None
-    parent_step_id: str | None = None
     on_close: Literal["cancel", "abandon"] | None = None
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False
-    concurrency_key: str = ""
-    schedule_id: str | None = None
-    blocked_by: str | None = None
-    started_at: Timestamp | None = None
-    finished_at: Timestamp | None = None
     ready_at: Timestamp | None = None
-    wake_at: Timestamp | None = None
     paused_wake_at: Timestamp | None = None
-    deadline_at: Timestamp | None = None
     cancel_requested_at: Timestamp | None = None
     cancel_by: Timestamp | None = None
-    cancel_reason: str | None = None
-    pause_requested: bool = False
-    pause_reason: str | None = None
-    status_text: str | None = None
-    progress: float | None = None
-    forked_from: str | None = None
-    continued_as: str | None = None
     tried_builds: tuple[str, ...] = ()
     retry_request_id: str | None = None
-    error: ErrorDetail | None = None
-    problem: ErrorDetail | None = None
     input: Data | None = None
     context: Data | None = None
     output: Data | None = None
 
 
-class StepImage(_Image, frozen=True):
-    step_id: str
-    name: str
-    kind: StepKind
-    status: StepStatus
-    begun_seq: int
-    created_at: Timestamp
-    attempt: int = 1
-    seq: int = 0
-    retry: RetryPolicy | None = None
-    timeout_ms: int = 0
+class StepImage(_Image, StoredStep, frozen=True):
     once: bool = False
-    started_at: Timestamp | None = None
-    finished_at: Timestamp | None = None
-    retry_at: Timestamp | None = None
-    wake_at: Timestamp | None = None
-    child_run_id: str | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    worker_id: str | None = None
-    error: ErrorDetail | None = None
     input: Data | None = None
     output: Data | None = None
     details: Data | None = None
@@ -167,6 +116,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     end: End | None = None
 
 
+_NAMES = {StepImage: "step", AttemptImage: "attempt", SignalImage: "signal", LinkImage: "link"}
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(Line).decode
 _decode_any = msgspec.json.Decoder().decode
@@ -211,7 +161,7 @@ def require_data(data: Data, field: str) -> Payload:
     try:
         return Payload(base64.b64decode(data.base64, validate=True), data.metadata)
     except ValueError:
-        raise InvalidArgument(f"{field}.base64 is no base64.", field=f"{field}.base64") from None
+        raise InvalidArgument(f"{field}.base64 is not valid base64.", field=f"{field}.base64") from None
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------------
@@ -223,16 +173,7 @@ def write_run_line(image: RunImage) -> bytes:
 
 
 def write_part_line(part: Part) -> bytes:
-    match part:
-        case StepImage():
-            line = Line(step=part)
-        case AttemptImage():
-            line = Line(attempt=part)
-        case SignalImage():
-            line = Line(signal=part)
-        case LinkImage():
-            line = Line(link=part)
-    return _encode(line) + b"\n"
+    return _encode({_NAMES[type(part)]: part}) + b"\n"
 
 
 def write_end_line(end: End) -> bytes:
@@ -246,15 +187,15 @@ def read_line(data: bytes, number: int) -> RunImage | Part | End:
     except _UNREADABLE as error:
         _refuse_format(_head(data).kagzi, number)
         raise InvalidArgument(f"line {number}: {_reason(error)}", field=f"line {number}") from None
-    found = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
-    if len(found) != 1:
+    items = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
+    if len(items) != 1:
         raise InvalidArgument(
-            f"line {number} holds {len(found)} of run, step, attempt, signal, link and end. Each line holds one.",
+            f"line {number} holds {len(items)} of run, step, attempt, signal, link and end. Each line holds one.",
             field=f"line {number}",
         )
     if line.run is not None:
         _refuse_format(line.kagzi, number)
-    return found[0]
+    return items[0]
 
 
 def _refuse_format(version: int, number: int) -> None:
@@ -301,42 +242,6 @@ def as_imported(image: RunImage) -> RunImage:
         return image
     status = RunStatus.PAUSED if image.pause_requested else RunStatus.PENDING
     return msgspec.structs.replace(image, status=status, lease=image.lease + 1, pause_requested=False, ready_at=None)
-
-
-_UNCHANGED = (
-    "workflow_id",
-    "workflow_type",
-    "version",
-    "priority",
-    "lease",
-    "attempt",
-    "lost_leases",
-    "request_id",
-    "parent_run_id",
-    "parent_step_id",
-    "watched",
-    "has_children",
-    "cascade_due",
-    "schedule_id",
-    "created_at",
-    "started_at",
-    "finished_at",
-    "deadline_at",
-    "cancel_requested_at",
-    "cancel_by",
-    "cancel_reason",
-    "pause_reason",
-    "status_text",
-    "progress",
-    "forked_from",
-    "continued_as",
-    "retry_request_id",
-)
-
-
-def unchanged(image: RunImage) -> dict[str, Any]:
-    """What every store keeps under the same name, as it is."""
-    return {name: getattr(image, name) for name in _UNCHANGED}
 
 
 def has_diverged(image: RunImage) -> bool:

@@ -1,7 +1,8 @@
 """Workflow types as queues: what an operator may say about one, and which of its waiting runs may begin.
 
-Permits derive from the state of runs (a RUNNING one holds one, nobody else does), so nothing can leak. Rates are kept as the
-time at which the next start is due if starts came evenly (GCRA): one number each, right however seldom it is looked at.
+Permits derive from the state of runs (a RUNNING one holds one, nobody else does), so nothing can leak. Rates are kept
+as the time at which the next start is due if starts came evenly (GCRA): one number each, right however seldom it is
+looked at.
 """
 
 import math
@@ -59,7 +60,8 @@ class QueueDepth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue and who serves it. `held_back`: why nothing is taken although slots are free; empty if nothing is in the way."""
+    """A queue and who serves it. `held_back`: why nothing is taken although slots are free; empty if nothing is in the
+    way."""
 
     depth: QueueDepth
     workers: int
@@ -126,7 +128,8 @@ class Room:
         due_at: Timestamp = 0,
         spare: int | None = None,
     ) -> None:
-        """`running`: RUNNING runs by key, those without one under "". `spare`: what the namespace's own limit leaves."""
+        """`running`: RUNNING runs by key, those without one under "". `spare`: what the namespace's own limit
+        leaves."""
         self._limits = limits
         self._running = dict(running)
         self._now = now

@@ -1,4 +1,4 @@
-"""What may come in. Every refusal names the field, the limit and the remedy, and happens before anything is changed."""
+"""Validation of requests. Every refusal names the field, the limit and the remedy, and happens before anything is changed."""
 
 import math
 import unicodedata
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...core import limits
 from ...core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ...core.ids import is_uuid
-from ...core.records import Payload, RunFilter, RunKey, WorkerRecord
+from ...core.records import Payload, RunAttributes, RunFilter, RunKey, WorkerRecord
 from ...core.retry.policy import UNLIMITED, RetryPolicy
 from ...core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun
 from ...core.schedules.scheduled_time import METADATA_KEY
@@ -90,8 +90,8 @@ def run_id(value: str, field: str = "run_id") -> None:
 def one_of(run_id_value: str, workflow_id: str) -> None:
     """A run is named by its id or by the user's, not by both."""
     if bool(run_id_value) == bool(workflow_id):
-        found = "both are given" if run_id_value else "neither is given"
-        raise InvalidArgument(f"run_id or workflow_id: {found}. Give exactly one.", field="run_id")
+        which = "both are given" if run_id_value else "neither is given"
+        raise InvalidArgument(f"run_id or workflow_id: {which}. Give exactly one.", field="run_id")
     if run_id_value:
         run_id(run_id_value)
     else:
@@ -171,20 +171,25 @@ def child_start(start: StartRun, now: Timestamp, payload_bytes: int) -> None:
     _deadline(start.deadline_at, now, start.start_at or now, "deadline_at")
 
 
+def attributes(run: RunAttributes, prefix: str = "", *, retry_field: str = "retry_policy") -> None:
+    """What a start says about its run for good, or an import about a run."""
+    name(run.workflow_type, f"{prefix}workflow_type")
+    optional_name(run.concurrency_key, f"{prefix}concurrency_key")
+    if run.labels:
+        entries(run.labels, f"{prefix}labels", limits.LABELS)
+    within(run.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, f"{prefix}priority")
+    retry(run.retry, prefix + retry_field)
+    timestamp(run.deadline_at, f"{prefix}deadline_at")
+
+
 def _of_any_start(request: StartRequest | StartRun, payload_bytes: int) -> None:
-    name(request.workflow_type, "workflow_type")
+    attributes(request)
     optional_name(request.workflow_id, "workflow_id")
     optional_name(request.version or "", "version")
-    optional_name(request.concurrency_key, "concurrency_key")
     payload(request.input, "input", payload_bytes)
     payload(request.context, "context", payload_bytes)
     _context(request.context)
-    if request.labels:
-        entries(request.labels, "labels", limits.LABELS)
-    within(request.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, "priority")
-    retry(request.retry, "retry_policy")
     timestamp(request.start_at, "start_at")
-    timestamp(request.deadline_at, "deadline_at")
 
 
 def _context(context: Payload | None) -> None:
@@ -203,16 +208,10 @@ def _deadline(deadline_at: Timestamp | None, now: Timestamp, begins: Timestamp, 
         )
 
 
-def signal(given: SignalGiven, payload_bytes: int) -> None:
-    name(given.name, "signal_name")
-    optional_name(given.request_id, "request_id")
-    payload(given.payload, "payload", payload_bytes)
-
-
-def signal_replacement(change: SignalReplacement, payload_bytes: int) -> None:
-    name(change.name, "signal_name")
-    optional_name(change.request_id, "request_id")
-    payload(change.payload, "payload", payload_bytes)
+def signal(value: SignalGiven | SignalReplacement, payload_bytes: int) -> None:
+    name(value.name, "signal_name")
+    optional_name(value.request_id, "request_id")
+    payload(value.payload, "payload", payload_bytes)
 
 
 def worker(record: WorkerRecord) -> None:
@@ -257,10 +256,10 @@ def batch_size(items: Sequence[object], limit: int, field: str) -> None:
         raise over_limit(field, f"{len(items)} items", "items", limit, "Send several.")
 
 
-def leases(held: Sequence[object]) -> None:
-    if len(held) > limits.HEARTBEAT_LEASES:
+def leases(leased: Sequence[object]) -> None:
+    if len(leased) > limits.HEARTBEAT_LEASES:
         raise InvalidArgument(
-            f"held names {len(held)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
+            f"held names {len(leased)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
             "(max_concurrent). Name only what this worker holds.",
             field="held",
             metadata=limit_reached("heartbeat_leases", limits.HEARTBEAT_LEASES),

@@ -1,4 +1,4 @@
-"""What lines of an import may say. Every refusal names the line and the field, and nothing of the run is seen by anybody."""
+"""Validation of the lines of an import. Every refusal names the line and the field, and nothing of the run is seen by anybody."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -27,6 +27,7 @@ _ERROR_BYTES = limits.ERROR_CAUSES * (limits.ERROR_MESSAGE_BYTES + limits.ERROR_
 _TIMED = (WaitReason.TIME, WaitReason.RETRY)
 _RESULTS = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.ABANDONED)
 _RESERVED = "$"
+_RUN_TIMES = [field for field in RunImage.__struct_fields__ if field.endswith("_at")]
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def _demand(holds: bool, field: str, message: str) -> None:
 
 
 def _uuid(value: str | None, field: str) -> None:
-    _demand(value is None or is_uuid(value), field, f"is no run id: {value!r}.")
+    _demand(value is None or is_uuid(value), field, f"is not a run id: {value!r}.")
 
 
 def _error(error: ErrorDetail | None, field: str) -> None:
@@ -81,23 +82,21 @@ class Checker:
 
     def run(self, image: RunImage) -> None:
         """Raises InvalidArgument."""
-        _demand(is_uuid(image.run_id), "run.run_id", f"is no run id: {image.run_id!r}.")
-        for field in ("workflow_id", "workflow_type", "request_id"):
+        _demand(is_uuid(image.run_id), "run.run_id", f"is not a run id: {image.run_id!r}.")
+        checks.attributes(image, "run.", retry_field="retry")
+        for field in ("workflow_id", "request_id"):
             checks.name(getattr(image, field), f"run.{field}")
-        for field in ("version", "parent_step_id", "schedule_id", "concurrency_key", "retry_request_id"):
+        for field in ("version", "parent_step_id", "schedule_id", "retry_request_id"):
             checks.optional_name(getattr(image, field) or "", f"run.{field}")
         for field in ("parent_run_id", "blocked_by", "forked_from", "continued_as"):
             _uuid(getattr(image, field), f"run.{field}")
-        for field in _RUN_TIMES:
+        for field in (*_RUN_TIMES, "cancel_by"):
             checks.timestamp(getattr(image, field), f"run.{field}")
         for field, least in (("last_seq", 0), ("lease", 0), ("attempt", 1), ("lost_leases", 0)):
             checks.within(getattr(image, field), least, checks.INT32_END - 1, f"run.{field}")
-        checks.within(image.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, "run.priority")
-        checks.entries(image.labels, "run.labels", limits.LABELS)
-        checks.retry(image.retry, "run.retry")
-        checks.reason(image.cancel_reason or "", "run.cancel_reason")
-        checks.reason(image.pause_reason or "", "run.pause_reason")
-        checks.lines(image.status_text or "", "run.status_text", limits.STATUS_TEXT_BYTES)
+        checks.reason(image.cancel_reason, "run.cancel_reason")
+        checks.reason(image.pause_reason, "run.pause_reason")
+        checks.lines(image.status_text, "run.status_text", limits.STATUS_TEXT_BYTES)
         checks.within(image.progress or 0.0, 0.0, 1.0, "run.progress")
         for build in image.tried_builds:
             checks.name(build, "run.tried_builds")
@@ -132,8 +131,8 @@ class Checker:
             (SignalImage, "signals", end.signals),
             (LinkImage, "links", end.links),
         ):
-            found = self._counts[kind]
-            _demand(found == count, f"end.{name}", f"is {count}, but {found} came: lines are missing, or come twice.")
+            lines = self._counts[kind]
+            _demand(lines == count, f"end.{name}", f"is {count}, but {lines} came: lines are missing, or come twice.")
 
     def _step(self, step: StepImage) -> None:
         _demand(not step.step_id.startswith(_RESERVED), "step.step_id", f"{step.step_id!r} is reserved.")
@@ -163,7 +162,7 @@ class Checker:
 
     def _seq(self, seq: int, field: str) -> None:
         checks.within(seq, 1, self._last_seq, field)
-        _demand(seq not in self._seqs, field, f"{seq} was there before: every seq is given once.")
+        _demand(seq not in self._seqs, field, f"{seq} occurs twice: every seq is unique.")
         self._seqs.add(seq)
 
     def _attempt(self, attempt: AttemptImage) -> None:
@@ -176,7 +175,11 @@ class Checker:
         for field in ("begun_seq", "seq"):
             checks.within(getattr(attempt, field), 1, self._last_seq, f"attempt.{field}")
         key = (attempt.step_id, attempt.seq)
-        _demand(key not in self._attempt_seqs, "attempt.seq", f"{attempt.seq} was there before for this step.")
+        _demand(
+            key not in self._attempt_seqs,
+            "attempt.seq",
+            f"{attempt.seq} occurs twice for this step: every seq is unique.",
+        )
         self._attempt_seqs.add(key)
         _error(attempt.error, "attempt.error")
 
@@ -196,25 +199,12 @@ class Checker:
         checks.payload(payload, field, self._payload_bytes)
 
 
-_RUN_TIMES = (
-    "created_at",
-    "started_at",
-    "finished_at",
-    "ready_at",
-    "wake_at",
-    "paused_wake_at",
-    "deadline_at",
-    "cancel_requested_at",
-    "cancel_by",
-)
-
-
 def _state(image: RunImage) -> None:
     """What the state of a run says about the rest of it."""
     status = image.status
     failed = status in (RunStatus.FAILED, RunStatus.CANCELLED)
     sleeping = status is RunStatus.SLEEPING
-    said = f"does not fit to status {status.value}."
+    misfit = f"does not fit status {status}."
     rules: tuple[tuple[str, Callable[[], bool]], ...] = (
         ("run.finished_at", lambda: status.ended == (image.finished_at is not None)),
         ("run.error", lambda: failed == (image.error is not None)),
@@ -229,7 +219,7 @@ def _state(image: RunImage) -> None:
         ("run.lease", lambda: status is not RunStatus.RUNNING or image.lease > 0),
     )
     for field, holds in rules:
-        _demand(holds(), field, said)
+        _demand(holds(), field, misfit)
     _demand(
         (image.cancel_requested_at is None) == (image.cancel_by is None),
         "run.cancel_by",
@@ -240,7 +230,7 @@ def _state(image: RunImage) -> None:
 def _shape(step: StepImage) -> None:
     """What the state and the kind of a step say about the rest of it."""
     status, kind = step.status, step.kind
-    said = f"does not fit to a {kind.value} step that is {status.value}."
+    misfit = f"does not fit a {kind} step that is {status}."
     rules: tuple[tuple[str, bool], ...] = (
         ("step.retry_at", (status is StepStatus.PENDING) == (step.retry_at is not None)),
         ("step.error", (status is StepStatus.FAILED) == (step.error is not None)),
@@ -251,4 +241,4 @@ def _shape(step: StepImage) -> None:
         ("step.child_run_id", step.child_run_id is None or kind is StepKind.CHILD),
     )
     for field, holds in rules:
-        _demand(holds, field, said)
+        _demand(holds, field, misfit)

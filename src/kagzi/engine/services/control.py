@@ -56,7 +56,7 @@ class Control:
         something else."""
         checks.name(namespace, "namespace")
         checks.one_of(run_id, workflow_id)
-        checks.signal_replacement(change, self._payload_bytes)
+        checks.signal(change, self._payload_bytes)
         if not change.request_id:
             change = msgspec.structs.replace(change, request_id=self._ids.token())
         replaced = await self._store.replace_signal(

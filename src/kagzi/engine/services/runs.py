@@ -1,4 +1,4 @@
-"""Runs, as clients see them: started, looked at, listed, counted, waited for."""
+"""Service of runs for clients: start, get, list, count and wait."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ...core.limits import Settings
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
 from ...core.records import RunEnd, RunFilter, RunKey, RunRecord
-from ...core.run.commands import SignalGiven, StartRequest, StartRun, deadline, start_time
+from ...core.run.commands import SignalGiven, StartRequest, StartRun, start_run, start_time
 from ...core.run.outcomes import Existing, Outcome, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
@@ -112,11 +112,11 @@ class Runs:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commands: dict[int, StartRun] = {}
 
-        def take(parcel: list[tuple[int, Outcome]]) -> None:
+        def take(outcomes: list[tuple[int, Outcome]]) -> None:
             nonlocal left
-            for index, outcome in parcel:
+            for index, outcome in outcomes:
                 answers[index] = _start_answer(outcome, commands[index], now)
-            left -= len(parcel)
+            left -= len(outcomes)
             if left == 0 and not done.done():
                 done.set_result(None)
 
@@ -138,37 +138,19 @@ class Runs:
         except PreconditionFailed:
             if not request.workflow_id or request.on_conflict == "replace":
                 raise
-            found = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
-            if found is None or found.status.ended:
+            record = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
+            if record is None or record.status.ended:
                 raise
             return request
         return request if version == request.version else msgspec.structs.replace(request, version=version)
 
     def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
         run_id = self._ids.run_id(now, request.namespace)
-        start_at = start_time(request, now)
         assignment = None
-        if start_at is None:
+        if start_time(request, now) is None:
             key = TypeKey(request.namespace, request.workflow_type)
             assignment = self._matcher.assign(key, request.version, run_id)
-        return StartRun(
-            run=RunKey(request.namespace, run_id),
-            workflow_id=request.workflow_id or run_id,
-            workflow_type=request.workflow_type,
-            request_id=request.request_id or run_id,
-            input=request.input,
-            context=request.context,
-            version=request.version or None,
-            labels=request.labels,
-            priority=request.priority,
-            start_at=start_at,
-            deadline_at=deadline(request, now),
-            retry=request.retry,
-            on_conflict=request.on_conflict,
-            concurrency_key=request.concurrency_key,
-            assignment=assignment,
-            signal=signal,
-        )
+        return start_run(request, RunKey(request.namespace, run_id), now, assignment=assignment, signal=signal)
 
     # --- looking --------------------------------------------------------------------------------------------------------------
 
@@ -188,11 +170,11 @@ class Runs:
         bound_to = msgspec.json.encode(("runs", namespace, where), order="deterministic").decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_runs(namespace, where, cursor, page_size(page))
-        found = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.run.run_id))
+        listed = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.run.run_id))
         if not page.count:
-            return found
+            return listed
         total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
-        return msgspec.structs.replace(found, total=total, total_is_capped=total >= limits.COUNT_CAP)
+        return msgspec.structs.replace(listed, total=total, total_is_capped=total >= limits.COUNT_CAP)
 
     async def count(self, namespace: str, where: RunFilter) -> tuple[int, bool]:
         """How many there are, and whether there may be more: counting stops at a cap."""
@@ -236,7 +218,7 @@ def _start_answer(outcome: Outcome, command: StartRun, now: Timestamp) -> Starte
             return outcome
         # Written before and repeated after an outage: for the caller it was created now.
         return Started(outcome.run_id, outcome.workflow_id, outcome.status, now)
-    return refusal_of(outcome, command) or InternalError(f"a start cannot come to {type(outcome).__name__}")
+    return refusal_of(outcome, command) or InternalError(f"unexpected outcome of a start: {type(outcome).__name__}")
 
 
 def _answered(answer: Started | Existing | KagziError | None) -> Started | Existing | KagziError:

@@ -23,7 +23,7 @@ from ..workflow.codec import ANY, read_payload
 
 logger = logging.getLogger("kagzi.client")
 
-PATIENCE_S = 300.0  # a run may be long, and so may be an outage in it
+OUTAGE_S = 300.0  # a run may be long, and so may be an outage in it
 
 Event = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Watch:
 
     async def events(self) -> AsyncGenerator[Event]:
         """Until the run has ended. Raises NotFound; Unavailable after minutes without a server."""
-        with self._connection.tries(PATIENCE_S, stream=True) as tries:
+        with self._connection.tries(OUTAGE_S, stream=True) as tries:
             while not self._ended:
                 link = self._connection.link
                 tries.next_timeout_s()
@@ -85,7 +85,7 @@ class Watch:
             elif event.seq <= self._after:
                 continue
             self._after = max(self._after, event.seq)
-            self._ended = self._ended or event.kind in _ENDS
+            self._ended = self._ended or event.kind in _ENDINGS
             events.append(_as_dict(event, message, self._run_id))
         standing = _standing(response)
         ended = RUN_STATUS_FROM_WIRE[response.status].ended
@@ -97,7 +97,7 @@ class Watch:
         return events
 
 
-_ENDS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED)
+_ENDINGS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED)
 
 
 def _standing(response: pb.WatchResponse) -> Event:
@@ -106,9 +106,9 @@ def _standing(response: pb.WatchResponse) -> Event:
         standing["status_text"] = response.status_text
     if response.HasField("progress"):
         standing["progress"] = response.progress
-    for asked in ("pause_requested", "cancel_requested"):
-        if getattr(response, asked):
-            standing[asked] = True
+    for name in ("pause_requested", "cancel_requested"):
+        if getattr(response, name):
+            standing[name] = True
     if response.pause_reason:
         standing["pause_reason"] = response.pause_reason
     return standing

@@ -157,7 +157,7 @@ class Call:
             raise
 
     async def write(self, request: Any) -> None:
-        """Returns when there is room for more. Raises the status, if the call has failed already."""
+        """Returns when more may be written. Raises the status, if the call has failed already."""
         if self.done():
             self._raise_for_status()
         data: bytes = request if self._encode is None else self._encode(request)
@@ -166,7 +166,7 @@ class Call:
             self._raise_for_status()
         try:
             self._end.send(data)
-            await self._end.room()
+            await self._end.writable()
         except asyncio.CancelledError:
             self.cancel()
             raise

@@ -15,7 +15,7 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
-from ...wire.workers import write_troubles
+from ...wire.workers import write_diagnostics
 from ..transport.backoff import Backoff
 from ..transport.connection import BARE_STATUS, Connection, Link
 from ..transport.outage_notices import Waiting
@@ -306,7 +306,7 @@ class Session:
                 completed_delta=self.leased.completed,
                 failed_delta=self.leased.failed,
                 goodbye=self._goodbye_due,
-                troubles=write_troubles(self._diagnostics.take()),
+                troubles=write_diagnostics(self._diagnostics.take()),
             )
             parts.append(pb.SessionRequest(update=update).SerializeToString())
             self.leased.completed = self.leased.failed = 0

@@ -1,4 +1,4 @@
-"""The named statements of `sql/*.sql`, ready to run. `part_x` is a piece of text that others take in as `{x}`."""
+"""The named statements, ready to run. `part_x` is a piece of text that others include as `{x}`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -7,20 +7,6 @@ from ..sql_files import expand, load_statements
 from .parameters import Parameters, number_parameters
 
 PACKAGE = __package__ or "kagzi.store.postgres"
-
-# Whatever belongs to a namespace and does not go with one of its runs, in the order in which it goes. A test knows all tables.
-NAMESPACE_TABLES = (
-    "workers",
-    "worker_events",
-    "workflow_versions",
-    "workflow_types",
-    "workflow_keys",
-    "bulk_operations",
-    "schedules",
-    "schedule_fires",
-    "run_stats",
-    "child_links",
-)
 
 _ORDERS = ("older", "newer")
 _STATUSES = ("one_status", "each_status")
@@ -38,26 +24,21 @@ _WIDE_PAYLOADS = (
     "details",
     "details_meta::text",
 )
+_LISTS: Mapping[str, tuple[str, ...]] = {
+    "list_schedules": ("spec::text",),
+    "list_fires": ("reason",),
+    "list_workers": ("served::text", "labels::text", "workflow_types::text"),
+    "list_worker_events": ("detail",),
+    "list_versions": ("workflow_type", "version"),
+    "list_types": ("name",),
+    "list_namespaces": ("namespace", "retention::text"),
+    "list_bulks": ("filter::text", "reason"),
+}
 _PAGES: Mapping[str, tuple[str, ...]] = {
+    **{f"{name}_{direction}": wide for name, wide in _LISTS.items() for direction in ("next", "prev")},
     "list_steps": _WIDE_PAYLOADS,
     "step_attempts": ("error::text",),
     "ends_of": ("error::text", "output", "output_meta::text"),
-    "list_schedules_older": ("spec::text",),
-    "list_schedules_newer": ("spec::text",),
-    "list_fires_older": ("reason",),
-    "list_fires_newer": ("reason",),
-    "list_workers_older": ("served::text", "labels::text", "workflow_types::text"),
-    "list_workers_newer": ("served::text", "labels::text", "workflow_types::text"),
-    "list_worker_events_older": ("detail",),
-    "list_worker_events_newer": ("detail",),
-    "list_versions_older": ("workflow_type", "version"),
-    "list_versions_newer": ("workflow_type", "version"),
-    "list_types_after": ("name",),
-    "list_types_before": ("name",),
-    "list_namespaces_after": ("namespace", "retention::text"),
-    "list_namespaces_before": ("namespace", "retention::text"),
-    "older_bulks": ("filter::text", "reason"),
-    "newer_bulks": ("filter::text", "reason"),
     "export_steps": _WIDE_PAYLOADS,
     "export_attempts": ("error::text",),
     "export_signals": ("payload", "payload_meta::text"),
@@ -66,7 +47,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
 
 
 def _load() -> dict[str, str]:
-    texts = load_statements(PACKAGE)
+    texts = load_statements(PACKAGE, uuid_type=True)
     parts = {name.removeprefix("part_"): _without_comments(text) for name, text in texts.items() if _is_part(name)}
     live = {"namespace": ":namespace", "since": "(SELECT until FROM known)", "until": ":until"}
     rolled = {"namespace": "n.namespace", "since": "span.since", "until": "span.until"}
@@ -74,20 +55,19 @@ def _load() -> dict[str, str]:
     statements = {name: expand(text, parts) for name, text in texts.items() if not _is_part(name)}
     for name, wide in _PAGES.items():
         statements[name] = _bounded(statements[name], wide, parts)
-    removals = {f"remove_{table}": expand(parts["removal"], {"table": table}) for table in NAMESPACE_TABLES}
-    return statements | _run_lists(parts) | {name: f"-- See part_removal.\n{text}" for name, text in removals.items()}
+    return statements | _run_lists(parts)
 
 
 def _bounded(page: str, wide: Sequence[str], parts: Mapping[str, str]) -> str:
-    """The page cut at a number of bytes, which is one more parameter: `page_bytes`."""
+    """The page, ended at a number of bytes, which is one more parameter: `page_bytes`."""
     stored = [f"pg_column_size(p.{column[:-6]})" if column.endswith("::text") else _length(column) for column in wide]
-    given = {
+    pieces = {
         "page": _without_comments(page),
         "stored_bytes": _sum(stored),
         "text_bytes": _sum(map(_length, wide)),
     }
     comments = "\n".join(line for line in page.splitlines() if line.startswith("--"))
-    return f"{comments}\n{expand(parts['bounded_page'], given)}"
+    return f"{comments}\n{expand(parts['bounded_page'], pieces)}"
 
 
 def _length(column: str) -> str:
@@ -107,10 +87,11 @@ def _without_comments(text: str) -> str:
 
 
 def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
-    """Pages of runs: in each order, from runs or from labels; with one value of a column or, merged, with each of several."""
+    """Pages of runs: in each order, from runs or from labels; with one value of a column or, merged, with each of
+    several."""
     lists: dict[str, str] = {}
     for labelled, order, status, workflow_type in product((False, True), _ORDERS, _STATUSES, _TYPES):
-        given = {
+        pieces = {
             **parts,
             "source": parts["labelled_runs" if labelled else "plain_runs"],
             "with_status": parts[status],
@@ -122,12 +103,12 @@ def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
         }
         each = [parts[f"over_{part}"] for part in (status, workflow_type) if part.startswith("each_")]
         if each:
-            given |= {"over": ", ".join(each), "merged_order": parts[f"{order}_merged_order"]}
+            pieces |= {"over": ", ".join(each), "merged_order": parts[f"{order}_merged_order"]}
         name = list_name(labelled=labelled, order=order, status=status, workflow_type=workflow_type)
-        page = "-- See part_page_of_runs.\n" + expand(parts["merged_pages" if each else "page_of_runs"], given)
+        page = "-- See part_page_of_runs.\n" + expand(parts["merged_pages" if each else "page_of_runs"], pieces)
         lists[name] = _bounded(page, _WIDE_RUN, parts)
     for labelled in (False, True):
-        given = {
+        pieces = {
             **parts,
             "source": parts["labelled_runs" if labelled else "plain_runs"],
             "with_status": parts["any_status"],
@@ -135,7 +116,7 @@ def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
             "beyond": "true",
         }
         name = "count_labelled_runs" if labelled else "count_runs"
-        lists[name] = "-- See part_counted_runs.\n" + expand(parts["counted_runs"], given)
+        lists[name] = "-- See part_counted_runs.\n" + expand(parts["counted_runs"], pieces)
     return lists
 
 

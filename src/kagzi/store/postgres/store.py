@@ -21,6 +21,8 @@ from ...core.run.commands import Command, SignalGiven, SignalReplacement
 from ...core.run.outcomes import Existing, Outcome, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
+from ..operate.bulk import BulkOperations
+from ..operate.versions import Versions
 from ..protocol import (
     Cancelled,
     Cascaded,
@@ -40,15 +42,13 @@ from ..protocol import (
 from .claim import claims, leases, timers
 from .connection.connections import Links
 from .migrate import PostgresMigrator
-from .operate.bulk import BulkDesk
-from .operate.namespaces import NamespaceDesk
-from .operate.queues import QueueDesk
-from .operate.retention import RetentionDesk
-from .operate.schedules import ScheduleDesk
-from .operate.stats import StatsDesk
+from .operate.namespaces import PostgresNamespaces
+from .operate.queues import PostgresQueues
+from .operate.retention import PostgresRetention
+from .operate.schedules import PostgresSchedules
+from .operate.stats import PostgresStats
 from .operate.transfers import TransferDesk
-from .operate.versions import VersionDesk
-from .operate.workers import WorkerDesk
+from .operate.workers import PostgresWorkers
 from .run import control as controls
 from .run import retry_and_fork as revivals
 from .run import runs as run_questions
@@ -64,16 +64,16 @@ OLDEST_VERSION = 15
 
 class PostgresStore(
     TransferDesk,
-    BulkDesk,
+    BulkOperations,
     ListCounts,
-    NamespaceDesk,
-    StatsDesk,
-    ScheduleDesk,
-    RetentionDesk,
-    WorkerDesk,
-    VersionDesk,
+    PostgresNamespaces,
+    PostgresStats,
+    PostgresSchedules,
+    PostgresRetention,
+    PostgresWorkers,
+    Versions,
     WatchDesk,
-    QueueDesk,
+    PostgresQueues,
     Links,
 ):
     """Keeps `store.protocol.Store`. `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved."""

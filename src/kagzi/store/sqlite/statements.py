@@ -1,33 +1,38 @@
-"""The named statements of `sql/*.sql`, ready to run.
+"""The named statements, ready to run.
 
-`part_x` is a piece of text that others take in as `{x}`. `{values:n}` stands for rows of n parameters: such a statement
-exists for 1, 2, 4, ... 64 rows at once, because every step of a statement gives up the interpreter lock, and a busy event
-loop makes the writer wait for it. Texts are constant, so that each is prepared once.
+`part_x` is a piece of text that others include as `{x}`. `{values}` stands for rows of parameters, as many as an INSERT
+names columns, or n with `{values:n}`: such a statement exists for 1, 2, 4, ... 64 rows at once, because every step of a
+statement releases the GIL, and a busy event loop makes the writer wait for it. Texts are constant, so that each is
+prepared once.
+
+Statements that both stores share are in PostgreSQL's words. The translation drops casts and row locks (there is one
+writer), reads `rows(:name)` from a JSON array, and uncomments `INDEXED BY`: this planner has to be told.
 """
 
 import re
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any
 
-from ..sql_files import expand, load_statements
+from ...core.states import WorkerStatus
+from ..sql_files import CODES, expand, load_statements
 
 PACKAGE = __package__ or "kagzi.store.sqlite"
 ROWS_AT_ONCE = (64, 32, 16, 8, 4, 2, 1)
 
-# Whatever belongs to a namespace and does not go with one of its runs, in the order in which it goes, and the column that tells rows
-# apart. A test knows all tables.
-NAMESPACE_TABLES = {
-    "workers": "worker_id",
-    "worker_events": "worker_id",
-    "workflow_versions": "workflow_type",
-    "workflow_types": "workflow_type",
-    "workflow_keys": "workflow_type",
-    "bulk_operations": "created_at",
-    "schedules": "schedule_id",
-    "schedule_fires": "schedule_id",
-    "run_stats": "minute",
-    "child_links": "child_run_id",
-}
+# The column keeps the name of a worker's status, not a code.
+_CODES = CODES | {f"WORKER.{status.name}": f"'{status.value}'" for status in WorkerStatus}
 
-_VALUES = re.compile(r"\{values:(\d+)\}")
+_VALUES = re.compile(r"\{values(?::(\d+))?\}")
+_INSERTED = re.compile(r"INSERT INTO \w+ \(([^)]*)\)")
+_ROWS = re.compile(r"\brows\(:([a-z_]+)\)(?: WITH ORDINALITY)? AS ([a-z]+) \(([^)]*)\)")
+_TRANSLATIONS = (
+    (re.compile(r"::(?:double precision|[a-z]+)(?:\[\])?"), ""),
+    (re.compile(r"\s+FOR UPDATE(?: OF [a-z]+)?(?: SKIP LOCKED)?"), ""),
+    (re.compile(r"/\* (INDEXED BY [a-z_]+) \*/"), r"\1"),
+    (re.compile(r"\bIS NOT DISTINCT FROM\b"), "IS"),
+    (re.compile(r"\bgreatest\("), "max("),
+)
 _RUN_SOURCES = (
     "created",
     "status",
@@ -47,8 +52,28 @@ def _without_comments(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("--"))
 
 
+def _translated(text: str) -> str:
+    text = _ROWS.sub(_json_rows, text)
+    for pattern, replacement in _TRANSLATIONS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _json_rows(match: re.Match[str]) -> str:
+    """A column without a type is the place of the row (WITH ORDINALITY)."""
+    parameter, alias, columns = match.groups()
+    named = [column.strip().partition(" ") for column in columns.split(",")]
+    values = [f"json_extract(value, '$.{name}') AS {name}" if kind else f"key AS {name}" for name, _, kind in named]
+    return f"(SELECT {', '.join(values)} FROM json_each(:{parameter})) AS {alias}"  # noqa: S608  our own text
+
+
+def _inserted(text: str) -> list[str]:
+    match = _INSERTED.search(text)
+    return [] if match is None else [column.strip() for column in match[1].split(",")]
+
+
 def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
-    texts = {name: _without_comments(text) for name, text in load_statements(PACKAGE).items()}
+    texts = {name: _translated(_without_comments(text)) for name, text in load_statements(PACKAGE, _CODES).items()}
     parts = {name.removeprefix("part_"): text for name, text in texts.items() if name.startswith("part_")}
     single: dict[str, str] = {}
     many: dict[str, tuple[tuple[int, str], ...]] = {}
@@ -58,17 +83,20 @@ def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
         if (values := _VALUES.search(text)) is None:
             single[name] = expand(text, parts)
             continue
-        row = f"({', '.join('?' * int(values[1]))})"
+        row = f"({', '.join('?' * int(values[1] or len(_inserted(text))))})"
         many[name] = tuple((rows, text.replace(values[0], ", ".join([row] * rows))) for rows in ROWS_AT_ONCE)
     for source in _RUN_SOURCES:  # each way to page or count runs, by each index that may drive it
         order = "l" if source == "label" else "r"
-        given = {**parts, "source": parts[f"runs_by_{source}"], "order": order}
+        source_parts = {**parts, "source": parts[f"runs_by_{source}"], "order": order}
         for verb in ("older_runs", "newer_runs", "count_runs"):
-            single[f"{verb}_by_{source}"] = expand(parts[verb], given)
-    for table, column in NAMESPACE_TABLES.items():
-        single[f"remove_{table}"] = expand(parts["removal"], {"table": table, "column": column})
+            single[f"{verb}_by_{source}"] = expand(parts[verb], source_parts)
     return single, many
 
 
 SQL, SQL_MANY = _load()
 """Statements by name, and those that take many rows: (rows, text), most rows first."""
+
+
+def row_of(insert: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Returns a function that puts the values of columns in the order of an INSERT of many rows."""
+    return itemgetter(*_inserted(SQL_MANY[insert][-1][1]))

@@ -19,6 +19,8 @@ from ...core.run.commands import Command, SignalGiven, SignalReplacement
 from ...core.run.outcomes import Existing, Outcome, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
+from ..operate.bulk import BulkOperations
+from ..operate.versions import Versions
 from ..protocol import (
     Cancelled,
     Cascaded,
@@ -37,15 +39,13 @@ from ..protocol import (
 )
 from .claim import claims, leases, timers
 from .connection.connections import Lanes
-from .operate.bulk import BulkDesk
-from .operate.namespaces import NamespaceDesk
-from .operate.queues import QueueDesk
-from .operate.retention import RetentionDesk
-from .operate.schedules import ScheduleDesk
-from .operate.stats import StatsDesk
+from .operate.namespaces import SqliteNamespaces
+from .operate.queues import SqliteQueues
+from .operate.retention import SqliteRetention
+from .operate.schedules import SqliteSchedules
+from .operate.stats import SqliteStats
 from .operate.transfers import TransferDesk
-from .operate.versions import VersionDesk
-from .operate.workers import WorkerDesk
+from .operate.workers import SqliteWorkers
 from .run import control, steps
 from .run import retry_and_fork as rewind
 from .run import runs as run_rows
@@ -58,15 +58,15 @@ from .write.write import write
 
 class SqliteStore(
     TransferDesk,
-    BulkDesk,
-    NamespaceDesk,
-    StatsDesk,
-    ScheduleDesk,
-    RetentionDesk,
-    WorkerDesk,
-    VersionDesk,
+    BulkOperations,
+    SqliteNamespaces,
+    SqliteStats,
+    SqliteSchedules,
+    SqliteRetention,
+    SqliteWorkers,
+    Versions,
     WatchDesk,
-    QueueDesk,
+    SqliteQueues,
     ListCounts,
     Lanes,
 ):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ....core.error_details import ErrorKind
+from ....core.explanation import Explanation
 from ....core.providers import Clock
 from ....core.records import RunRecord, StepRecord
 from ....core.retry.policy import SERVER_DEFAULT, UNLIMITED
@@ -19,7 +20,7 @@ from ..served import ServedTypes
 from .failed import not_retried
 from .lost import lost_attempts
 from .pending import UNSERVED, PendingExplanations
-from .words import Explanation, because_words, brief, time_words
+from .words import because_words, brief, time_words
 
 _WAITS_NAMED = 5
 _STEPS_LOOKED_AT = 1_000

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ....core.explanation import Explanation
 from ....core.providers import Clock
 from ....core.records import RunRecord, Served, WorkerRecord
 from ....core.states import WorkerStatus
@@ -11,7 +12,7 @@ from ...matching.liveness import Presence
 from ...matching.sessions import Sessions
 from ..served import ServedTypes
 from .limit_reasons import held_back_by
-from .words import Explanation, count_words, time_words
+from .words import count_words, time_words
 
 UNSERVED = frozenset({"no_worker", "no_worker_for_version"})
 _WORKERS_SEEN = 1_000

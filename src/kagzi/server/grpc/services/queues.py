@@ -24,9 +24,12 @@ class QueueAdmin:
     async def UpdateWorkflowType(
         self, request: pb.UpdateWorkflowTypeRequest, context: Context
     ) -> pb.UpdateWorkflowTypeResponse:
-        given = request.type
+        type_message = request.type
         record = await self._engine.queues.update(
-            read_namespace(request.namespace_id), read_type(given.workflow_type), read_limits(given), request.fields
+            read_namespace(request.namespace_id),
+            read_type(type_message.workflow_type),
+            read_limits(type_message),
+            request.fields,
         )
         named = Named(read_namespace(request.namespace_id), record.workflow_type)
         warning = await self._engine.served.warning(named, LIMITS_WAIT)
@@ -47,5 +50,7 @@ class QueueAdmin:
         return pb.ResumeWorkflowTypeResponse(type=write_type(record))
 
     async def GetQueueDepth(self, request: pb.GetQueueDepthRequest, context: Context) -> pb.GetQueueDepthResponse:
-        found = await self._engine.queues.depths(read_namespace(request.namespace_id), read_type(request.workflow_type))
-        return pb.GetQueueDepthResponse(queues=[write_standing(each) for each in found])
+        queues = await self._engine.queues.depths(
+            read_namespace(request.namespace_id), read_type(request.workflow_type)
+        )
+        return pb.GetQueueDepthResponse(queues=[write_standing(each) for each in queues])

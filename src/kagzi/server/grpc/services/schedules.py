@@ -7,7 +7,7 @@ from ....core.schedules.schedule import ScheduleRecord, ScheduleSpec
 from ....engine import RUNS_WAIT, Named, Schedules, ServedTypes
 from ....v1 import workflow_schedule_pb2 as pb
 from ....wire.common import read_duration_us, read_namespace, read_time_if, read_type, write_time
-from ....wire.schedules import read_asked, read_required_time, updated, write_fire, write_schedule
+from ....wire.schedules import read_required_time, read_schedule_request, updated, write_fire, write_schedule
 from ..interceptor import Context
 from ..paging import read_page, write_page
 
@@ -20,35 +20,37 @@ class WorkflowScheduleService:
     async def CreateWorkflowSchedule(
         self, request: pb.CreateWorkflowScheduleRequest, context: Context
     ) -> pb.CreateWorkflowScheduleResponse:
-        asked = read_asked(request)
+        schedule = read_schedule_request(request)
         record = await self._schedules.create(
-            asked.namespace,
-            asked.schedule_id,
-            asked.spec,
-            enabled=asked.enabled is not False,
-            request_id=asked.request_id,
+            schedule.namespace,
+            schedule.schedule_id,
+            schedule.spec,
+            enabled=schedule.enabled is not False,
+            request_id=schedule.request_id,
         )
-        return pb.CreateWorkflowScheduleResponse(
-            schedule=write_schedule(record), warning=await self._warning(asked.namespace, record)
-        )
+        return pb.CreateWorkflowScheduleResponse(schedule=write_schedule(record), warning=await self._warning(record))
 
     async def UpsertWorkflowSchedule(
         self, request: pb.UpsertWorkflowScheduleRequest, context: Context
     ) -> pb.UpsertWorkflowScheduleResponse:
         if not request.HasField("schedule"):
             raise InvalidArgument("schedule is missing. Say what it should be.", field="schedule")
-        asked = read_asked(request.schedule, namespace_id=request.namespace_id)
+        schedule = read_schedule_request(request.schedule, namespace_id=request.namespace_id)
         record, created = await self._schedules.upsert(
-            asked.namespace, asked.schedule_id, asked.spec, enabled=asked.enabled, request_id=asked.request_id
+            schedule.namespace,
+            schedule.schedule_id,
+            schedule.spec,
+            enabled=schedule.enabled,
+            request_id=schedule.request_id,
         )
         return pb.UpsertWorkflowScheduleResponse(
-            schedule=write_schedule(record), created=created, warning=await self._warning(asked.namespace, record)
+            schedule=write_schedule(record), created=created, warning=await self._warning(record)
         )
 
-    async def _warning(self, namespace: str, record: ScheduleRecord) -> str:
+    async def _warning(self, record: ScheduleRecord) -> str:
         """What to say if nobody serves what it starts."""
-        spec = record.spec
-        return await self._served.warning(Named(namespace, spec.workflow_type, spec.version), RUNS_WAIT)
+        named = Named(record.namespace, record.spec.workflow_type, record.spec.version)
+        return await self._served.warning(named, RUNS_WAIT)
 
     async def GetWorkflowSchedule(
         self, request: pb.GetWorkflowScheduleRequest, context: Context
@@ -76,14 +78,13 @@ class WorkflowScheduleService:
                 return record
             return msgspec.structs.replace(record, enabled=request.enabled, paused_reason="")
 
-        namespace = read_namespace(request.namespace_id)
         record = await self._schedules.change(
-            namespace,
+            read_namespace(request.namespace_id),
             request.schedule_id,
             alter,
             next_fire_at=read_time_if(request, "next_fire_at"),
         )
-        warning = await self._warning(namespace, record)
+        warning = await self._warning(record)
         return pb.UpdateWorkflowScheduleResponse(schedule=write_schedule(record), warning=warning)
 
     async def DeleteWorkflowSchedule(

@@ -17,13 +17,14 @@ from ....wire.runs import (
     read_signal,
     read_start,
     read_where,
+    write_explanation,
     write_outcome,
     write_run,
     write_started,
 )
 from ....wire.status import detail_of
 from ..answer_budget import Answers
-from ..deadlines import Patience
+from ..deadlines import Deadlines
 from ..incidents import Incidents
 from ..interceptor import Context
 from ..paging import read_page, write_page
@@ -41,7 +42,7 @@ class WorkflowService(BulkService, TransferService):
         engine: Engine,
         *,
         url_of: Callable[[RunKey], str],
-        patience: Patience,
+        deadlines: Deadlines,
         incidents: Incidents,
         answers: Answers,
         exports: Answers,
@@ -55,7 +56,7 @@ class WorkflowService(BulkService, TransferService):
         self._served = engine.served
         self._admit = engine.namespaces.admit
         self._url_of = url_of
-        self._patience = patience
+        self._deadlines = deadlines
         self._incidents = incidents
         self._answers = answers
         self._exports = exports
@@ -189,21 +190,15 @@ class WorkflowService(BulkService, TransferService):
         explanation = await self._explanations.explain(
             read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
         )
-        return pb.ExplainWorkflowResponse(
-            sentence=explanation.sentence,
-            reason=explanation.reason,
-            facts=explanation.facts,
-            remedy=explanation.remedy,
-        )
+        return write_explanation(explanation)
 
     async def Wait(self, request: pb.WaitRequest, context: Context) -> pb.WaitResponse:
-        asked_ms = _read_wait_ms(request)
         namespace = read_namespace(request.namespace_id)
-        end = await self._patience.poll(
+        end = await self._deadlines.poll(
             lambda wait_ms: self._runs.wait(
                 namespace, run_id=request.run_id, workflow_id=request.workflow_id, timeout_ms=wait_ms
             ),
-            wait_ms=asked_ms,
+            wait_ms=_read_wait_ms(request),
             remaining_s=context.time_remaining(),
         )
         if isinstance(end, RunEnd):
@@ -211,10 +206,10 @@ class WorkflowService(BulkService, TransferService):
         return pb.WaitResponse(ended=False, status=RUN_STATUS_TO_WIRE[end])
 
     async def Watch(self, context: Context) -> None:
-        await WatchStream(self._watching, context, self._patience, self._admit).serve()
+        await WatchStream(self._watching, context, self._deadlines, self._admit).serve()
 
     async def WaitStream(self, context: Context) -> None:
-        await WaitStream(self._runs, context, self._patience, self._admit, self._answers).serve()
+        await WaitStream(self._runs, context, self._deadlines, self._admit, self._answers).serve()
 
     async def _warn(self, started: Sequence[tuple[StartRequest, pb.StartWorkflowResponse]]) -> None:
         """Names that nobody serves are said in the answer. What a worker has got already costs nothing here."""
@@ -233,7 +228,9 @@ class WorkflowService(BulkService, TransferService):
 
     def _item(self, outcome: Started | Existing | KagziError, namespace: str) -> pb.StartBatchResponse.Item:
         if isinstance(outcome, KagziError):
-            return pb.StartBatchResponse.Item(error=write_error(detail_of(self._incidents.told("StartBatch", outcome))))
+            return pb.StartBatchResponse.Item(
+                error=write_error(detail_of(self._incidents.public_error("StartBatch", outcome)))
+            )
         return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
 
 

@@ -1,14 +1,18 @@
 """The connections of a store on PostgreSQL, by what they are for. Each noun's verbs are a class on top of this."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar
 
 from ....core import limits
 from ...scans import ScanTurns
+from ...sessions import Purpose, Sessions
 from .connection import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, Session, Target
 
 QUERY_CONNECTIONS = 4
+
+Result = TypeVar("Result")
 
 
 class LinkPool:
@@ -35,9 +39,9 @@ class LinkPool:
             await link.close()
 
 
-class Links(Counters):
-    """Four kinds: one that only writes batches, one for claims, leases and timers, a few for the other verbs, and a few that
-    only read: while commits wait for a standby that is away, they answer.
+class Links(Counters, Sessions):
+    """Four kinds: one that only writes batches, one for claims, leases and timers, a few for the other verbs, and a few
+    that only read: while commits wait for a standby that is away, they answer.
 
     A lost one raises Unavailable; the next call connects again.
     """
@@ -56,6 +60,25 @@ class Links(Counters):
         """A connection for a scan, whose answer promises nothing. Scans never take all that there are for readers."""
         async with self._scans.take(namespace), self._readers.use(confirm=False) as session:
             yield session
+
+    async def run(self, purpose: Purpose, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
+        async with self._session(purpose) as session:
+            return await act(session)
+
+    async def run_scan(self, namespace: str, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
+        async with self._scan(namespace) as session:
+            return await act(session)
+
+    def _session(self, purpose: Purpose) -> AbstractAsyncContextManager[Session]:
+        match purpose:
+            case Purpose.WRITE:
+                return self._questions.use()
+            case Purpose.CHORE:
+                return self._questions.use(confirm=False)
+            case Purpose.LEASES:
+                return self._duty.use(confirm=False)
+            case Purpose.READ:
+                return self._readers.use(confirm=False)
 
     async def close(self) -> None:
         await self._hot.close()

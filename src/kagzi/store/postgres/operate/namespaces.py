@@ -1,50 +1,55 @@
-"""The verbs about namespaces, each on its connection."""
+"""Deletes namespaces. The other verbs about them are shared: `store/operate/namespaces`."""
 
-from collections.abc import Collection
+import asyncio
 
-from ....core.pages.cursor import Cursor
-from ....core.records import NamespaceRecord, Rows
+from ....core.errors import Unavailable
 from ....core.times import Timestamp
-from ...protocol.namespaces import Deletion, Measured, NamespaceChores
+from ...operate.namespaces import Namespaces, get_namespace
+from ...protocol.namespaces import Deletion
+from ..connection.connection import Session
 from ..connection.connections import Links
-from . import namespace_rows as namespaces
+
+_WRITERS_TIMEOUT_S = 10.0
+_WRITERS_PAUSE_S = 0.01
 
 
-class NamespaceDesk(Links):
-    """Keeps `store.protocol.NamespaceVerbs`."""
-
-    async def get_namespace(self, namespace: str) -> NamespaceRecord | None:
-        async with self._readers.use(confirm=False) as session:
-            return await namespaces.get_namespace(session, namespace)
-
-    async def list_namespaces(self, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
-        async with self._scan("") as session:
-            return await namespaces.list_namespaces(session, cursor, limit)
-
-    async def put_namespace(self, record: NamespaceRecord, now: Timestamp, *, new: bool = False) -> bool:
-        async with self._questions.use() as session:
-            return await namespaces.put_namespace(session, record, now, new=new)
-
-    async def update_namespace(self, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord | None:
-        async with self._questions.use() as session:
-            return await namespaces.update_namespace(session, record, fields)
+class PostgresNamespaces(Namespaces, Links):
+    """Implements `store.protocol.NamespaceVerbs`."""
 
     async def delete_namespace(self, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
         async with self._questions.use() as session:
-            return await namespaces.delete_namespace(session, namespace, now, cap)
+            return await _delete_namespace(session, namespace, now, cap)
 
-    async def namespace_chores(self, now: Timestamp, measured_until: Timestamp) -> NamespaceChores:
-        async with self._questions.use(confirm=False) as session:
-            return await namespaces.namespace_chores(session, now, measured_until)
 
-    async def purge_namespace(self, namespace: str, limit: int) -> bool:
-        async with self._questions.use(confirm=False) as session:
-            return await namespaces.purge_namespace(session, namespace, limit)
+async def _delete_namespace(session: Session, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
+    """Disable it, wait until the transactions have ended that may not know so, then count what is open: starts do not
+    lock the namespace, so that only the end of their transactions tells."""
+    before = await get_namespace(session, namespace)
+    if before is None:
+        return None
+    rows = await session.write("request_deletion", namespace=namespace, now=now)
+    if not rows or rows[0]["purging"]:
+        return Deletion(granted=True)
+    await _writers_gone(session)
+    async with session.transaction():
+        if not await session.read("lock_namespace", namespace=namespace):
+            return None
+        [open_runs] = await session.read("count_open_runs", namespace=namespace, limit=cap)
+        [schedules] = await session.read("count_enabled_schedules", namespace=namespace, cap=cap)
+        if not open_runs["runs"] and not schedules["schedules"]:
+            await session.read("grant_deletion", namespace=namespace)
+            return Deletion(granted=True)
+        await session.read("refuse_deletion", namespace=namespace, enabled=before.enabled)
+    return Deletion(granted=False, open_runs=open_runs["runs"], schedules=schedules["schedules"])
 
-    async def measure_runs(self, namespace: str, after: Cursor | None, limit: int) -> Measured:
-        async with self._scan(namespace) as session:
-            return await namespaces.measure_runs(session, namespace, after, limit)
 
-    async def note_stored_bytes(self, namespace: str, stored_bytes: int, now: Timestamp) -> None:
-        async with self._questions.use(confirm=False) as session:
-            await namespaces.note_stored_bytes(session, namespace, stored_bytes, now)
+async def _writers_gone(session: Session) -> None:
+    """Returns when every transaction has ended that wrote runs when this was called."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _WRITERS_TIMEOUT_S
+    waiting = {row["writer"] for row in await session.read("writers_of_runs")}
+    while waiting:
+        if loop.time() > deadline:
+            raise Unavailable("transactions that began before the deletion have not ended yet. Try again.")
+        await asyncio.sleep(_WRITERS_PAUSE_S)
+        waiting &= {row["writer"] for row in await session.read("writers_of_runs")}

@@ -1,59 +1,83 @@
-"""The verbs about schedules, each on its connection."""
+"""Fires schedules. The other verbs about them are shared: `store/operate/schedules`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from ....core.pages.cursor import Cursor
-from ....core.records import Rows
-from ....core.run.outcomes import Refused
-from ....core.schedules.schedule import Fire, ScheduleRecord
+import asyncpg
+
+from ....core.errors import InternalError, Unavailable
+from ....core.records import RunKey
+from ....core.run.commands import StartRun
+from ....core.run.outcomes import Busy, Outcome
 from ....core.times import Timestamp
-from ...protocol import DueSchedules, FiredSchedule, Firing
+from ...firing_plan import FIRING_TERMS
+from ...operate.schedule_firing import fire_schedules
+from ...operate.schedules import Schedules
+from ...protocol import Cancelled, FiredSchedule, Firing
+from ..connection.connection import Session
 from ..connection.connections import Links
-from . import schedule_firing as schedule_fires
-from . import schedule_rows as schedules
+from ..connection.failures import CONTENTION
+from ..run.control import cancel_locked
+from ..write.batch import Group, Outcomes, Writing
+from ..write.endings import MovedError, lock_family
+from ..write.starts import start_runs
+
+_TRIES = 3
 
 
-class ScheduleDesk(Links):
-    """Keeps `store.protocol.ScheduleVerbs`."""
-
-    async def create_schedule(self, record: ScheduleRecord, now: Timestamp) -> ScheduleRecord | Refused:
-        async with self._questions.use() as session:
-            return await schedules.create_schedule(session, record, now)
-
-    async def put_schedule(
-        self, record: ScheduleRecord, *, was: ScheduleRecord, skips: Sequence[Fire]
-    ) -> ScheduleRecord | None:
-        async with self._questions.use() as session:
-            return await schedules.put_schedule(session, record, was, skips)
-
-    async def get_schedule(self, namespace: str, schedule_id: str) -> ScheduleRecord | None:
-        async with self._readers.use(confirm=False) as session:
-            return await schedules.get_schedule(session, namespace, schedule_id)
-
-    async def list_schedules(
-        self, namespace: str, *, workflow_type: str | None, cursor: Cursor | None, limit: int
-    ) -> Rows[ScheduleRecord]:
-        async with self._scan(namespace) as session:
-            return await schedules.list_schedules(session, namespace, workflow_type, cursor, limit)
-
-    async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
-        async with self._questions.use() as session:
-            return await schedules.delete_schedule(session, namespace, schedule_id, limit)
-
-    async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
-        async with self._scan(namespace) as session:
-            return await schedules.list_fires(session, namespace, schedule_id, cursor, limit)
-
-    async def forget_fires(self, before: Timestamp, limit: int) -> bool:
-        async with self._questions.use(confirm=False) as session:
-            return await schedules.forget_fires(session, before, limit)
-
-    async def due_schedules(self, now: Timestamp, limit: int) -> DueSchedules:
-        async with self._questions.use(confirm=False) as session:
-            return await schedules.due_schedules(session, now, limit)
+class PostgresSchedules(Schedules, Links):
+    """Implements `store.protocol.ScheduleVerbs`."""
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
     ) -> Sequence[FiredSchedule | None]:
         async with self._questions.use() as session:
-            return await schedule_fires.fire_schedules(session, firings, now, cancel_by)
+            runs = _ScheduledRuns(session, now, cancel_by)
+            for _ in range(_TRIES):
+                try:
+                    async with session.transaction():
+                        return await fire_schedules(session, runs, firings, now)
+                except (*CONTENTION, asyncpg.InFailedSQLTransactionError, MovedError, _BusyError):
+                    continue  # a failed statement inside a start fails the transaction that it is part of
+        raise Unavailable("runs that the schedules start are locked by another transaction. Try again.")
+
+
+class _BusyError(Exception):
+    """A start met a lock: roll back and begin again."""
+
+
+class _NoRng:
+    """Starts draw no random number."""
+
+    def fraction(self) -> float:
+        return 0.0
+
+
+class _ScheduledRuns(NamedTuple):
+    """Implements `ScheduledRuns`."""
+
+    session: Session
+    now: Timestamp
+    cancel_by: Timestamp
+
+    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Cancelled]]:
+        run_ids = [run.run_id for run in runs]
+        rows = await lock_family(self.session, run_ids, run_ids)
+        return [
+            (run, await cancel_locked(self.session, rows[run.run_id], reason, self.now, self.cancel_by))
+            for run in runs
+            if run.run_id in rows
+        ]
+
+    async def start(self, starts: Sequence[StartRun]) -> Sequence[Outcome]:
+        outcomes: Outcomes = [None] * len(starts)
+        groups: list[Group[StartRun]] = [(start.run, [(index, start)]) for index, start in enumerate(starts)]
+        await start_runs(Writing(self.session, self.now, FIRING_TERMS, _NoRng(), outcomes), groups)
+        decided: list[Outcome] = []
+        for outcome in outcomes:
+            if isinstance(outcome, Busy):
+                raise _BusyError
+            if outcome is None:
+                raise InternalError("a start was left undecided")
+            decided.append(outcome)
+        return decided

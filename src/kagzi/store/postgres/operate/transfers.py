@@ -1,28 +1,31 @@
-"""Runs on their way out of this store, and into it."""
+"""Export and import of runs."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from ....core.error_details import ErrorCode, ErrorDetail, ErrorKind, encode_detail
 from ....core.errors import Unavailable
 from ....core.ids import is_uuid
 from ....core.records import RunKey
 from ....core.run.outcomes import Refused, Stirred
-from ....core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunCode, RunStatus
+from ....core.run.state import NEVER
+from ....core.states import CODE_OF_RUN_STATUS, RunCode, RunStatus, StepKind, StepStatus
 from ....core.times import Timestamp
-from ....core.transfers.images import (
-    AttemptImage,
-    LinkImage,
-    Part,
-    RunImage,
-    SignalImage,
-    StepImage,
-    has_diverged,
-    unchanged,
+from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, has_diverged
+from ...columns import Use, columns
+from ...images import (
+    attempt_row,
+    payload_rows,
+    read_attempt_image,
+    read_run_image,
+    read_signal_image,
+    read_step_image,
+    refuse_import,
+    run_row,
+    signal_row,
+    step_row,
 )
-from ...images import read_attempt_image, read_run_image, read_signal_image, read_step_image
 from ...protocol.transfers import Entrance, Imported
 from ..connection.connection import Row, Session
 from ..connection.connections import Links
@@ -30,14 +33,10 @@ from ..connection.failures import CONTENTION
 from ..run.pages import read_page
 from ..run.retry_and_fork import catch_up
 from ..write.endings import MovedError, tell_parents
-from .import_rows import (
-    attempt_row,
-    payload_rows,
-    signal_row,
-    step_row,
-)
 
 _TRIES = 5
+_EVENT_KINDS = (StepKind.SLEEP, StepKind.SIGNAL, StepKind.CHILD)
+_JSON = [column.name for column in columns(Use.IMPORTED) if column.type in {"json", "text[]"}]
 _encode = msgspec.json.Encoder().encode
 
 
@@ -49,7 +48,7 @@ class TransferDesk(Links):
             return None
         async with self._readers.use(confirm=False) as session:
             rows = await session.read("export_run", run_id=run.run_id, namespace=run.namespace)
-        return read_run_image(rows[0], tuple(rows[0]["tried_builds"] or ())) if rows else None
+        return read_run_image(rows[0]) if rows else None
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
         rows = await self._export(run, "export_steps", limit, after=after_begun_seq)
@@ -70,12 +69,12 @@ class TransferDesk(Links):
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
         async with self._questions.use() as session, session.transaction():
-            [found] = await session.read("begin_import", run_id=run_id, token=token, now=now, stale_before=stale_before)
-            if found["mine"]:
+            [row] = await session.read("begin_import", run_id=run_id, token=token, now=now, stale_before=stale_before)
+            if row["mine"]:
                 await session.read("clear_import", run_id=run_id)
-        if found["there"]:
+        if row["there"]:
             return "exists"
-        return "open" if found["mine"] else "busy"
+        return "open" if row["mine"] else "busy"
 
     async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
         async with self._readers.use(confirm=False) as session:
@@ -101,30 +100,27 @@ class TransferDesk(Links):
                     return taken.refusal
                 except (*CONTENTION, MovedError):
                     continue
-        raise Unavailable(f"run {run.run_id} has relatives that are locked by somebody else: try again")
+        raise Unavailable(f"the parent or a child of run {run.run_id} is locked by another transaction. Try again.")
 
     async def abandon_imports(self, *, token: str = "", stale_before: Timestamp = 0) -> None:
         async with self._questions.use() as session:
             await session.write("abandon_imports", token=token, stale_before=stale_before)
 
-    async def _export(self, run: RunKey, statement: str, limit: int, /, **given: object) -> Sequence[Row]:
+    async def _export(self, run: RunKey, statement: str, limit: int, /, **values: object) -> Sequence[Row]:
         async with self._scan(run.namespace) as session:
-            return (await read_page(session, statement, limit, run_id=run.run_id, limit=limit, **given))[0]
+            return (await read_page(session, statement, limit, run_id=run.run_id, limit=limit, **values))[0]
 
 
 class _TakenError(Exception):
     """Rolls back, so that what is staged stays the import's own."""
 
-    def __init__(self, message: str, subject: str, subject_id: str) -> None:
-        super().__init__(message)
-        detail = ErrorDetail(
-            code=ErrorCode.CONFLICT, kind=ErrorKind.PERMANENT, message=message, subject=subject, subject_id=subject_id
-        )
-        self.refusal = Refused(detail)
+    def __init__(self, refusal: Refused) -> None:
+        super().__init__(refusal)
+        self.refusal = refusal
 
 
 async def _stage(session: Session, run: RunKey, parts: Sequence[Part]) -> int:
-    steps = [step_row(part) for part in parts if isinstance(part, StepImage)]
+    steps = [step_row(part) | {"due_at": _due_at(part)} for part in parts if isinstance(part, StepImage)]
     attempts = [attempt_row(part) for part in parts if isinstance(part, AttemptImage)]
     signals = [signal_row(part) for part in parts if isinstance(part, SignalImage)]
     links = [part for part in parts if isinstance(part, LinkImage)]
@@ -148,17 +144,18 @@ async def _stage(session: Session, run: RunKey, parts: Sequence[Part]) -> int:
 async def _finish(session: Session, run: RunKey, token: str, image: RunImage, now: Timestamp) -> Imported | None:
     if not await session.read("end_import", run_id=run.run_id, token=token):
         return None
-    [found] = await session.read(
+    [conflicts] = await session.read(
         "import_conflicts",
         namespace=run.namespace,
         workflow_id=image.workflow_id,
         request_id=image.request_id,
         blocked_by=image.blocked_by,
     )
-    _refuse_taken(found, image)
+    if (refusal := refuse_import(image, conflicts["active"], conflicts["requested"])) is not None:
+        raise _TakenError(refusal)
     await session.read("create_namespaces", namespaces=[run.namespace], now=now)
-    given = _run_row(run, image, now, blocked=found["blocked"])
-    if not await session.read("import_run", image=_encode(given).decode()):
+    row = run_row(run, image, now, blocked=conflicts["blocked"])
+    if not await session.read("import_run", row=_as_json(row), diverged=has_diverged(image)):
         raise MovedError  # somebody took one of its ids just now
     if image.labels:
         await session.read(
@@ -169,13 +166,12 @@ async def _finish(session: Session, run: RunKey, token: str, image: RunImage, no
             keys=list(image.labels),
             values=list(image.labels.values()),
         )
-    payloads = payload_rows(image)
-    if payloads:
+    if payloads := [payload | {"due_at": None} for payload in payload_rows(image)]:
         await session.read("stage_steps", run_id=run.run_id, steps=payloads)
-    return await _join(session, run, image, given, now)
+    return await _join(session, run, image, row, now)
 
 
-async def _join(session: Session, run: RunKey, image: RunImage, given: dict[str, Any], now: Timestamp) -> Imported:
+async def _join(session: Session, run: RunKey, image: RunImage, written: dict[str, Any], now: Timestamp) -> Imported:
     """It meets its relatives: those it waits for, and those who wait for it."""
     if image.status.ended:
         stirred: tuple[Stirred, ...] = ()
@@ -187,48 +183,18 @@ async def _join(session: Session, run: RunKey, image: RunImage, given: dict[str,
     await catch_up(session, run, now)
     [row] = await session.read("import_state", run_id=run.run_id)
     status = RunStatus.PENDING if row["status"] == RunCode.PENDING else image.status
-    return Imported(status, wake_at=given["due_at"])
+    return Imported(status, wake_at=written["due_at"])
 
 
-def _refuse_taken(found: Row, image: RunImage) -> None:
-    if found["active"] is not None and not image.status.ended:
-        raise _TakenError(
-            f"workflow_id {image.workflow_id!r} belongs to an active run here, {found['active']}. "
-            "Wait for its end, or terminate it.",
-            "workflow_id",
-            image.workflow_id,
-        )
-    if found["requested"] is not None:
-        raise _TakenError(
-            f"request_id {image.request_id!r} belongs to another run here, {found['requested']}: "
-            "the same start was made here, too.",
-            "request_id",
-            image.request_id,
-        )
+def _due_at(step: StepImage) -> Timestamp | None:
+    """When the clock does something about it; open waits are found by having such a time."""
+    if step.status is StepStatus.PENDING:
+        return step.retry_at
+    if step.status is not StepStatus.RUNNING or step.kind not in _EVENT_KINDS:
+        return None
+    return NEVER if step.wake_at is None else step.wake_at
 
 
-def _run_row(run: RunKey, image: RunImage, now: Timestamp, *, blocked: bool) -> dict[str, Any]:
-    status = image.status
-    if image.blocked_by and not blocked and status is RunStatus.SLEEPING:
-        status = RunStatus.PENDING
-    sleeping = status is RunStatus.SLEEPING
-    return {
-        **unchanged(image),
-        "run_id": run.run_id,
-        "namespace": run.namespace,
-        "status": CODE_OF_RUN_STATUS[status],
-        "wait_reason": CODE_OF_WAIT_REASON[image.wait_reason] if sleeping and image.wait_reason else None,
-        "seq": image.last_seq,
-        "retry": image.retry,
-        "labels": image.labels or None,
-        "on_close": None if image.on_close is None else CODE_OF_ON_CLOSE[image.on_close],
-        "blocked_by": image.blocked_by if blocked else None,
-        "ready_at": (image.ready_at or now) if status is RunStatus.PENDING else None,
-        "due_at": image.wake_at if sleeping else None,
-        "paused_due_at": image.paused_wake_at,
-        "tried_builds": image.tried_builds or None,
-        "error": None if image.error is None else msgspec.Raw(encode_detail(image.error)),
-        "problem": None if image.problem is None else msgspec.Raw(encode_detail(image.problem)),
-        "diverged": has_diverged(image),
-        "concurrency_key": image.concurrency_key or None,
-    }
+def _as_json(row: dict[str, Any]) -> str:
+    """A run as the statement reads it: what is JSON stands there as it is."""
+    return _encode(row | {name: msgspec.Raw(row[name]) for name in _JSON if row[name] is not None}).decode()

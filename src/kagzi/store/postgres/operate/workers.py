@@ -1,84 +1,54 @@
-"""The verbs about workers, each on its connection."""
+"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared:
+`store/operate/workers`."""
 
 from collections.abc import Sequence
 
-from ....core.pages.cursor import Cursor
-from ....core.records import Rows, WorkerRecord
-from ....core.run.outcomes import Refused
+from ....core.records import HOLDER_DIED, Held, Lease, RunKey
 from ....core.states import WorkerStatus
-from ....core.times import Timestamp
-from ....core.workers import Registration, Trouble, WorkerEvent
+from ....core.times import LAST_TIME, Timestamp
+from ....core.workers import left
+from ...operate.workers import Workers, lock_worker, lose_workers, note_events, set_status
 from ...protocol import TypeKey
+from ..claim.leases import cut, release
+from ..connection.connection import Session
 from ..connection.connections import Links
-from . import worker_rows as workers
 
 
-class WorkerDesk(Links):
-    """Keeps `store.protocol.WorkerVerbs`."""
-
-    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
-        async with self._questions.use() as session:
-            return await workers.register_worker(session, worker, now)
-
-    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
-        async with self._questions.use() as session:
-            return await workers.set_worker_status(session, namespace, worker_id, status, now)
-
-    async def drain_worker(self, namespace: str, worker_id: str, detail: str, now: Timestamp) -> WorkerRecord | None:
-        async with self._questions.use() as session:
-            return await workers.drain_worker(session, namespace, worker_id, detail, now)
+class PostgresWorkers(Workers, Links):
+    """Implements `store.protocol.WorkerVerbs`."""
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
     ) -> Sequence[TypeKey] | None:
         async with self._questions.use() as session:
-            return await workers.worker_left(session, namespace, worker_id, now, hand_back=hand_back)
+            if not hand_back:
+                known = await set_status(session, namespace, worker_id, WorkerStatus.DRAINING, now)
+                return () if known else None
+            return await _hand_back(session, namespace, worker_id, now)
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
         async with self._duty.use(confirm=False) as session:
-            return await workers.worker_died(session, namespace, worker_id, now)
+            await lose_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
+            leases = await _leases(session, namespace, worker_id)
+            if leases:
+                await cut(session, leases, HOLDER_DIED)
+        return len(leases)
 
-    async def lose_workers(
-        self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
-    ) -> int:
-        async with self._duty.use(confirm=False) as session:
-            return await workers.lose_workers(session, unheard_since, now, limit, only)
 
-    async def note_troubles(self, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp) -> None:
-        async with self._questions.use(confirm=False) as session:
-            await workers.note_troubles(session, namespace, worker_id, troubles, now)
+async def _hand_back(session: Session, namespace: str, worker_id: str, now: Timestamp) -> Sequence[TypeKey] | None:
+    async with session.transaction():
+        before = await lock_worker(session, namespace, worker_id)
+        if before is None:
+            return None
+        await session.read(
+            "set_worker_status", namespace=namespace, worker_id=worker_id, status=WorkerStatus.OFFLINE.value, now=now
+        )
+        leases = await _leases(session, namespace, worker_id)
+        if events := left(before, len(leases)):
+            await note_events(session, namespace, worker_id, events, now)
+    return await release(session, leases, now) if leases else ()
 
-    async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
-        async with self._readers.use(confirm=False) as session:
-            return await workers.get_worker(session, namespace, worker_id)
 
-    async def list_workers(
-        self,
-        namespace: str,
-        *,
-        workflow_type: str | None,
-        status: WorkerStatus | None,
-        cursor: Cursor | None,
-        limit: int,
-        alive_since: Timestamp = 0,
-    ) -> Rows[WorkerRecord]:
-        async with self._scan(namespace) as session:
-            return await workers.list_workers(
-                session,
-                namespace,
-                workflow_type=workflow_type,
-                status=status,
-                cursor=cursor,
-                limit=limit,
-                alive_since=alive_since,
-            )
-
-    async def list_worker_events(
-        self, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
-    ) -> Rows[WorkerEvent]:
-        async with self._scan(namespace) as session:
-            return await workers.list_worker_events(session, namespace, worker_id=worker_id, cursor=cursor, limit=limit)
-
-    async def forget_workers(self, before: Timestamp, limit: int) -> int:
-        async with self._questions.use(confirm=False) as session:
-            return await workers.forget_workers(session, before, limit)
+async def _leases(session: Session, namespace: str, worker_id: str) -> list[Held]:
+    rows = await session.read("runs_held_by", namespace=namespace, worker_id=worker_id)
+    return [Held(RunKey(namespace, row["run_id"]), Lease(row["lease"], row["nonce"])) for row in rows]

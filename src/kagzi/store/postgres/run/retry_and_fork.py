@@ -12,7 +12,7 @@ from ....core.run.state import NEVER
 from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
 from ...protocol import Changed, Fork
-from ...rows import read_error, read_labels, read_payload, read_policy, write_strings
+from ...rows import fork_start, read_error, write_strings
 from ..connection.connection import Row, Session
 from ..write.endings import End, MovedError, link_children, tell_parents
 from ..write.namespace_quota import Rooms
@@ -82,7 +82,7 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Exist
     before: int = places[0]["begun_seq"]
     if refused := await _unknown_outputs(session, fork, before):
         return refused
-    command = _start_of(fork, (await session.read("fork_source", run_id=source))[0])
+    command = fork_start(fork, (await session.read("fork_source", run_id=source))[0])
     if (answer := await _hindrance(session, command, now)) is not None:
         return answer
     if not await insert_runs(session, [command], now, limited=True):
@@ -116,23 +116,6 @@ async def _unknown_outputs(session: Session, fork: Fork, before: int) -> Refused
     }
     unknown = sorted(set(outputs) - known)
     return no_result_before(unknown[0], fork.from_step) if unknown else None
-
-
-def _start_of(fork: Fork, source: Row) -> StartRun:
-    return StartRun(
-        run=RunKey(fork.source.namespace, fork.new_run_id),
-        workflow_id=fork.workflow_id,
-        workflow_type=source["workflow_type"],
-        request_id=fork.request_id,
-        input=read_payload(source["input"], source["input_meta"]),
-        context=read_payload(source["context"], source["context_meta"]),
-        version=fork.version or source["version"],
-        labels=read_labels(source["labels"]),
-        priority=source["priority"],
-        concurrency_key=source["concurrency_key"] or "",
-        retry=read_policy(source["retry"]),
-        on_conflict="fail",
-    )
 
 
 async def _hindrance(session: Session, command: StartRun, now: Timestamp) -> Existing | Refused | None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ....core.ids import is_uuid
 from ....core.pages.cursor import Cursor
 from ....core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord
-from ....core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
+from ....core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ...rows import read_error, read_payload, read_run
 from ..connection.connection import Session
 from ..statements import list_name
@@ -24,8 +26,8 @@ async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id:
         rows = await session.read("get_latest_run", namespace=namespace, workflow_id=workflow_id)
     if not rows:
         return None
-    payloads: dict[int, Payload | None] = {
-        row["kind"]: read_payload(row["output"], row["output_meta"])
+    payloads: dict[str, Payload | None] = {
+        row["name"]: read_payload(row["output"], row["output_meta"])
         for row in await session.read("run_payloads", run_id=rows[0]["run_id"])
     }
     waits: tuple[str, ...] = ()
@@ -33,13 +35,7 @@ async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id:
         waits = tuple(
             row["step_id"] for row in await session.read("open_waits", run_id=rows[0]["run_id"], limit=_WAITS_SHOWN)
         )
-    return read_run(
-        rows[0],
-        waits=waits,
-        input=payloads.get(KindCode.INPUT),
-        context=payloads.get(KindCode.CONTEXT),
-        output=payloads.get(KindCode.OUTPUT),
-    )
+    return msgspec.structs.replace(read_run(rows[0]), waits=waits, **payloads)
 
 
 async def list_runs(

@@ -136,14 +136,11 @@ WITH old AS MATERIALIZED (
     SELECT * FROM runs WHERE run_id = :run_id::uuid
 ), made AS (
     INSERT INTO runs (
-        run_id, namespace, workflow_id, workflow_type, request_id, version, priority, status, ready_at, deadline_at,
-        retry, labels, created_at, parent_run_id, parent_step_id, on_close, watched, concurrency_key, schedule_id,
-        pause_reason
+        {run.continued}, watched, run_id, request_id, version, status, ready_at, created_at, pause_reason
     )
-    SELECT :new_run_id::uuid, namespace, workflow_id, workflow_type, :run_id::text || '/continued', :version::text, priority,
+    SELECT {run.continued}, watched, :new_run_id::uuid, :run_id::text || '/continued', :version::text,
         CASE WHEN :paused::bool THEN {RUN.PAUSED} ELSE {RUN.PENDING} END, CASE WHEN :paused THEN NULL ELSE :now::bigint END,
-        deadline_at, retry, labels, :now, parent_run_id, parent_step_id, on_close, watched,
-        concurrency_key, schedule_id, CASE WHEN :paused THEN pause_reason END
+        :now, CASE WHEN :paused THEN pause_reason END
     FROM old
 ), payloads AS (
     INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)

@@ -35,15 +35,6 @@ WITH labels AS (
 )
 DELETE FROM runs WHERE run_id = ANY (:run_ids) AND namespace IS NOT DISTINCT FROM :namespace;
 
--- name: next_leftover
--- Whose history goes on going, and who sees to it.
-SELECT run_id::text AS run_id FROM purging LIMIT 1 FOR UPDATE SKIP LOCKED;
-
--- name: delete_some_steps
--- A bit of a long history.
-DELETE FROM steps WHERE run_id = :run_id::uuid AND step_id IN (SELECT step_id FROM steps WHERE run_id = :run_id LIMIT :limit::bigint)
-RETURNING 1;
-
 -- name: delete_some_attempts
 -- As above.
 DELETE FROM step_attempts AS a USING (
@@ -51,22 +42,3 @@ DELETE FROM step_attempts AS a USING (
 ) AS few
 WHERE a.run_id = :run_id AND a.step_id = few.step_id AND a.forgotten = few.forgotten AND a.attempt = few.attempt
 RETURNING 1;
-
--- name: delete_some_signals
--- As above.
-DELETE FROM signals WHERE run_id = :run_id::uuid AND number IN (SELECT number FROM signals WHERE run_id = :run_id LIMIT :limit::bigint)
-RETURNING 1;
-
--- name: end_leftover
--- Nothing is left of it.
-DELETE FROM purging WHERE run_id = :run_id::uuid;
-
--- name: claim_chore
--- One row, if nobody else has it.
-INSERT INTO chores (name, claimed_until) VALUES (:name::text, :until::bigint)
-ON CONFLICT (name) DO UPDATE SET claimed_until = excluded.claimed_until WHERE chores.claimed_until <= :now::bigint
-RETURNING name;
-
--- name: namespaces_after
--- A page of tenants by name, as get_namespace tells of one.
-SELECT * FROM namespaces WHERE namespace > :namespace::text ORDER BY namespace LIMIT :limit::bigint;

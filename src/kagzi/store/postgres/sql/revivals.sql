@@ -102,8 +102,7 @@ WHERE s.run_id = :run_id::uuid AND s.due_at IS NOT NULL AND s.kind = {KIND.CHILD
 
 -- name: fork_source
 -- A run as a fork begins it: what it was given, and what describes it.
-SELECT r.workflow_type, r.version, r.priority, r.retry, r.labels, r.concurrency_key,
-    i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta
+SELECT {run.forked:r read}, r.version, i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta
 FROM runs AS r
 LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
 LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'

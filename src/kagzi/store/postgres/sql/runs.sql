@@ -1,18 +1,10 @@
--- name: part_run_columns
--- A run as people see it, without payloads.
-r.namespace, r.run_id::text AS run_id, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.attempt,
-    r.priority, r.labels, r.created_at, r.started_at, r.finished_at, r.due_at, r.deadline_at, r.worker_id, r.seq, r.retry,
-    r.cancel_requested_at, r.cancel_reason, r.error, r.problem, r.parent_run_id::text AS parent_run_id, r.parent_step_id,
-    r.lost_leases, r.status_text, r.progress, r.forked_from::text AS forked_from, r.continued_as::text AS continued_as,
-    r.pause_requested, r.pause_reason, r.schedule_id, r.concurrency_key, r.blocked_by::text AS blocked_by
-
 -- name: get_run
 -- A run by its id, with what it was given and what it gave.
-SELECT {run_columns} FROM runs AS r WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text;
+SELECT {run.shown:r read} FROM runs AS r WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text;
 
 -- name: get_latest_run
 -- The open run of a workflow id, else the one that was created last.
-SELECT {run_columns}
+SELECT {run.shown:r read}
 FROM (
     (SELECT * FROM runs WHERE namespace = :namespace::text AND workflow_id = :workflow_id::text AND status IN ({RUN.OPEN}))
     UNION ALL
@@ -23,7 +15,8 @@ ORDER BY r.created_at DESC, r.status IN ({RUN.ENDED}) LIMIT 1;
 
 -- name: run_payloads
 -- Input, context and output of a run.
-SELECT kind, output, output_meta FROM steps WHERE run_id = :run_id::uuid AND step_id IN ('$input', '$context', '$output');
+SELECT ltrim(step_id, '$') AS name, output, output_meta FROM steps
+WHERE run_id = :run_id::uuid AND step_id IN ('$input', '$context', '$output');
 
 -- name: part_one_status
 -- NULL: any. One value is an equality, so that its index gives the order of the list.
@@ -114,7 +107,7 @@ r.created_at, r.run_id COLLATE "C"
 
 -- name: part_page_of_runs
 -- One more row than a page has tells whether there are more.
-SELECT {run_columns} FROM {source} ORDER BY {order} LIMIT :limit::bigint
+SELECT {run.shown:r read} FROM {source} ORDER BY {order} LIMIT :limit::bigint
 
 -- name: part_merged_pages
 -- Several values of a column: a page of each, by its index, and the first page of all these. In one snapshot, so that a run

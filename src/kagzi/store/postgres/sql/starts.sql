@@ -5,26 +5,22 @@
 -- a claim counts. Runs without a key have an empty one where keys take turns.
 WITH g AS MATERIALIZED (
     SELECT * FROM rows(:runs) AS g (
-        run_id uuid, namespace text, workflow_id text, workflow_type text, request_id text, version text,
-        priority smallint, status smallint, wait_reason smallint, ready_at bigint, due_at bigint, deadline_at bigint,
-        lease bigint, worker_id text, nonce bigint, lease_until bigint, retry text, labels text, concurrency_key text,
-        schedule_id text, blocked_by uuid, pinned text
+        {run.new typed}, pinned text
     )
 ), made AS (
     INSERT INTO runs (
-        run_id, namespace, workflow_id, workflow_type, request_id, version, priority, status, wait_reason, ready_at,
-        due_at, deadline_at, lease, worker_id, nonce, lease_until, retry, labels, created_at, started_at, claimed_at,
-        watched, parent_run_id, parent_step_id, on_close, concurrency_key, schedule_id, blocked_by
+        {run.attributes}, run_id, namespace, workflow_id, request_id, schedule_id, blocked_by, wait_reason, due_at, version,
+        status, ready_at, lease, worker_id, nonce, lease_until, created_at, started_at, claimed_at, watched, parent_run_id,
+        parent_step_id, on_close, concurrency_key
     )
-    SELECT g.run_id, g.namespace, g.workflow_id, g.workflow_type, g.request_id, CASE WHEN a.waits THEN g.pinned ELSE g.version END,
-        g.priority, CASE WHEN a.waits THEN {RUN.PENDING} ELSE g.status END, g.wait_reason, CASE WHEN a.waits THEN :now::bigint ELSE g.ready_at END,
-        g.due_at, g.deadline_at, CASE WHEN a.waits THEN 0 ELSE g.lease END, CASE WHEN NOT a.waits THEN g.worker_id END,
-        CASE WHEN a.waits THEN 0 ELSE g.nonce END, CASE WHEN NOT a.waits THEN g.lease_until END, g.retry::json,
-        g.labels::json, :now, CASE WHEN a.leased THEN :now END, CASE WHEN a.leased THEN :now END,
-        p.run_id IS NOT NULL, p.parent_run_id, p.parent_step_id, p.on_close,
+    SELECT {run.attributes:g}, g.run_id, g.namespace, g.workflow_id, g.request_id, g.schedule_id, g.blocked_by, g.wait_reason,
+        g.due_at, CASE WHEN a.waits THEN g.pinned ELSE g.version END, CASE WHEN a.waits THEN {RUN.PENDING} ELSE g.status END,
+        CASE WHEN a.waits THEN :now::bigint ELSE g.ready_at END, CASE WHEN a.waits THEN 0 ELSE g.lease END,
+        CASE WHEN NOT a.waits THEN g.worker_id END, CASE WHEN a.waits THEN 0 ELSE g.nonce END,
+        CASE WHEN NOT a.waits THEN g.lease_until END, :now, CASE WHEN a.leased THEN :now END,
+        CASE WHEN a.leased THEN :now END, p.run_id IS NOT NULL, p.parent_run_id, p.parent_step_id, p.on_close,
         CASE WHEN t.max_running_per_key IS NOT NULL OR t.starts_per_second_per_key IS NOT NULL
-            THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END,
-        g.schedule_id, g.blocked_by
+            THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END
     FROM g
     LEFT JOIN rows(:parents) AS p (run_id uuid, parent_run_id uuid, parent_step_id text, on_close smallint) ON p.run_id = g.run_id
     JOIN namespaces AS n ON n.namespace = g.namespace AND (n.enabled OR p.run_id IS NOT NULL)

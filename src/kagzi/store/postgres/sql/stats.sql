@@ -66,8 +66,7 @@ ORDER BY m.minute, m.workflow_type LIMIT :limit::bigint;
 
 -- name: purge_stats
 -- Old minutes.
-WITH gone AS (
-    DELETE FROM run_stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM run_stats WHERE minute < :before::bigint LIMIT :limit::bigint))
-    RETURNING 1
-)
-SELECT count(*) AS removed FROM gone;
+DELETE FROM run_stats WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM run_stats WHERE minute < :before::bigint LIMIT :limit::bigint
+))
+RETURNING 1;

@@ -1,8 +1,7 @@
 -- name: export_run
 -- A run with everything that is not derived.
-SELECT r.*, r.run_id::text AS id, r.parent_run_id::text AS parent, r.blocked_by::text AS blocker, r.forked_from::text AS forked,
-    r.continued_as::text AS successor, i.output AS input, i.output_meta AS input_meta, c.output AS context,
-    c.output_meta AS context_meta, o.output AS result, o.output_meta AS result_meta
+SELECT {run.exported:r read}, i.output AS input, i.output_meta AS input_meta, c.output AS context,
+    c.output_meta AS context_meta, o.output, o.output_meta
 FROM runs AS r
 LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
 LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
@@ -73,7 +72,8 @@ INSERT INTO steps (
     output_meta, details, details_meta
 )
 SELECT :run_id::uuid, step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry::json, timeout_ms, once, started_at,
-    finished_at, retry_at, wake_at, due_at, child_run_id, parent_step_id, parallel_group_id, worker_id, error::json, input,
+    finished_at, retry_at, wake_at, due_at, child_run_id, nullif(parent_step_id, ''), nullif(parallel_group_id, ''), worker_id,
+    error::json, input,
     input_meta::json, output, output_meta::json, details, details_meta::json
 FROM rows(:steps) AS g (
     step_id text, name text, kind smallint, status smallint, begun_seq bigint, created_at bigint, attempt int,
@@ -123,23 +123,12 @@ SELECT
 
 -- name: import_run
 -- As it was, in nobody's hands. What is counted is counted anew. Where keys take turns, a run without one has an empty one.
-INSERT INTO runs (
-    run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, priority, seq, lease, attempt, lost_leases,
-    retry, request_id, labels, parent_run_id, parent_step_id, on_close, watched, has_children, cascade_due, schedule_id,
-    blocked_by, created_at, started_at, finished_at, ready_at, due_at, paused_due_at, deadline_at, cancel_requested_at,
-    cancel_by, cancel_reason, pause_reason, status_text, progress, forked_from, continued_as, tried_builds,
-    retry_request_id, error, problem, diverged, concurrency_key, steps, result_seq
-)
-SELECT g.run_id, g.namespace, g.workflow_id, g.workflow_type, g.version, g.status, g.wait_reason, g.priority, g.seq, g.lease,
-    g.attempt, g.lost_leases, g.retry, g.request_id, g.labels, g.parent_run_id, g.parent_step_id, g.on_close, g.watched,
-    g.has_children, g.cascade_due, g.schedule_id, g.blocked_by, g.created_at, g.started_at, g.finished_at, g.ready_at,
-    g.due_at, g.paused_due_at, g.deadline_at, g.cancel_requested_at, g.cancel_by, g.cancel_reason, g.pause_reason,
-    g.status_text, g.progress, g.forked_from, g.continued_as, g.tried_builds, g.retry_request_id, g.error, g.problem,
-    g.diverged, CASE WHEN t.max_running_per_key IS NOT NULL OR t.starts_per_second_per_key IS NOT NULL
+INSERT INTO runs ({run.imported}, diverged, concurrency_key, steps, result_seq)
+SELECT {run.imported:g}, :diverged::bool, CASE WHEN t.max_running_per_key IS NOT NULL OR t.starts_per_second_per_key IS NOT NULL
         THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END,
     (SELECT count(*) FROM steps AS s WHERE s.run_id = g.run_id AND s.kind < {KIND.FIRST_PAYLOAD}),
     coalesce((SELECT max(s.seq) FROM steps AS s WHERE s.run_id = g.run_id AND s.kind < {KIND.FIRST_PAYLOAD}), 0)
-FROM json_populate_record(NULL::runs, :image::text::json) AS g
+FROM json_populate_record(NULL::runs, :row::text::json) AS g
 LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type AND t.limiting
 ON CONFLICT DO NOTHING
 RETURNING status;
@@ -161,7 +150,7 @@ SELECT status FROM runs WHERE run_id = :run_id::uuid;
 
 -- name: abandon_imports
 -- What they brought goes the way of long histories.
-WITH given_up AS (
+WITH abandoned AS (
     DELETE FROM imports WHERE token = :token::text OR updated_at < :stale_before::bigint RETURNING run_id
 )
-INSERT INTO purging (run_id) SELECT run_id FROM given_up ON CONFLICT DO NOTHING;
+INSERT INTO purging (run_id) SELECT run_id FROM abandoned ON CONFLICT DO NOTHING;

@@ -12,10 +12,10 @@ from ....core.run.commands import SignalGiven, StartRun
 from ....core.run.control import replaced_error
 from ....core.run.outcomes import Busy, Existing, Outcome, Refused, Started
 from ....core.run.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
-from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, WaitCode
+from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
 from ....core.times import Timestamp
 from ...protocol import Signalled
-from ...rows import write_error, write_policy, write_strings
+from ...rows import new_run_row, new_status, write_error, write_strings
 from ..connection.connection import Row, Rows, Session
 from ..connection.failures import CONTENTION
 from ..parameters import Table
@@ -104,7 +104,7 @@ async def insert_runs(
         "start_runs",
         now=now,
         limited=limited,
-        runs=[_run_row(command, now) for command in commands],
+        runs=[{**new_run_row(command, now, leased=True), "pinned": command.version} for command in commands],
         parents=parents,
         payloads=[row for command in commands for row in _payload_rows(command)],
         labels=[
@@ -131,7 +131,7 @@ async def _insert(session: Session, asked: Sequence[_Asked], now: Timestamp, *, 
 
 
 def _status_made(command: StartRun, now: Timestamp, *, waits: bool) -> RunStatus:
-    return RunStatus.PENDING if waits else RUN_STATUS_OF_CODE[_status_of(command, now)]
+    return RunStatus.PENDING if waits else RUN_STATUS_OF_CODE[new_status(command, now, leased=True)]
 
 
 async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> None:
@@ -317,47 +317,6 @@ async def _behind(session: Session, asked: Sequence[_Asked]) -> list[_Asked]:
         (index, command if command.blocked_by in is_open else msgspec.structs.replace(command, blocked_by=""))
         for index, command in asked
     ]
-
-
-def _status_of(command: StartRun, now: Timestamp) -> RunCode:
-    if command.blocked_by:
-        return RunCode.SLEEPING
-    if command.start_at is not None and command.start_at > now:
-        return RunCode.SLEEPING
-    return RunCode.PENDING if command.assignment is None else RunCode.RUNNING
-
-
-def _run_row(command: StartRun, now: Timestamp) -> dict[str, object]:
-    status = _status_of(command, now)
-    assignment = command.assignment if status is RunCode.RUNNING else None
-    return {
-        "run_id": command.run.run_id,
-        "namespace": command.run.namespace,
-        "workflow_id": command.workflow_id,
-        "workflow_type": command.workflow_type,
-        "request_id": command.request_id,
-        "version": command.version if command.version is not None or assignment is None else assignment.version,
-        "priority": command.priority,
-        "status": int(status),
-        "wait_reason": _wait_of(command) if status is RunCode.SLEEPING else None,
-        "ready_at": now if status is RunCode.PENDING else None,
-        "due_at": command.start_at if status is RunCode.SLEEPING and not command.blocked_by else None,
-        "deadline_at": command.deadline_at,
-        "lease": 0 if assignment is None else 1,
-        "worker_id": None if assignment is None else assignment.worker_id,
-        "nonce": 0 if assignment is None else assignment.nonce,
-        "lease_until": None if assignment is None else assignment.lease_until,
-        "retry": write_policy(command.retry),
-        "labels": write_strings(command.labels) if command.labels else None,
-        "concurrency_key": command.concurrency_key or None,
-        "schedule_id": command.schedule_id or None,
-        "blocked_by": command.blocked_by or None,
-        "pinned": command.version,
-    }
-
-
-def _wait_of(command: StartRun) -> int:
-    return int(WaitCode.CHILD if command.blocked_by else WaitCode.TIME)
 
 
 def _signal_row(run_id: str, signal: SignalGiven) -> dict[str, object]:

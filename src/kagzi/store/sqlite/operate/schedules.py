@@ -1,49 +1,44 @@
-"""The verbs about schedules, each in its thread."""
+"""Fires schedules. The other verbs about them are shared: `store/operate/schedules`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from ....core.pages.cursor import Cursor
-from ....core.records import Rows
-from ....core.run.outcomes import Refused
-from ....core.schedules.schedule import Fire, ScheduleRecord
+from ....core.records import RunKey
+from ....core.run.commands import StartRun
+from ....core.run.outcomes import Outcome
 from ....core.times import Timestamp
-from ...protocol import DueSchedules, FiredSchedule, Firing
+from ...firing_plan import FIRING_TERMS
+from ...operate.schedule_firing import fire_schedules
+from ...operate.schedules import Schedules
+from ...protocol import Cancelled, FiredSchedule, Firing
 from ..connection.connections import Lanes
-from . import schedule_rows as schedules
+from ..run.runs import cancel_run
+from ..write.fast_path import Wave, Writer
+from ..write.starts import start_one
 
 
-class ScheduleDesk(Lanes):
-    """Keeps `store.protocol.ScheduleVerbs`."""
-
-    async def create_schedule(self, record: ScheduleRecord, now: Timestamp) -> ScheduleRecord | Refused:
-        return await self._change(schedules.create_schedule, record, now)
-
-    async def put_schedule(
-        self, record: ScheduleRecord, *, was: ScheduleRecord, skips: Sequence[Fire]
-    ) -> ScheduleRecord | None:
-        return await self._change(schedules.put_schedule, record, was, skips)
-
-    async def get_schedule(self, namespace: str, schedule_id: str) -> ScheduleRecord | None:
-        return await self._read(schedules.get_schedule, namespace, schedule_id)
-
-    async def list_schedules(
-        self, namespace: str, *, workflow_type: str | None, cursor: Cursor | None, limit: int
-    ) -> Rows[ScheduleRecord]:
-        return await self._scan(namespace, schedules.list_schedules, namespace, workflow_type, cursor, limit)
-
-    async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
-        return await self._change(schedules.delete_schedule, namespace, schedule_id, limit)
-
-    async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
-        return await self._scan(namespace, schedules.list_fires, namespace, schedule_id, cursor, limit)
-
-    async def forget_fires(self, before: Timestamp, limit: int) -> bool:
-        return await self._change(schedules.forget_fires, before, limit)
-
-    async def due_schedules(self, now: Timestamp, limit: int) -> DueSchedules:
-        return await self._read(schedules.due_schedules, now, limit)
+class SqliteSchedules(Schedules, Lanes):
+    """Implements `store.protocol.ScheduleVerbs`."""
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
     ) -> Sequence[FiredSchedule | None]:
-        return await self._change(schedules.fire_schedules, firings, now, cancel_by)
+        return await self._write_with(
+            lambda session: fire_schedules(session, _ScheduledRuns(session.writer, now, cancel_by), firings, now)
+        )
+
+
+class _ScheduledRuns:
+    """Implements `ScheduledRuns`."""
+
+    def __init__(self, writer: Writer, now: Timestamp, cancel_by: Timestamp) -> None:
+        self._writer = writer
+        self._batch = Wave(writer, now, FIRING_TERMS)
+        self._now = now
+        self._cancel_by = cancel_by
+
+    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Cancelled]]:
+        outcomes = [(run, cancel_run(self._writer, run, reason, self._now, self._cancel_by)) for run in runs]
+        return [(run, cancelled) for run, cancelled in outcomes if cancelled is not None]
+
+    async def start(self, starts: Sequence[StartRun]) -> Sequence[Outcome]:
+        return [start_one(self._batch, start) for start in starts]

@@ -1,27 +1,36 @@
-"""Runs on their way out of this store, and into it."""
+"""Export and import of runs."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from ....core.error_details import ErrorCode
 from ....core.records import RunKey
 from ....core.run.outcomes import Refused, Stirred
-from ....core.run.refusals import refused
-from ....core.states import CODE_OF_ON_CLOSE, CODE_OF_RUN_STATUS, CODE_OF_WAIT_REASON, RunStatus
+from ....core.states import RunStatus
 from ....core.times import Timestamp
-from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, unchanged
-from ...images import read_attempt_image, read_run_image, read_signal_image, read_step_image
+from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
+from ...images import (
+    attempt_row,
+    payload_rows,
+    read_attempt_image,
+    read_run_image,
+    read_signal_image,
+    read_step_image,
+    refuse_import,
+    run_row,
+    signal_row,
+    step_row,
+)
 from ...protocol.transfers import Entrance, Imported
-from ...rows import write_error, write_json, write_policy, write_strings
+from ...rows import write_json
 from ..connection.connection import Database, Record, Row
 from ..connection.connections import Lanes
+from ..statements import row_of
 from ..write.endings import give_result
 from ..write.fast_path import Writer
-from .import_rows import attempt_row, link_row, payload_rows, signal_row, step_row
 
-_decode_builds = msgspec.json.Decoder(tuple[str, ...]).decode
+_rows = {name: row_of(name) for name in ("stage_steps", "stage_attempts", "stage_signals", "stage_links")}
 
 
 class TransferDesk(Lanes):
@@ -29,31 +38,29 @@ class TransferDesk(Lanes):
 
     async def export_run(self, run: RunKey) -> RunImage | None:
         row = await self._read(Database.record, "export_run", (run.run_id, run.namespace))
-        if row is None:
-            return None
-        return read_run_image(row, _decode_builds(row["tried_builds"]) if row["tried_builds"] else ())
+        return None if row is None else read_run_image(row)
 
     async def export_steps(self, run: RunKey, after_begun_seq: int, limit: int) -> Sequence[StepImage]:
-        given = (run.run_id, after_begun_seq, limit)
-        return [read_step_image(row) for row in await self._export(run, "export_steps", given, limit)]
+        rows = await self._export(run, "export_steps", (run.run_id, after_begun_seq, limit), limit)
+        return [read_step_image(row) for row in rows]
 
     async def export_attempts(self, run: RunKey, after: tuple[str, int], limit: int) -> Sequence[AttemptImage]:
-        given = {"run_id": run.run_id, "step_id": after[0], "seq": after[1], "limit": limit}
-        return [read_attempt_image(row) for row in await self._export(run, "export_attempts", given, limit)]
+        values = {"run_id": run.run_id, "step_id": after[0], "seq": after[1], "limit": limit}
+        return [read_attempt_image(row) for row in await self._export(run, "export_attempts", values, limit)]
 
     async def export_signals(self, run: RunKey, after_number: int, limit: int) -> Sequence[SignalImage]:
         rows = await self._export(run, "export_signals", (run.run_id, after_number, limit), limit)
         return [read_signal_image(row) for row in rows]
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
-        given = {**msgspec.structs.asdict(run), "step_id": after_step_id, "limit": limit}
-        rows = await self._export(run, "export_links", given, limit)
+        values = {**msgspec.structs.asdict(run), "step_id": after_step_id, "limit": limit}
+        rows = await self._export(run, "export_links", values, limit)
         return [LinkImage(step_id=row["step_id"], child_run_id=row["child_run_id"]) for row in rows]
 
     async def _export(
-        self, run: RunKey, statement: str, given: Sequence[Any] | dict[str, Any], limit: int
+        self, run: RunKey, statement: str, values: Sequence[Any] | dict[str, Any], limit: int
     ) -> Sequence[Record]:
-        rows, _ = await self._scan(run.namespace, Database.page, statement, given, limit)
+        rows, _ = await self._scan(run.namespace, Database.page, statement, values, limit)
         return rows
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
@@ -91,19 +98,21 @@ def _stage_import(writer: Writer, run: RunKey, token: str, parts: Sequence[Part]
     run_id = run.run_id
     if not writer.database.run("keep_import", {"run_id": run_id, "token": token, "now": now}):
         return None
-    rows: dict[str, list[tuple[Any, ...]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     attempts: list[AttemptImage] = []
     for part in parts:
         match part:
             case StepImage():
-                rows.setdefault("stage_steps", []).append(step_row(run_id, part))
+                rows.setdefault("stage_steps", []).append(step_row(part))
             case AttemptImage():
                 attempts.append(part)
             case SignalImage():
-                rows.setdefault("stage_signals", []).append(signal_row(run_id, part))
+                row = signal_row(part)
+                rows.setdefault("stage_signals", []).append(row | {"meta": row["payload_meta"]})
             case LinkImage():
-                rows.setdefault("stage_links", []).append(link_row(run, part))
-    staged = sum(writer.database.run_many(statement, given) for statement, given in rows.items())
+                link = {"namespace": run.namespace, "child_run_id": part.child_run_id, "parent_step_id": part.step_id}
+                rows.setdefault("stage_links", []).append(link | {"parent_run_id": run_id})
+    staged = sum(_insert(writer, statement, run_id, written) for statement, written in rows.items())
     return staged + _stage_attempts(writer, run_id, attempts)
 
 
@@ -111,12 +120,14 @@ def _stage_attempts(writer: Writer, run_id: str, attempts: Sequence[AttemptImage
     """Here attempts of a step are told apart by their begin. Elsewhere two may share it, if the step was reopened between them."""
     staged = 0
     for attempt in attempts:
-        new = writer.database.run_many("stage_attempts", [attempt_row(run_id, attempt)])
-        if not new:
-            later = msgspec.structs.replace(attempt, begun_seq=attempt.seq)
-            new = writer.database.run_many("stage_attempts", [attempt_row(run_id, later)])
-        staged += new
+        row = attempt_row(attempt) | {"lease": 0, "nonce": 0}
+        new = _insert(writer, "stage_attempts", run_id, [row])
+        staged += new or _insert(writer, "stage_attempts", run_id, [row | {"begun_seq": attempt.seq}])
     return staged
+
+
+def _insert(writer: Writer, statement: str, run_id: str, rows: Sequence[dict[str, Any]]) -> int:
+    return writer.database.run_many(statement, [_rows[statement]({**row, "run_id": run_id}) for row in rows])
 
 
 def _finish_import(
@@ -131,17 +142,15 @@ def _finish_import(
         )  # what is staged is still its own
         return refusal
     writer.namespaces.ensure(run.namespace, now)
-    given = _run_row(writer, run, image, now)
-    database.run("import_run", given)
+    row = _run_row(writer, run, image, now)
+    database.run("import_run", row)
     for key, value in image.labels.items():
         database.run("import_label", (run.namespace, key, value, image.created_at, run.run_id))
-    payloads = payload_rows(run.run_id, image)
-    if payloads:
-        database.run_many("stage_steps", payloads)
-    return _join(writer, run, image, given, now)
+    _insert(writer, "stage_steps", run.run_id, payload_rows(image))
+    return _join(writer, run, image, row, now)
 
 
-def _join(writer: Writer, run: RunKey, image: RunImage, given: dict[str, Any], now: Timestamp) -> Imported:
+def _join(writer: Writer, run: RunKey, image: RunImage, written: dict[str, Any], now: Timestamp) -> Imported:
     """It meets its relatives: those it waits for, and those who wait for it."""
     database = writer.database
     if image.status.ended:
@@ -152,7 +161,7 @@ def _join(writer: Writer, run: RunKey, image: RunImage, given: dict[str, Any], n
         give_result(writer, run, step_id, child, now)
     row = database.row("import_state", (run.run_id,))
     assert row is not None  # it has just been made
-    return Imported(RunStatus.PENDING if row[0] == 1 else image.status, wake_at=given["due_at"])
+    return Imported(RunStatus.PENDING if row[0] == 1 else image.status, wake_at=written["due_at"])
 
 
 def _tell(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[Stirred, ...]:
@@ -165,54 +174,17 @@ def _tell(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple
 
 
 def _taken(writer: Writer, run: RunKey, image: RunImage) -> Refused | None:
-    active = None if image.status.ended else writer.database.row("active_run", (run.namespace, image.workflow_id))
-    if active is not None:
-        return refused(
-            ErrorCode.CONFLICT,
-            f"workflow_id {image.workflow_id!r} belongs to an active run here, {active[0]}. Wait for its end, or terminate it.",
-            subject="workflow_id",
-            subject_id=image.workflow_id,
-        )
-    other = writer.database.row("run_of_request", (run.namespace, image.request_id))
-    if other is not None:
-        return refused(
-            ErrorCode.CONFLICT,
-            f"request_id {image.request_id!r} belongs to another run here, {other[0]}: the same start was made here, too.",
-            subject="request_id",
-            subject_id=image.request_id,
-        )
-    return None
+    active = writer.database.row("active_run", (run.namespace, image.workflow_id))
+    requested = writer.database.row("run_of_request", (run.namespace, image.request_id))
+    return refuse_import(image, active[0] if active else None, requested[0] if requested else None)
 
 
 def _run_row(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> dict[str, Any]:
-    status = image.status
-    blocked_by = image.blocked_by
-    if blocked_by and writer.database.row("open_blocker", (blocked_by, run.namespace)) is None:
-        blocked_by = None
-        status = RunStatus.PENDING if status is RunStatus.SLEEPING else status
-    sleeping = status is RunStatus.SLEEPING
-    return {
-        **unchanged(image),
-        "run_id": run.run_id,
-        "namespace": run.namespace,
-        "status": CODE_OF_RUN_STATUS[status],
-        "wait_reason": CODE_OF_WAIT_REASON[image.wait_reason] if sleeping and image.wait_reason else None,
-        "seq": image.last_seq,
-        "retry": write_policy(image.retry),
-        "labels": write_strings(image.labels),
-        "on_close": None if image.on_close is None else CODE_OF_ON_CLOSE[image.on_close],
-        "concurrency_key": image.concurrency_key or None,
-        "blocked_by": blocked_by,
-        "ready_at": (image.ready_at or now) if status is RunStatus.PENDING else None,
-        "due_at": image.wake_at if sleeping else None,
-        "paused_due_at": image.paused_wake_at,
-        "cancel_lease": None if image.cancel_requested_at is None else image.lease,
-        "tried_builds": write_json(image.tried_builds) if image.tried_builds else None,
-        "error": None if image.error is None else write_error(image.error),
-        "problem": None if image.problem is None else write_error(image.problem),
-    }
+    blocker = writer.database.row("open_blocker", (image.blocked_by, run.namespace)) if image.blocked_by else None
+    row = run_row(run, image, now, blocked=blocker is not None)
+    return row | {"cancel_lease": None if image.cancel_requested_at is None else image.lease}
 
 
-def _abandon_imports(writer: Writer, given: dict[str, Any]) -> None:
-    writer.database.run("abandon_imports", given)
-    writer.database.run("forget_imports", given)
+def _abandon_imports(writer: Writer, which: dict[str, Any]) -> None:
+    writer.database.run("abandon_imports", which)
+    writer.database.run("forget_imports", which)

@@ -1,76 +1,54 @@
-"""The verbs about workers, each in its thread."""
+"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared:
+`store/operate/workers`."""
 
 from collections.abc import Sequence
 
-from ....core.pages.cursor import Cursor
-from ....core.records import Rows, WorkerRecord
-from ....core.run.outcomes import Refused
+from ....core.records import HOLDER_DIED
 from ....core.states import WorkerStatus
-from ....core.times import Timestamp
-from ....core.workers import Registration, Trouble, WorkerEvent
+from ....core.times import LAST_TIME, Timestamp
+from ....core.workers import left
+from ...operate.workers import Workers, lock_worker, lose_workers, note_events, set_status
 from ...protocol import TypeKey
+from ..claim.leases import freed
 from ..connection.connections import Lanes
-from . import worker_rows as workers
+from ..connection.session import WriterSession
 
 
-class WorkerDesk(Lanes):
-    """Keeps `store.protocol.WorkerVerbs`."""
-
-    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
-        return await self._change(workers.register_worker, worker, now)
-
-    async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
-        return await self._change(workers.set_worker_status, namespace, worker_id, status, now)
-
-    async def drain_worker(self, namespace: str, worker_id: str, detail: str, now: Timestamp) -> WorkerRecord | None:
-        return await self._change(workers.drain_worker, namespace, worker_id, detail, now)
+class SqliteWorkers(Workers, Lanes):
+    """Implements `store.protocol.WorkerVerbs`."""
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
     ) -> Sequence[TypeKey] | None:
-        return await self._change(workers.worker_left, namespace, worker_id, now, hand_back)
+        return await self._write_with(lambda session: _left(session, namespace, worker_id, now, hand_back=hand_back))
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
-        return await self._change(workers.worker_died, namespace, worker_id, now)
+        return await self._write_with(lambda session: _died(session, namespace, worker_id, now))
 
-    async def lose_workers(
-        self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
-    ) -> int:
-        return await self._change(workers.lose_workers, unheard_since, now, limit, only)
 
-    async def note_troubles(self, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp) -> None:
-        await self._change(workers.note_troubles, namespace, worker_id, troubles, now)
+async def _left(
+    session: WriterSession, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
+) -> Sequence[TypeKey] | None:
+    before = await lock_worker(session, namespace, worker_id)
+    if before is None:
+        return None
+    if not hand_back:
+        await set_status(session, namespace, worker_id, WorkerStatus.DRAINING, now)
+        return ()
+    await session.read(
+        "set_worker_status", namespace=namespace, worker_id=worker_id, status=WorkerStatus.OFFLINE.value, now=now
+    )
+    rows = session.writer.database.rows(
+        "release_of_worker", {"namespace": namespace, "worker_id": worker_id, "now": now}
+    )
+    if events := left(before, len(rows)):
+        await note_events(session, namespace, worker_id, events, now)
+    return freed(session.writer, rows)
 
-    async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None:
-        return await self._read(workers.get_worker, namespace, worker_id)
 
-    async def list_workers(
-        self,
-        namespace: str,
-        *,
-        workflow_type: str | None,
-        status: WorkerStatus | None,
-        cursor: Cursor | None,
-        limit: int,
-        alive_since: Timestamp = 0,
-    ) -> Rows[WorkerRecord]:
-        return await self._scan(
-            namespace,
-            workers.list_workers,
-            namespace,
-            workflow_type=workflow_type,
-            status=status,
-            cursor=cursor,
-            limit=limit,
-            alive_since=alive_since,
-        )
-
-    async def list_worker_events(
-        self, namespace: str, *, worker_id: str | None, cursor: Cursor | None, limit: int
-    ) -> Rows[WorkerEvent]:
-        return await self._scan(
-            namespace, workers.list_worker_events, namespace, worker_id=worker_id, cursor=cursor, limit=limit
-        )
-
-    async def forget_workers(self, before: Timestamp, limit: int) -> int:
-        return await self._change(workers.forget_workers, before, limit)
+async def _died(session: WriterSession, namespace: str, worker_id: str, now: Timestamp) -> int:
+    await lose_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
+    rows = await session.read("orphan_runs_of", namespace=namespace, worker_id=worker_id, until=HOLDER_DIED)
+    for row in rows:
+        session.writer.fences.forget(row["run_id"])
+    return len(rows)

@@ -8,10 +8,10 @@ from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
 from ...protocol import Changed, TypeKey
 from ...rows import write_json
+from ...text_validation import require_storable
 from ..connection.connection import Row
 from ..write.endings import Told, end
 from ..write.fast_path import Writer
-from ..write.text_validation import require_plain
 
 
 def _find(writer: Writer, run: RunKey) -> Row | None:
@@ -25,7 +25,7 @@ def _held(run: RunKey, row: Row) -> Held | None:
 
 def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
     """See Store.pause_run. A run that is being cancelled goes on to its end."""
-    require_plain(reason=reason)
+    require_storable(reason=reason)
     if (row := _find(writer, run)) is None:
         return None
     _, workflow_type, code, _, _, worker_id, pause_requested, cancel_requested_at = row
@@ -58,7 +58,7 @@ def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> Changed | None:
 
 def terminate_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
     """See Store.terminate_run."""
-    require_plain(reason=reason)
+    require_storable(reason=reason)
     if (row := _find(writer, run)) is None:
         return None
     if after_terminate(row[2]) is None:

@@ -2,20 +2,19 @@
 
 import msgspec
 
-from ....core.records import Payload, RunKey
-from ....core.run.commands import StartRun
+from ....core.records import RunKey
 from ....core.run.control import refuse_retry
 from ....core.run.outcomes import Existing, Refused, Started
 from ....core.run.refusals import no_result_before, no_step
 from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ....core.times import Timestamp
 from ...protocol import Changed, Fork, LeaseTerms
-from ...rows import read_error, read_labels, read_payload, read_policy, write_json, write_strings
+from ...rows import fork_start, read_error, write_json, write_strings
+from ...text_validation import require_storable
 from ..connection.connection import Row
 from ..write.endings import give_result
 from ..write.fast_path import Wave, Writer
 from ..write.starts import start_one
-from ..write.text_validation import require_plain
 
 _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
 
@@ -25,12 +24,12 @@ _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
 
 def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
     """See Store.retry_run."""
-    require_plain(from_step=from_step, request_id=request_id)
+    require_storable(from_step=from_step, request_id=request_id)
     row = writer.database.row("run_to_rewind", (run.run_id,))
     if row is None or row[0] != run.namespace:
         return None
     status = RUN_STATUS_OF_CODE[row[4]]
-    if request_id and row[10] == request_id:
+    if request_id and row[3] == request_id:
         return Changed(status, row[2], changed=False)
     active = writer.database.row("active_run", (run.namespace, row[1]))
     refused = refuse_retry(run.run_id, row[4], row[1], None if active is None else active[0])
@@ -126,7 +125,7 @@ def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
 def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
     """See Store.fork_run."""
     metadata = [text for payload in fork.outputs.values() for pair in (payload.metadata or {}).items() for text in pair]
-    require_plain(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
+    require_storable(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
     source = fork.source
     row = writer.database.row("run_to_rewind", (source.run_id,))
     if row is None or row[0] != source.namespace:
@@ -139,33 +138,12 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing |
         step = writer.database.row("step_to_rewind", (source.run_id, step_id))
         if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
             return no_result_before(step_id, fork.from_step)
-    started = start_one(Wave(writer, now, _NO_TERMS), _start_of(writer, fork, row))
+    [started_with] = writer.database.records("fork_source", (source.run_id,))
+    started = start_one(Wave(writer, now, _NO_TERMS), fork_start(fork, started_with))
     if isinstance(started, Started):
         _copy(writer, fork, begun[0], now)
     assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
     return started
-
-
-def _start_of(writer: Writer, fork: Fork, row: Row) -> StartRun:
-    return StartRun(
-        run=RunKey(fork.source.namespace, fork.new_run_id),
-        workflow_id=fork.workflow_id,
-        workflow_type=row[2],
-        request_id=fork.request_id,
-        input=_payload(writer, fork.source.run_id, "$input"),
-        context=_payload(writer, fork.source.run_id, "$context"),
-        version=fork.version or row[3],
-        labels=read_labels(row[8]),
-        priority=row[7],
-        concurrency_key=row[11] or "",
-        retry=read_policy(row[9]),
-        on_conflict="fail",
-    )
-
-
-def _payload(writer: Writer, run_id: str, step_id: str) -> Payload | None:
-    row = writer.database.row("payload_of", (run_id, step_id))
-    return None if row is None else read_payload(row[0], row[1])
 
 
 def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:

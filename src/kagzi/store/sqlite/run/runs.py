@@ -13,10 +13,10 @@ from ....core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, Run
 from ....core.times import Timestamp
 from ...protocol import Cancelled, TypeKey
 from ...rows import read_error, read_payload, read_run, write_json
+from ...text_validation import require_storable
 from ..connection.connection import Database, Record, rows_within
 from ..write.endings import Told, end
 from ..write.fast_path import Writer
-from ..write.text_validation import require_plain
 
 _BEGINNING, _END = -(1 << 62), 1 << 62
 _MOST_MERGED = 16  # types read by index and merged; beyond that the list is read in order of time and filtered
@@ -30,12 +30,8 @@ def get_run(database: Database, namespace: str, run_id: str, workflow_id: str) -
         row = database.record("get_run_of_workflow", (namespace, workflow_id))
     if row is None:
         return None
-    record = read_run(
-        row,
-        input=read_payload(row["input"], row["input_meta"]),
-        context=read_payload(row["context"], row["context_meta"]),
-        output=read_payload(row["result"], row["result_meta"]),
-    )
+    payloads = {name: read_payload(row[name], row[f"{name}_meta"]) for name in ("input", "context", "output")}
+    record = msgspec.structs.replace(read_run(row), **payloads)
     if record.status is not RunStatus.SLEEPING:
         return record
     waits = database.rows("waits_of", {"run_id": record.run.run_id})
@@ -166,7 +162,7 @@ def _end_of(run: RunKey, row: Record | None) -> RunEnd | RunStatus | None:
 
 def cancel_run(writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
     """See Store.cancel_run."""
-    require_plain(reason=reason)
+    require_storable(reason=reason)
     row = writer.database.row("run_to_cancel", (run.run_id,))
     if row is None or row[0] != run.namespace:
         return None

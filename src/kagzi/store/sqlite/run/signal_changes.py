@@ -10,9 +10,9 @@ from ....core.states import RUN_STATUS_OF_CODE, RunStatus
 from ....core.times import Timestamp
 from ...protocol import SignalReplaced
 from ...rows import read_error, read_labels, write_error, write_strings
+from ...text_validation import require_storable
 from ..connection.connection import Row
 from ..write.fast_path import Writer
-from ..write.text_validation import require_plain
 
 
 def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was given them
@@ -20,7 +20,7 @@ def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was giv
 ) -> SignalReplaced | Refused | None:
     """See Store.replace_signal."""
     metadata = misfits.kept_payload(change).metadata or {}
-    require_plain(name=change.name, request_id=change.request_id, metadata="".join([*metadata, *metadata.values()]))
+    require_storable(name=change.name, request_id=change.request_id, metadata="".join([*metadata, *metadata.values()]))
     database = writer.database
     if run_id:
         row = database.row("signalled_run", (run_id,))

@@ -1,16 +1,14 @@
 -- name: insert_successor
 -- It takes what belongs to the chain, and nothing of the history. A request to pause is met at once.
-INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, priority, ready_at, deadline_at, retry, labels,
-                  parent_run_id, parent_step_id, concurrency_key, created_at, watched, on_close, schedule_id, pause_reason)
-SELECT :new_run_id, namespace, workflow_id, workflow_type, :version, iif(:paused, {RUN.PAUSED}, {RUN.PENDING}), priority, iif(:paused, NULL, :now),
-       deadline_at, retry, labels, parent_run_id, parent_step_id, concurrency_key, :now, :watched, on_close, schedule_id,
+INSERT INTO runs ({run.continued}, watched, run_id, version, status, ready_at, created_at, pause_reason)
+SELECT {run.continued}, :watched, :new_run_id, :version, iif(:paused, {RUN.PAUSED}, {RUN.PENDING}), iif(:paused, NULL, :now), :now,
        iif(:paused, pause_reason, NULL)
 FROM runs WHERE run_id = :run_id;
 
 -- name: copy_labels
 -- Lists by label find it.
 INSERT INTO run_labels (namespace, key, value, created_at, run_id)
-SELECT r.namespace, given.key, given.value, :now, r.run_id FROM runs AS r CROSS JOIN json_each(r.labels) AS given
+SELECT r.namespace, label.key, label.value, :now, r.run_id FROM runs AS r CROSS JOIN json_each(r.labels) AS label
 WHERE r.run_id = :run_id AND r.labels IS NOT NULL;
 
 -- name: copy_context

@@ -1,29 +1,6 @@
--- name: part_type_limits
--- What an operator said about a type.
-paused, max_running, max_running_per_key, starts_per_second, starts_per_second_per_key, when_full
-
 -- name: all_type_limits
--- The writer knows them by heart.
-SELECT namespace, workflow_type, {type_limits} FROM workflow_types;
-
--- name: get_type_limits
--- One of them.
-SELECT {type_limits} FROM workflow_types WHERE namespace = ? AND workflow_type = ?;
-
--- name: put_type_limits
--- A rate that changes begins anew.
-INSERT INTO workflow_types (namespace, workflow_type, {type_limits})
-VALUES (:namespace, :workflow_type, :paused, :max_running, :max_running_per_key, :starts_per_second, :starts_per_second_per_key,
-        :when_full)
-ON CONFLICT (namespace, workflow_type) DO UPDATE
-SET paused = excluded.paused, max_running = excluded.max_running, max_running_per_key = excluded.max_running_per_key,
-    starts_per_second = excluded.starts_per_second, starts_per_second_per_key = excluded.starts_per_second_per_key,
-    when_full = excluded.when_full,
-    next_start_at = iif(workflow_types.starts_per_second IS excluded.starts_per_second, workflow_types.next_start_at, 0);
-
--- name: forget_key_rates
--- The rate per key has changed: what was kept by the old one means nothing.
-DELETE FROM workflow_keys WHERE namespace = ? AND workflow_type = ?;
+-- The writer remembers them.
+SELECT * FROM workflow_types;
 
 -- name: type_state
 -- Where claims of a type stand.
@@ -127,30 +104,6 @@ SELECT run_id FROM (
       AND (:key IS NULL OR concurrency_key = :key))
 ORDER BY run_id LIMIT 1;
 
--- name: part_type_names
--- Types with a row, and those that workers have brought.
-SELECT workflow_type FROM workflow_types WHERE namespace = :namespace AND (:only IS NULL OR workflow_type = :only)
-UNION
-SELECT workflow_type FROM workflow_versions WHERE namespace = :namespace AND (:only IS NULL OR workflow_type = :only)
-
--- name: list_types_after
--- A page of types by name.
-SELECT n.workflow_type AS name, t.workflow_type, {type_limits} FROM ({type_names}) AS n
-LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = n.workflow_type
-WHERE :cursor IS NULL OR n.workflow_type > :cursor ORDER BY n.workflow_type LIMIT :limit;
-
--- name: list_types_before
--- The same towards the beginning, last first.
-SELECT n.workflow_type AS name, t.workflow_type, {type_limits} FROM ({type_names}) AS n
-LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = n.workflow_type
-WHERE n.workflow_type < :cursor ORDER BY n.workflow_type DESC LIMIT :limit;
-
--- name: open_by_type
--- Open runs, counted among the oldest of the namespace.
-SELECT workflow_type, count(*) FROM (
-    SELECT workflow_type FROM runs INDEXED BY runs_active WHERE namespace = ? AND finished_at IS NULL LIMIT ?)
-GROUP BY workflow_type;
-
 -- name: type_from
 -- The next type with pending runs.
 SELECT workflow_type FROM runs INDEXED BY runs_pending
@@ -162,8 +115,3 @@ SELECT coalesce(version, '') AS version, count(*), min(ready_at) FROM (
     SELECT version, ready_at FROM runs INDEXED BY runs_pending
     WHERE namespace = ? AND status = {RUN.PENDING} AND workflow_type = ? LIMIT ?)
 GROUP BY 1 ORDER BY 1;
-
--- name: type_pressure
--- How far the limits of a type are used: by all its runs, and by those of one key.
-SELECT count(*), count(*) FILTER (WHERE concurrency_key = :key), min(run_id) FILTER (WHERE concurrency_key = :key)
-FROM runs INDEXED BY runs_by_status WHERE namespace = :namespace AND status = {RUN.RUNNING} AND workflow_type = :workflow_type;

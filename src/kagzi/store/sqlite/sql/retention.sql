@@ -47,33 +47,7 @@ DELETE FROM runs WHERE run_id IN (SELECT value FROM json_each(:run_ids));
 -- Long ones go bit by bit.
 INSERT INTO purging (run_id) SELECT value FROM json_each(:run_ids) WHERE true ON CONFLICT DO NOTHING;
 
--- name: next_leftover
--- Whose history goes on going.
-SELECT run_id FROM purging LIMIT 1;
-
--- name: delete_some_steps
--- A bit of a long history.
-DELETE FROM steps WHERE (run_id, step_id) IN (SELECT run_id, step_id FROM steps WHERE run_id = :run_id LIMIT :limit);
-
 -- name: delete_some_attempts
 -- As above.
 DELETE FROM step_attempts WHERE (run_id, step_id, begun_seq) IN (
     SELECT run_id, step_id, begun_seq FROM step_attempts WHERE run_id = :run_id LIMIT :limit);
-
--- name: delete_some_signals
--- As above.
-DELETE FROM signals WHERE (run_id, number) IN (SELECT run_id, number FROM signals WHERE run_id = :run_id LIMIT :limit);
-
--- name: end_leftover
--- Nothing is left of it.
-DELETE FROM purging WHERE run_id = :run_id;
-
--- name: claim_chore
--- One row, if nobody else has it.
-INSERT INTO chores (name, claimed_until) VALUES (:name, :until)
-ON CONFLICT (name) DO UPDATE SET claimed_until = excluded.claimed_until WHERE chores.claimed_until <= :now
-RETURNING 1;
-
--- name: namespaces_after
--- A page of tenants by name, as get_namespace tells of one.
-SELECT namespace FROM namespaces WHERE namespace > ? ORDER BY namespace LIMIT ?;

@@ -1,8 +1,10 @@
 -- name: run_to_rewind
 -- What an explicit retry, or a fork, goes on from.
-SELECT namespace, workflow_id, workflow_type, version, status, seq, error, priority, labels, retry, retry_request_id,
-       concurrency_key
-FROM runs WHERE run_id = ?;
+SELECT namespace, workflow_id, workflow_type, retry_request_id, status, seq, error FROM runs WHERE run_id = ?;
+
+-- name: fork_source
+-- A run as a fork begins it: what it was given, and what describes it.
+SELECT {run.forked:r read}, r.version, {run_payloads} FROM runs AS r {with_payloads} WHERE r.run_id = ?;
 
 -- name: step_to_rewind
 -- What a step is, and when it was begun and ended.
@@ -118,7 +120,3 @@ WHERE run_id = :run_id AND step_id = :step_id AND status IN ({STEP.COMPLETED}, {
 -- name: mark_fork
 -- Whose past it has; its own seqs follow.
 UPDATE runs SET forked_from = ?, seq = ? WHERE run_id = ?;
-
--- name: payload_of
--- Input or context of a run.
-SELECT output, output_meta FROM steps WHERE run_id = ? AND step_id = ?;

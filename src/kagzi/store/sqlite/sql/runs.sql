@@ -1,10 +1,3 @@
--- name: part_run_columns
--- A run as people see it, without payloads.
-r.run_id, r.namespace, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.attempt, r.priority, r.labels,
-r.created_at, r.started_at, r.finished_at, r.due_at, r.deadline_at, r.worker_id, r.seq, r.retry, r.cancel_requested_at,
-r.cancel_reason, r.error, r.problem, r.parent_run_id, r.parent_step_id, r.lost_leases, r.status_text, r.progress, r.forked_from,
-r.continued_as, r.pause_requested, r.pause_reason, r.schedule_id, r.concurrency_key, r.blocked_by
-
 -- name: part_history_columns
 -- A step as replay sees it.
 step_id, kind, status, begun_seq, attempt, seq, finished_at, output, output_meta, error, retry_at, wake_at, child_run_id,
@@ -12,10 +5,9 @@ details, details_meta
 
 -- name: part_run_payloads
 -- Input, context and output are rows of the history.
-i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta, o.output AS result,
-o.output_meta AS result_meta
+i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta, o.output, o.output_meta
 
--- name: part_payload_joins
+-- name: part_with_payloads
 -- Three seeks by primary key.
 LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
 LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
@@ -23,19 +15,19 @@ LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
 
 -- name: get_run
 -- With payloads.
-SELECT {run_columns}, {run_payloads} FROM runs AS r {payload_joins} WHERE r.run_id = ? AND r.namespace = ?;
+SELECT {run.shown:r read}, {run_payloads} FROM runs AS r {with_payloads} WHERE r.run_id = ? AND r.namespace = ?;
 
 -- name: get_run_of_workflow
 -- The latest run with that workflow_id, with payloads.
-SELECT {run_columns}, {run_payloads}
+SELECT {run.shown:r read}, {run_payloads}
 FROM (SELECT run_id AS latest FROM runs INDEXED BY runs_by_workflow_id WHERE namespace = ? AND workflow_id = ?
       ORDER BY created_at DESC, run_id DESC LIMIT 1)
-CROSS JOIN runs AS r ON r.run_id = latest {payload_joins};
+CROSS JOIN runs AS r ON r.run_id = latest {with_payloads};
 
 -- name: ends_of
 -- How runs stand, in the order in which they are asked for; the output of those that completed.
-SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, given.key AS n
-FROM json_each(?) AS given CROSS JOIN runs AS r ON r.run_id = given.value
+SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, wanted.key AS n
+FROM json_each(?) AS wanted CROSS JOIN runs AS r ON r.run_id = wanted.value
 LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output';
 
 -- name: part_page
@@ -103,11 +95,11 @@ AND (l.created_at, l.run_id) < (:upper_at, :upper_id) AND (l.created_at, l.run_i
 
 -- name: part_older_runs
 -- Newest first.
-SELECT {run_columns} FROM {source} ORDER BY {order}.created_at DESC, {order}.run_id DESC LIMIT :limit
+SELECT {run.shown:r read} FROM {source} ORDER BY {order}.created_at DESC, {order}.run_id DESC LIMIT :limit
 
 -- name: part_newer_runs
 -- The page before: read towards the newer, turned round by the caller.
-SELECT {run_columns} FROM {source} ORDER BY {order}.created_at, {order}.run_id LIMIT :limit
+SELECT {run.shown:r read} FROM {source} ORDER BY {order}.created_at, {order}.run_id LIMIT :limit
 
 -- name: part_count_runs
 -- Counting stops at the cap.

@@ -12,9 +12,10 @@ WHERE :namespace IS NULL OR n.namespace = :namespace
 
 -- name: minutes
 -- By minute and type; the half, and 95 of a hundred, of those that ended took at most so long.
-SELECT namespace, workflow_type, minute, sum(status IS NULL), sum(status IS {RUN.COMPLETED}), sum(status IS {RUN.FAILED}), sum(status IS {RUN.CANCELLED}),
-       max(CASE WHEN took IS NOT NULL AND place = (count + 1) / 2 THEN took END),
-       max(CASE WHEN took IS NOT NULL AND place = (count * 95 + 99) / 100 THEN took END)
+SELECT namespace, workflow_type, minute, sum(status IS NULL) AS started, sum(status IS {RUN.COMPLETED}) AS completed,
+       sum(status IS {RUN.FAILED}) AS failed, sum(status IS {RUN.CANCELLED}) AS cancelled,
+       max(CASE WHEN took IS NOT NULL AND place = (count + 1) / 2 THEN took END) AS p50_us,
+       max(CASE WHEN took IS NOT NULL AND place = (count * 95 + 99) / 100 THEN took END) AS p95_us
 FROM (SELECT e.*, row_number() OVER (PARTITION BY namespace, workflow_type, minute, took IS NULL ORDER BY took) AS place,
              count(took) OVER (PARTITION BY namespace, workflow_type, minute) AS count FROM ({events}) AS e)
 GROUP BY namespace, workflow_type, minute;
@@ -36,7 +37,7 @@ ON CONFLICT (only_row) DO UPDATE SET minute = max(minute, excluded.minute);
 -- name: note_minute
 -- What is known already only grows: runs may be gone. How long they took is told as long as as many as before tell it.
 INSERT INTO run_stats (namespace, workflow_type, minute, started, completed, failed, cancelled, p50_us, p95_us)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (:namespace, :workflow_type, :minute, :started, :completed, :failed, :cancelled, :p50_us, :p95_us)
 ON CONFLICT (namespace, minute, workflow_type) DO UPDATE SET
     p50_us = iif(excluded.completed + excluded.failed + excluded.cancelled >= completed + failed + cancelled,
                  excluded.p50_us, p50_us),
@@ -55,4 +56,5 @@ AND (:workflow_type = '' OR workflow_type = :workflow_type) ORDER BY minute, wor
 -- Old minutes.
 DELETE FROM run_stats WHERE minute < :before AND minute <= coalesce(
     (SELECT minute FROM run_stats INDEXED BY run_stats_old WHERE minute < :before ORDER BY minute LIMIT 1 OFFSET :limit),
-    :before);
+    :before)
+RETURNING 1;

@@ -1,13 +1,7 @@
 -- name: export_run
 -- A run with everything that is not derived; payloads last.
-SELECT r.run_id AS id, r.workflow_id, r.workflow_type, r.version, r.status, r.wait_reason, r.priority, r.seq, r.lease, r.attempt,
-       r.lost_leases, r.retry, coalesce(r.request_id, r.run_id) AS request_id, r.labels, r.parent_run_id AS parent,
-       r.parent_step_id, r.on_close, r.watched, r.has_children, r.cascade_due, r.concurrency_key, r.schedule_id, r.blocked_by AS blocker,
-       r.created_at, r.started_at, r.finished_at, r.ready_at, r.due_at, r.paused_due_at, r.deadline_at, r.cancel_requested_at, r.cancel_by,
-       r.cancel_reason, r.pause_requested, r.pause_reason, r.status_text, r.progress, r.forked_from AS forked,
-       r.continued_as AS successor,
-       r.tried_builds, r.retry_request_id, r.error, r.problem, {run_payloads}
-FROM runs AS r {payload_joins} WHERE r.run_id = ? AND r.namespace = ?;
+SELECT {run.exported:r read}, {run_payloads}
+FROM runs AS r {with_payloads} WHERE r.run_id = ? AND r.namespace = ?;
 
 -- name: export_steps
 -- The history in order.
@@ -88,21 +82,21 @@ DELETE FROM imports WHERE run_id = :run_id AND token = :token;
 INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, timeout_ms, once, started_at,
                    finished_at, retry_at, wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, error, input,
                    input_meta, output, output_meta, details, details_meta)
-VALUES {values:27} ON CONFLICT DO NOTHING;
+VALUES {values} ON CONFLICT DO NOTHING;
 
 -- name: stage_attempts
 -- As above.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, lease, nonce)
-VALUES {values:12} ON CONFLICT DO NOTHING;
+VALUES {values} ON CONFLICT DO NOTHING;
 
 -- name: stage_signals
 -- As above.
-INSERT INTO signals (run_id, number, name, request_id, received_at, payload, meta, step_id) VALUES {values:8}
+INSERT INTO signals (run_id, number, name, request_id, received_at, payload, meta, step_id) VALUES {values}
 ON CONFLICT DO NOTHING;
 
 -- name: stage_links
 -- As above.
-INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id) VALUES {values:4} ON CONFLICT DO NOTHING;
+INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id) VALUES {values} ON CONFLICT DO NOTHING;
 
 -- name: open_blocker
 -- Whether there is something to wait behind.
@@ -110,16 +104,8 @@ SELECT 1 FROM runs WHERE run_id = ? AND namespace = ? AND finished_at IS NULL;
 
 -- name: import_run
 -- As it was, in nobody's hands.
-INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, priority, seq, lease, attempt,
-                  lost_leases, retry, request_id, labels, parent_run_id, parent_step_id, on_close, watched, has_children,
-                  cascade_due, concurrency_key, schedule_id, blocked_by, created_at, started_at, finished_at, ready_at, due_at,
-                  paused_due_at, deadline_at, cancel_requested_at, cancel_by, cancel_reason, cancel_lease, pause_reason,
-                  status_text, progress, forked_from, continued_as, tried_builds, retry_request_id, error, problem)
-VALUES (:run_id, :namespace, :workflow_id, :workflow_type, :version, :status, :wait_reason, :priority, :seq, :lease, :attempt,
-        :lost_leases, :retry, :request_id, :labels, :parent_run_id, :parent_step_id, :on_close, :watched, :has_children,
-        :cascade_due, :concurrency_key, :schedule_id, :blocked_by, :created_at, :started_at, :finished_at, :ready_at, :due_at,
-        :paused_due_at, :deadline_at, :cancel_requested_at, :cancel_by, :cancel_reason, :cancel_lease, :pause_reason,
-        :status_text, :progress, :forked_from, :continued_as, :tried_builds, :retry_request_id, :error, :problem);
+INSERT INTO runs ({run.imported}, concurrency_key, cancel_lease)
+VALUES ({run.imported values}, :concurrency_key, :cancel_lease);
 
 -- name: import_label
 -- One by one: there are few.

@@ -1,9 +1,7 @@
 -- name: insert_runs
 -- Starts of a wave. Nothing on conflict: the row count tells, and then each start is looked at alone.
-INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, priority, lease, nonce,
-                  worker_id, lease_until, ready_at, due_at, deadline_at, retry, request_id, labels, created_at, started_at,
-                  concurrency_key, schedule_id, blocked_by)
-VALUES {values:23}
+INSERT INTO runs ({run.new}, created_at, started_at)
+VALUES {values}
 ON CONFLICT DO NOTHING;
 
 -- name: insert_labels

@@ -8,10 +8,10 @@ from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
 from ...protocol import Signalled
 from ...rows import write_strings
+from ...text_validation import require_storable
 from ..connection.connection import Row
 from .endings import stir
 from .fast_path import Writer
-from .text_validation import require_plain
 
 
 def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given them
@@ -19,7 +19,7 @@ def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given t
 ) -> Signalled | Refused | None:
     """See Store.signal_run."""
     metadata = signal.payload.metadata or {}
-    require_plain(name=signal.name, request_id=signal.request_id, metadata="".join([*metadata, *metadata.values()]))
+    require_storable(name=signal.name, request_id=signal.request_id, metadata="".join([*metadata, *metadata.values()]))
     if run_id:
         row = writer.database.row("signalled_run", (run_id,))
     else:

@@ -1,9 +1,11 @@
 """Starts: a new run, or the one that is there."""
 
-from typing import Any
+from collections.abc import Callable
+from operator import attrgetter
 
 import msgspec
 
+from ....core.conversion import fields_of
 from ....core.records import NamespaceRecord, RunKey
 from ....core.run.commands import StartRun
 from ....core.run.control import replaced_error
@@ -15,10 +17,11 @@ from ....core.run.refusals import (
     workflow_id_active,
     workflow_id_of_type,
 )
-from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus, WaitCode
+from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.text_validation import is_storable
-from ...rows import write_policy, write_strings
+from ...rows import new_run_row, new_status, type_of
 from ..connection.connection import Row
+from ..statements import row_of
 from .admission import make_room, refuse
 from .endings import Told, end
 from .fast_path import Wave
@@ -26,7 +29,9 @@ from .fences import Fence
 from .namespace_quota import note_start, refuse_start
 from .signals import give
 
-_TIME, _CHILD = int(WaitCode.TIME), int(WaitCode.CHILD)
+_text_fields = [field.name for field in fields_of(StartRun) if type_of(field) is str]
+_texts: Callable[[StartRun], tuple[str | None, ...]] = attrgetter(*_text_fields)
+_run_row = row_of("insert_runs")
 
 
 def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
@@ -41,15 +46,8 @@ def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
     limits = wave.writer.types.limits(command.run.namespace, command.workflow_type)
     if limits is not None and limits.when_full != "queue":
         return None
-    if not (
-        is_storable(command.workflow_id) and is_storable(command.workflow_type) and is_storable(command.request_id)
-    ):
+    if not all(map(is_storable, (*filter(None, _texts(command)), *command.labels, *command.labels.values()))):
         return None
-    if command.labels or command.version or command.concurrency_key or command.schedule_id:
-        texts = [*command.labels, *command.labels.values(), command.version or ""]
-        texts += [command.concurrency_key, command.schedule_id]
-        if not all(map(is_storable, texts)):
-            return None
     return _create(wave, command, leased=command.assignment is not None)
 
 
@@ -170,41 +168,17 @@ def _behind(wave: Wave, command: StartRun) -> StartRun:
 
 
 def _create(wave: Wave, command: StartRun, *, leased: bool) -> Started:
-    """Gather the run's rows. It sleeps until its start time or until the one before it has ended, or is leased to whom it is
-    assigned, or waits for a worker. Of a type with limits nothing is inserted as leased: a claim counts."""
+    """Gather the run's rows. Of a type with limits nothing is inserted as leased: a claim counts."""
     now, run = wave.now, command.run
     limits = wave.writer.types.limits(run.namespace, command.workflow_type)
-    due_at = command.start_at if command.start_at is not None and command.start_at > now else None
-    leased = leased and limits is None and due_at is None and not command.blocked_by
-    assignment = command.assignment if leased else None
-    head = (run.run_id, run.namespace, command.workflow_id, command.workflow_type)
-    tail = (
-        command.deadline_at,
-        write_policy(command.retry),
-        command.request_id or None,
-        write_strings(command.labels),
-        now,
-    )
-    state: tuple[
-        Any, ...
-    ]  # version, status, wait_reason, priority, lease, nonce, worker, lease_until, ready_at, due_at
-    if assignment is not None:
-        version = command.version or assignment.version
-        status = RunCode.RUNNING
-        state = (version, int(status), None, command.priority, 1, assignment.nonce, assignment.worker_id)
-        state += (assignment.lease_until, None, None)
-    elif command.blocked_by:
-        status = RunCode.SLEEPING
-        state = (command.version, int(status), _CHILD, command.priority, 0, 0, None, None, None, None)
-    elif due_at is not None:
-        status = RunCode.SLEEPING
-        state = (command.version, int(status), _TIME, command.priority, 0, 0, None, None, None, due_at)
-    else:
-        status = RunCode.PENDING
-        state = (command.version, int(status), None, command.priority, 0, 0, None, None, now, None)
-    no_key = None if limits is None or not limits.by_key else ""  # where keys take turns those without one do, too
-    links = (command.concurrency_key or no_key, command.schedule_id or None, command.blocked_by or None)
-    wave.add_run(command, (*head, *state, *tail, None if assignment is None else now, *links))
+    leased = leased and limits is None
+    row = new_run_row(command, now, leased=leased)
+    row |= {"request_id": command.request_id or None, "created_at": now, "started_at": now if row["lease"] else None}
+    if limits is not None and limits.by_key:  # where keys take turns those without one do, too
+        row["concurrency_key"] = command.concurrency_key
+    status = new_status(command, now, leased=leased)
+    assignment = command.assignment if status is RunCode.RUNNING else None
+    wave.add_run(command, _run_row(row))
     if assignment is not None:
         fence = Fence(
             run.run_id,

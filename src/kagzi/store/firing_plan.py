@@ -1,0 +1,116 @@
+"""The firing plan of a schedule: which starts to make for its nominal times, and what became of each."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ..core.errors import InternalError
+from ..core.records import RunKey
+from ..core.run.commands import StartRun
+from ..core.run.outcomes import Existing, Outcome, Refused, Started
+from ..core.schedules.schedule import AllowedStart, Fire, OpenRun, overlapped, refusal_reason
+from ..core.times import Timestamp
+from .protocol import Cancelled, FiredSchedule, Firing, LeaseTerms, Occasion
+
+FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches no lease
+
+
+class FiringPlan:
+    """The scheduled starts of one firing, and what became of them. `to_record` is new; other fires were recorded
+    before."""
+
+    def __init__(
+        self,
+        firing: Firing,
+        now: Timestamp,
+        *,
+        fired: Mapping[Timestamp, Fire],
+        runs: Mapping[str, str],
+        open_runs: Sequence[OpenRun],
+    ) -> None:
+        """`fired`: what was recorded of these nominal times; `runs`: ids by request id; `open_runs`: oldest first."""
+        self.firing = firing
+        self._now = now
+        self._fired = fired
+        self._runs = runs
+        self._open = list(open_runs)
+        self._remaining = list(reversed(firing.occasions))
+        self._fires: list[Fire] = []
+        self._started: list[tuple[StartRun, Started]] = []
+        self._cancelled: list[Cancelled] = []
+        self._refused: dict[Timestamp, Refused] = {}
+        self.to_record: list[Fire] = list(firing.skips)
+
+    @property
+    def cancel_reason(self) -> str:
+        return f"schedule {self.firing.schedule.schedule_id!r} starts its next run, and overlap is cancel_other"
+
+    @property
+    def has_fired(self) -> bool:
+        return bool(self._started)
+
+    def outcome(self) -> FiredSchedule:
+        return FiredSchedule(
+            fires=tuple(self._fires),
+            started=tuple(self._started),
+            cancelled=tuple(self._cancelled),
+            refused=self._refused,
+        )
+
+    def next_starts(self) -> list[tuple[Occasion, AllowedStart]]:
+        """The starts to make now; none when all is done. Where runs may overlap that is all of them, otherwise one at a
+        time."""
+        starts: list[tuple[Occasion, AllowedStart]] = []
+        while self._remaining and (not starts or self.firing.overlap == "allow"):
+            scheduled = self._remaining.pop()
+            decided = self._consider(scheduled)
+            if decided is not None:
+                starts.append((scheduled, decided))
+        return starts
+
+    def _consider(self, scheduled: Occasion) -> AllowedStart | None:
+        before = self._fired.get(scheduled.nominal_at)
+        if before is not None:
+            self._fires.append(before)
+            return None
+        run_id = self._runs.get(scheduled.start.request_id)
+        if run_id is not None:
+            self._note_run(scheduled, run_id)
+            return None
+        decided = overlapped(scheduled.start, self.firing.overlap, self._open)
+        if isinstance(decided, str):
+            self._note_skip(scheduled, decided)
+            return None
+        return decided
+
+    def note_cancelled(self, run: RunKey, cancelled: Cancelled) -> None:
+        self._cancelled.append(msgspec.structs.replace(cancelled, run=run, reason=self.cancel_reason))
+        self._open = [each for each in self._open if each.run_id != run.run_id]
+
+    def note_outcome(self, scheduled: Occasion, start: StartRun, outcome: Outcome) -> None:
+        match outcome:
+            case Started():
+                self._started.append((start, outcome))
+                self._open.append(OpenRun(outcome.run_id, waits=bool(start.blocked_by)))
+                self._note_run(scheduled, outcome.run_id)
+            case Existing():
+                self._note_run(scheduled, outcome.run_id)
+            case Refused():
+                self._refused[scheduled.nominal_at] = outcome
+                self._note_skip(scheduled, refusal_reason(outcome.error))
+            case _:
+                raise InternalError(f"the start of a schedule cannot have the outcome {type(outcome).__name__}")
+
+    def _note_run(self, scheduled: Occasion, run_id: str) -> None:
+        fire = Fire(nominal_at=scheduled.nominal_at, at=self._now, cause=scheduled.cause, run_id=run_id)
+        self._fires.append(fire)
+        repeated = scheduled.cause == "trigger" and not any(run_id == started.run_id for _, started in self._started)
+        if not repeated:
+            self.to_record.append(fire)
+
+    def _note_skip(self, scheduled: Occasion, reason: str) -> None:
+        """Somebody who triggers a schedule gets the reason: that is not part of its history."""
+        fire = Fire(nominal_at=scheduled.nominal_at, at=self._now, cause=scheduled.cause, reason=reason, count=1)
+        self._fires.append(fire)
+        if scheduled.cause != "trigger":
+            self.to_record.append(fire)

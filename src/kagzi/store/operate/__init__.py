@@ -1,0 +1,1 @@
+"""The verbs about everything but runs, once for both stores."""

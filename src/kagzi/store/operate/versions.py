@@ -1,0 +1,98 @@
+"""Versions of workflow types."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...core import limits
+from ...core.pages.cursor import Cursor
+from ...core.records import Rows
+from ...core.times import Timestamp
+from ...core.workflow_types.versions import VersionChange, VersionMark, VersionRecord, check_change
+from ..rows import Row
+from ..sessions import AFTER_ALL, Purpose, Session, Sessions, list_page, scan, verb
+
+
+def _mark(row: Row) -> VersionMark:
+    return VersionMark(row["workflow_type"], row["version"], bool(row["deprecated"]), bool(row["is_default"]))
+
+
+def _record(row: Row) -> VersionRecord:
+    return VersionRecord(
+        workflow_type=row["workflow_type"],
+        version=row["version"],
+        first_seen_at=row["first_seen_at"],
+        deprecated=bool(row["deprecated"]),
+        is_set=bool(row["is_default"]),
+        open_runs=row["open_runs"],
+        open_is_capped=bool(row["open_is_capped"]),
+        workers=row["workers"],
+    )
+
+
+async def _versions_of(session: Session, namespace: str, workflow_types: Sequence[str]) -> Sequence[VersionMark]:
+    rows = await session.read(
+        "versions_of", namespace=namespace, workflow_types=list(workflow_types), most_versions=limits.VERSIONS
+    )
+    return [_mark(row) for row in rows]
+
+
+async def _change(
+    session: Session, namespace: str, workflow_type: str, version: str, change: VersionChange
+) -> Sequence[VersionMark]:
+    async with session.transaction():
+        rows = await session.read("lock_versions", namespace=namespace, workflow_type=workflow_type)
+        check_change([_mark(row) for row in rows], workflow_type, version, change)
+        match change:
+            case "default" | "no_default":
+                await session.read("unset_default_version", namespace=namespace, workflow_type=workflow_type)
+                if change == "default":
+                    await session.read(
+                        "set_default_version", namespace=namespace, workflow_type=workflow_type, version=version
+                    )
+            case "deprecate" | "restore":
+                await session.read(
+                    "deprecate_version",
+                    namespace=namespace,
+                    workflow_type=workflow_type,
+                    version=version,
+                    deprecated=change == "deprecate",
+                )
+        return await _versions_of(session, namespace, (workflow_type,))
+
+
+async def _list(
+    session: Session,
+    namespace: str,
+    *,
+    workflow_type: str | None,
+    version: str | None,
+    alive_since: Timestamp,
+    cursor: Cursor | None,
+    limit: int,
+    count_cap: int,
+) -> Rows[VersionRecord]:
+    last = ("", "") if cursor is None else msgspec.json.decode(cursor.id, type=tuple[str, str])
+    return await list_page(
+        session,
+        "list_versions",
+        _record,
+        cursor,
+        limit,
+        namespace=namespace,
+        workflow_type=workflow_type,
+        version=version,
+        cursor_at=AFTER_ALL if cursor is None else cursor.at,
+        cursor_type=last[0],
+        cursor_version=last[1],
+        count_cap=count_cap,
+        alive_since=alive_since,
+    )
+
+
+class Versions(Sessions):
+    """Implements `store.protocol.VersionVerbs`."""
+
+    versions_of = verb(Purpose.READ, _versions_of)
+    change_version = verb(Purpose.WRITE, _change)
+    list_versions = scan(_list)

@@ -1,0 +1,119 @@
+"""Sessions: how the verbs that both stores share (`store/operate`) reach a database.
+
+A verb is written once, as a coroutine over a Session; the store runs it on the connection that suits its purpose.
+Sessions of PostgreSQL wait for the network; those of SQLite run in the thread that owns the connection and never
+suspend.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+
+from ..core.pages.cursor import Cursor
+from ..core.records import Rows
+from ..core.times import Timestamp
+from .rows import Row
+
+if TYPE_CHECKING:
+    from types import CoroutineType
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+AFTER_ALL: Timestamp = 1 << 62
+"""Later than anything: where a list begins that shows the newest first."""
+NIL_ID = "00000000-0000-0000-0000-000000000000"
+"""An id beside AFTER_ALL, where ids are UUIDs."""
+
+
+class Session(Protocol):
+    """A connection in the hands of one verb. Statements are called by name, with all of their parameters by name: a
+    value, or rows as a sequence of mappings."""
+
+    async def read(self, name: str, /, **values: object) -> Sequence[Row]:
+        """Rows of a statement that changes nothing, or that is part of a transaction."""
+        ...
+
+    async def write(self, name: str, /, **values: object) -> Sequence[Row]:
+        """Rows of a statement that is a transaction of its own."""
+        ...
+
+    async def page(self, name: str, limit: int, /, **values: object) -> tuple[Sequence[Row], bool]:
+        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[None]: ...
+
+
+class Purpose(Enum):
+    WRITE = auto()  # its outcome is acknowledged: durable, and on the standby where there is one
+    CHORE = auto()  # nobody acts on its outcome as acknowledged
+    LEASES = auto()  # a chore about leases: on the connection of claims and timers
+    READ = auto()  # of a few rows
+
+
+class Sessions(ABC):
+    """The connections of a store."""
+
+    @abstractmethod
+    async def run(self, purpose: Purpose, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result: ...
+
+    @abstractmethod
+    async def run_scan(self, namespace: str, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
+        """A read whose cost grows with what is stored: in the turn of its namespace, see `scans`."""
+
+
+Verb = Callable[Concatenate[Session, Arguments], Coroutine[Any, Any, Result]]
+if TYPE_CHECKING:  # not a type at run time in Python 3.11
+    Method = Callable[Concatenate[Sessions, Arguments], CoroutineType[Any, Any, Result]]
+
+
+def verb(purpose: Purpose, function: Verb[Arguments, Result]) -> "Method[Arguments, Result]":
+    """The method of a store that runs a function on a session of this purpose."""
+
+    async def method(self: Sessions, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return await self.run(purpose, lambda session: function(session, *args, **kwargs))
+
+    typed: Method[Arguments, Result] = cast(
+        "Any", method
+    )  # mypy and pyright disagree on the type of a coroutine function
+    return typed
+
+
+def scan(function: Verb[Arguments, Result]) -> "Method[Arguments, Result]":
+    """As `verb`, for a scan. The first argument of the function is its namespace."""
+
+    async def method(self: Sessions, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        namespace = cast("str", args[0] if args else kwargs["namespace"])
+        return await self.run_scan(namespace, lambda session: function(session, *args, **kwargs))
+
+    typed: Method[Arguments, Result] = cast("Any", method)
+    return typed
+
+
+async def first(session: Session, name: str, /, **values: object) -> Row | None:
+    rows = await session.read(name, **values)
+    return rows[0] if rows else None
+
+
+def position(cursor: Cursor | None, first_id: str = "") -> tuple[Timestamp, str]:
+    """Where a page of a list that shows the newest first continues."""
+    return (AFTER_ALL, first_id) if cursor is None else (cursor.at, cursor.id)
+
+
+async def list_page(
+    session: Session,
+    name: str,
+    read: Callable[[Row], Result],
+    cursor: Cursor | None,
+    limit: int,
+    /,
+    **values: object,
+) -> Rows[Result]:
+    """A page of a list that has a statement for each direction: see `sql_files`."""
+    backwards = cursor is not None and cursor.direction == "prev"
+    rows, more = await session.page(f"{name}_{'prev' if backwards else 'next'}", limit, **values)
+    records = [read(row) for row in rows]
+    return Rows(tuple(reversed(records) if backwards else records), has_more=more)

@@ -1,0 +1,50 @@
+-- name: lock_versions
+-- Of one type, so that two changes are decided one after the other.
+SELECT workflow_type, version, deprecated, is_default FROM workflow_versions
+WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text
+ORDER BY version FOR UPDATE;
+
+-- name: unset_default_version
+-- Before another is set: there is one at most.
+UPDATE workflow_versions SET is_default = false
+WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND is_default;
+
+-- name: set_default_version
+-- Runs that ask for no version get this one.
+UPDATE workflow_versions SET is_default = true
+WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND version = :version::text;
+
+-- name: deprecate_version
+-- It accepts no new runs, or does again.
+UPDATE workflow_versions SET deprecated = :deprecated::boolean
+WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND version = :version::text;
+
+-- name: list_versions
+-- Latest first seen first, with their open runs (among the oldest open ones of the namespace: what an old version still
+-- has to finish is there) and the workers that are connected.
+WITH page AS (
+    SELECT workflow_type, version, first_seen_at, deprecated, is_default FROM workflow_versions
+    WHERE namespace = :namespace::text
+        AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
+        AND (:version::text IS NULL OR version = :version)
+        AND (first_seen_at, workflow_type, version) {<|>} (:cursor_at::bigint, :cursor_type::text, :cursor_version::text)
+    ORDER BY first_seen_at {DESC|ASC}, workflow_type {DESC|ASC}, version {DESC|ASC}
+    LIMIT :limit::bigint
+), opened AS (
+    SELECT workflow_type, version, count(*) AS runs FROM (
+        SELECT workflow_type, version FROM runs /* INDEXED BY runs_by_status */
+        WHERE namespace = :namespace AND created_at >= 0 AND status IN ({RUN.OPEN})
+        ORDER BY created_at, run_id LIMIT :count_cap::bigint
+    ) AS oldest GROUP BY workflow_type, version
+), serving AS (
+    SELECT {type_and_version_served}, count(DISTINCT w.worker_id) AS workers
+    FROM workers AS w /* INDEXED BY workers_present */ CROSS JOIN {each_served} AS each
+    WHERE w.namespace = :namespace AND w.status <> {WORKER.OFFLINE} AND w.last_heartbeat_at >= :alive_since::bigint
+    GROUP BY 1, 2
+)
+SELECT p.*, coalesce(opened.runs, 0) AS open_runs, coalesce(serving.workers, 0) AS workers,
+    coalesce((SELECT sum(runs) FROM opened), 0) >= :count_cap AS open_is_capped
+FROM page AS p
+LEFT JOIN opened ON opened.workflow_type = p.workflow_type AND opened.version = p.version
+LEFT JOIN serving ON serving.workflow_type = p.workflow_type AND serving.version = p.version
+ORDER BY p.first_seen_at {DESC|ASC}, p.workflow_type {DESC|ASC}, p.version {DESC|ASC};

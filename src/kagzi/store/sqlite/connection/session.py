@@ -1,0 +1,74 @@
+"""Sessions of SQLite: the verbs that both stores share, run in the thread that owns the connection.
+
+Nothing here waits, so that a verb ends at its first step; whoever runs it has begun the transaction and commits it.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, TypeVar, cast
+
+from ....core.errors import InternalError
+from ...rows import write_json
+from ..write.fast_path import Writer
+from .connection import Database, Record
+
+Result = TypeVar("Result")
+
+
+class Session:
+    """Implements `store.sessions.Session`. Rows and lists are given as JSON."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read(self, name: str, /, **values: object) -> list[Record]:
+        return self._database.records(name, _bound(values))
+
+    async def write(self, name: str, /, **values: object) -> list[Record]:
+        return await self.read(name, **values)
+
+    async def page(self, name: str, limit: int, /, **values: object) -> tuple[Sequence[Record], bool]:
+        return self._database.page(name, _bound(values) | {"limit": limit + 1}, limit)
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+
+class WriterSession(Session):
+    """In the thread that writes: what the writer remembers of a row is forgotten when the row changes."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer.database)
+        self.writer = writer
+
+    async def read(self, name: str, /, **values: object) -> list[Record]:
+        rows = await super().read(name, **values)
+        if (forget := _FORGET.get(name)) is not None:
+            forget(self.writer)
+        return rows
+
+
+_FORGET: Mapping[str, Callable[[Writer], None]] = {
+    "put_namespace": lambda writer: writer.namespaces.forget_all(),
+    "note_stored_bytes": lambda writer: writer.namespaces.forget_all(),
+    "remove_namespace": Writer.forget_all,
+    "remove_workflow_types": lambda writer: writer.types.forget_all(),
+    "put_type_limits": lambda writer: writer.types.forget_all(),
+}
+
+
+def _bound(values: dict[str, object]) -> dict[str, object]:
+    return {
+        name: write_json(cast("object", value)) if isinstance(value, list) else value for name, value in values.items()
+    }
+
+
+def run_to_end(verb: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a verb on one of these sessions."""
+    try:
+        verb.send(None)
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result
+    verb.close()
+    raise InternalError("a verb of SQLite waited for something")

@@ -1,0 +1,119 @@
+"""A worker says what ails it, in words that name the step and the remedy; and keeps its runs meanwhile."""
+
+import asyncio
+import re
+import sys
+
+from kagzi import Kagzi, Run
+from tests.support.processes import Process
+from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
+
+from .cluster import Cluster
+from .trouble_flows import (
+    THREADS,
+    beside,
+    blocking_the_loop,
+    computing,
+    computing_in_c,
+    hashing,
+    waiting_in_threads,
+)
+
+LONG_S = 5.0  # longer than a lease
+TIMEOUT_S = LOADED_MACHINE_S
+SERVES = re.compile(r"\bserves\b")
+
+
+async def serve(cluster: Cluster) -> Process:
+    process = await cluster._processes.run(
+        *(
+            sys.executable,
+            "-m",
+            "kagzi",
+            "worker",
+            "tests.acceptance.trouble_flows:worker",
+            "--address",
+            cluster.address,
+        ),
+        name="worker",
+        KAGZI_TEST_LEDGER=str(cluster.ledger.path),
+    )
+    await process.wait_for(SERVES)
+    return process
+
+
+async def diagnostics(client: Kagzi) -> list[str]:
+    return [event.detail async for event in client.workers.events() if event.kind == "trouble"][::-1]
+
+
+async def trouble(client: Kagzi, kind: str) -> str:
+    """The first report of this kind."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            for detail in await diagnostics(client):
+                if detail.startswith(f"{kind}: "):
+                    return detail
+            await asyncio.sleep(0.1)
+
+
+def check_ran_once(cluster: Cluster, *runs: Run[str]) -> None:
+    for run in runs:
+        assert set(cluster.executions(run).values()) == {1}, "its lease was lost: somebody began it again"
+
+
+async def test_a_blocked_event_loop(cluster: Cluster) -> None:
+    worker = await serve(cluster)
+    async with cluster.client() as client:
+        run = await client.start(blocking_the_loop, LONG_S)
+        detail = await trouble(client, "loop_blocked")
+        assert await run.status() == "running", "it was told only when it was over"
+        assert "asyncio.to_thread" in detail
+        assert "in block" in detail, "the code that blocks is named"
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
+        assert len(await diagnostics(client)) == 1
+        check_ran_once(cluster, run)
+    assert "The event loop has been blocked" in worker.output
+
+
+async def test_sync_steps_that_wait_for_a_thread(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
+        runs = [await client.start(waiting_in_threads, LONG_S) for _ in range(THREADS + 3)]
+        detail = await trouble(client, "threads_full")
+        assert re.search(rf"3 sync steps wait for a thread.*all {THREADS} threads are taken", detail), detail
+        assert "held by wait of run" in detail
+        assert "Worker(threads=...)" in detail
+        assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs)) == ["done"] * len(runs)
+        assert len(await diagnostics(client)) == 1, "the same was said again and again"
+        check_ran_once(cluster, *runs)
+
+
+async def test_a_step_that_computes_in_python(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
+        run = await client.start(computing, LONG_S)
+        other = await client.start(beside)
+        detail = await trouble(client, "gil_held")
+        assert f"Step compute of run {run.id} has been computing in Python" in detail
+        assert "ProcessPoolExecutor" in detail
+        assert await other.result(timeout=LOADED_MACHINE) == "done"
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
+        check_ran_once(cluster, run)
+
+
+async def test_a_step_that_computes_in_c_and_keeps_the_gil(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
+        run = await client.start(computing_in_c, 4)
+        detail = await trouble(client, "gil_held")
+        assert f"step add of run {run.id} held the GIL" in detail
+        assert "Heartbeats cannot go on" in detail
+
+
+async def test_a_step_that_computes_and_releases_the_gil_is_not_reported(cluster: Cluster) -> None:
+    await serve(cluster)
+    async with cluster.client() as client:
+        run = await client.start(hashing, LONG_S)
+        assert await run.result(timeout=LOADED_MACHINE) == "done"
+        assert await diagnostics(client) == []
+        check_ran_once(cluster, run)
