@@ -3,7 +3,7 @@
 import asyncio
 
 from kagzi import Context, Kagzi, Signal, Worker, current_step, workflow
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 from tests.support.postgres import Databases
 
 from .test_real_server import serving

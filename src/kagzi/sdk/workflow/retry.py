@@ -69,11 +69,13 @@ class Retry:
         """Wait a little, then longer each time.
 
         Args:
-            attempts: Executions in total; 1 means that nothing is retried. initial: The first interval. max: The
-            longest interval. backoff: Each interval is this many times as long as the one before, at least 1. jitter:
-            The part of each interval that is random: 0 is none, 1 is all of it. non_retryable: Errors after which there
-            is no other attempt: classes (with their subclasses), names or codes. retry_on: Errors that are retried
-            although they would not be by default, in the same form.
+            attempts: Executions in total; 1 means that nothing is retried.
+            initial: The first interval.
+            max: The longest interval.
+            backoff: Each interval is this many times as long as the one before, at least 1.
+            jitter: The part of each interval that is random: 0 is none, 1 is all of it.
+            non_retryable: Errors after which there is no other attempt: classes (with their subclasses), names, codes.
+            retry_on: Errors that are retried although they would not be by default, in the same form.
         """
         return cls(
             max_attempts=attempts,
