@@ -23,9 +23,8 @@ class Delivery:
     _ledger: Ledger
     _barrier: ReplayBarrier
     now_us: int | None  # the time of the last result; None: it is not known yet
-    restarting: set[str] = field(
-        init=False, default_factory=set[str]
-    )  # begun again and not acknowledged: what is next waits, too
+    # Begun again and not acknowledged: what is next waits, too.
+    restarting: set[str] = field(init=False, default_factory=set[str])
     _results: "list[tuple[int, int, int, asyncio.Future[Any], Any]]" = field(init=False, default_factory=list[Any])
     _pushed: int = field(init=False, default=0)
 

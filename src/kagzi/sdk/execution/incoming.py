@@ -41,9 +41,8 @@ class IncomingResults:
     _fetching: bool = field(init=False, default=False)
     _fetch_again: bool = field(init=False, default=False)
     _fetching_pages: bool = field(init=False, default=False)
-    _pages: list[pb.HistoryStep] = field(
-        init=False, default_factory=list[pb.HistoryStep]
-    )  # of an answer in several messages
+    # Of an answer in several messages.
+    _pages: list[pb.HistoryStep] = field(init=False, default_factory=list[pb.HistoryStep])
     _unsure_of_lease: "list[asyncio.Future[None]]" = field(init=False, default_factory=list[Any])
 
     def synced(self, seq: int) -> None:

@@ -39,9 +39,8 @@ class Parking:
     _status: Status
     _workflow: Workflow[Any, Any]
     _resident_wait_s: float
-    _when_answered: Callable[[], None] | None = field(
-        init=False, default=None
-    )  # the function ended before the answer came
+    # The function ended before the answer came.
+    _when_answered: Callable[[], None] | None = field(init=False, default=None)
     _not_before: float = field(init=False, default=0.0)
     _pause_s: float = field(init=False, default=_RETRY_S)
 

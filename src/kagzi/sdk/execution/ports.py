@@ -14,6 +14,9 @@ from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from .state import RunState, Suspended
 
+GONE = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
+"""Codes of refusals that end this worker's hold on a run: leased to another one, deleted, or past its deadline."""
+
 
 class Answer(NamedTuple):
     """The durable answer to one operation. `detail` is None for a plain acknowledgement."""

@@ -30,15 +30,13 @@ from .interruption import Interruption, in_cleanup
 from .ledger import Ledger
 from .operations import Operations
 from .parking import Parking
-from .ports import Answer, RunPort
+from .ports import GONE, Answer, RunPort
 from .replay_barrier import ReplayBarrier
 from .scopes import Scope
 from .state import LIVE, TRANSITIONS, RunState, Suspended
 from .teardown import Teardown
 from .throttled import Heartbeats, Status
 from .timed_waits import TimedWaits
-
-_ABANDON_CODES = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
 
 
 class Services(NamedTuple):
@@ -227,7 +225,7 @@ class RunExecution:
         """Whether the refusal ends this worker's hold on the run; then the run leaves."""
         if refusal.code == common.ERROR_CODE_INTERNAL:
             self.ending.hand_back(refusal.message)
-        elif refusal.code in _ABANDON_CODES:
+        elif refusal.code in GONE:
             self.abandon(refusal.message)
         else:
             return False

@@ -9,7 +9,7 @@ from ...core.errors import REASON
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
 from ...v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
-from ..execution.ports import Answer, OnAnswer
+from ..execution.ports import GONE, Answer, OnAnswer
 from .lease_clock import LeaseClock
 from .outbox import Outbox, OutPort, Sent
 from .ports import Executor
@@ -20,8 +20,6 @@ _WARNINGS = 1_000
 
 FetchHistory = Callable[[str, common_pb2.Lease, int, int], Awaitable[Sequence[pb.HistoryStep]]]
 
-# The run is no longer this worker's affair: leased to another one, deleted, or past its deadline.
-_GONE = frozenset({common_pb2.ERROR_CODE_LEASE_LOST, common_pb2.ERROR_CODE_NOT_FOUND, common_pb2.ERROR_CODE_TIMEOUT})
 # What will be refused again however often it is tried: the run itself has to fail.
 _HOPELESS = frozenset({common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED, common_pb2.ERROR_CODE_INVALID_ARGUMENT})
 _AFTER_EVERYTHING = 1 << 63
@@ -214,7 +212,7 @@ class LeasedRuns:
 
     def _is_final_refusal(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
         """Whether the refusal ends this worker's hold on the run. Otherwise its execution is told of it."""
-        if error.code in _GONE:
+        if error.code in GONE:
             self.abandon(sent.port, error.message)
             return True
         if sent.on_answer is not None:

@@ -271,7 +271,7 @@ class Context:
         self,
         name: str,
         items: Iterable[T],
-        fn: Callable[[T], Call[R]],
+        fn: Callable[[T], Coroutine[Any, Any, R]],
         *,
         key: Callable[[T], object] | None = None,
         limit: int | None = None,
@@ -315,13 +315,15 @@ class Context:
         return map_items(self._run, name, items, fn, key, limit, step_options(name, retry, timeout))
 
     @overload
-    def race(self, a: A[T1], b: A[T2], /) -> Call[T1 | T2]: ...
+    def race(self, a: Awaitable[T1], b: Awaitable[T2], /) -> Call[T1 | T2]: ...
     @overload
-    def race(self, a: A[T1], b: A[T2], c: A[T3], /) -> Call[T1 | T2 | T3]: ...
+    def race(self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /) -> Call[T1 | T2 | T3]: ...
     @overload
-    def race(self, a: A[T1], b: A[T2], c: A[T3], d: A[T4], /) -> Call[T1 | T2 | T3 | T4]: ...
+    def race(
+        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], d: Awaitable[T4], /
+    ) -> Call[T1 | T2 | T3 | T4]: ...
     @overload
-    def race(self, **aws: A[T]) -> Call[Won[T]]: ...
+    def race(self, **aws: Awaitable[T]) -> Call[Won[T]]: ...
     def race(self, *aws: Any, **named: Any) -> Call[Any]:
         """The result of what finishes first; the others are cancelled. An error that comes first is raised; a sleep
         returns None.
