@@ -3,8 +3,8 @@
 import asyncio
 
 from kagzi import Context, Kagzi, Signal, Worker, current_step, workflow
-from tests.support.timeouts import LOADED_MACHINE_S
 from tests.support.postgres import Databases
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .test_real_server import serving
 

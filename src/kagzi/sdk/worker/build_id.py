@@ -53,7 +53,7 @@ class _Source(NamedTuple):
 _loaded: dict[str, tuple[object, _Source]] = {}  # what was read of modules whose code this process keeps
 
 
-def default_build_id(functions: Iterable[Callable[..., Any]]) -> str:
+def default_build_id(functions: Iterable[Callable[..., Any]], *, modules_max: int = MODULES) -> str:
     """The same for the same code, on every machine; empty if nothing at all is known of it. Reads files, and never
     raises: a function whose module has no source counts with its compiled code."""
     digests: set[bytes] = set()
@@ -64,13 +64,13 @@ def default_build_id(functions: Iterable[Callable[..., Any]]) -> str:
             roots.add(module.name)
         elif isinstance(code := getattr(function, "__code__", None), CodeType):
             digests.add(_digest_of_code(code))
-    digests.update(_digests_of_project(roots))
+    digests.update(_digests_of_project(roots, modules_max))
     if not digests:
         return ""
     return _PREFIX + hashlib.sha256(b"".join(sorted(digests))).hexdigest()[:_DIGITS]
 
 
-def _digests_of_project(roots: set[str]) -> Iterator[bytes]:
+def _digests_of_project(roots: set[str], modules_max: int) -> Iterator[bytes]:
     """Breadth first and in order of names, so that whatever is left out beyond the limits is the same everywhere."""
     own = {root.partition(".")[0] for root in roots}
     seen = set(roots)
@@ -88,11 +88,11 @@ def _digests_of_project(roots: set[str]) -> Iterator[bytes]:
                 continue
             modules += 1
             size_bytes += source.size_bytes
-            if modules > MODULES or size_bytes > SOURCE_BYTES:
+            if modules > modules_max or size_bytes > SOURCE_BYTES:
                 logger.warning(
                     "the default build id covers only the first %d modules (%d MiB) of this project: set "
                     "Worker(build_id=...)",
-                    MODULES,
+                    modules_max,
                     SOURCE_BYTES >> 20,
                 )
                 return
