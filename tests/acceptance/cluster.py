@@ -1,7 +1,6 @@
 """A small installation of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
 directly or through PgBouncer."""
 
-import asyncio
 import os
 import sqlite3
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from kagzi import Kagzi, Run, RunStatus
 from kagzi.core.limits import Settings
 from kagzi.sdk.client.connecting import Connecting
 from tests.support.ledger import Entry, Ledger
+from tests.support.polling import until
 from tests.support.processes import Process, Processes, ServerProcess
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -120,24 +120,27 @@ class Cluster:
         return Kagzi.connect(self.address if index is None else self.servers[index].grpc)
 
     async def until(self, holds: Callable[[list[Entry]], bool], what: str) -> list[Entry]:
-        """The ledger, as soon as it `holds`. Files have no signals: this looks a hundred times a second."""
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                while not holds(entries := self.ledger.entries()):  # noqa: ASYNC110  see above
-                    await asyncio.sleep(0.01)
-                return entries
-        except TimeoutError:
-            raise AssertionError(f"the ledger never showed {what}") from None
+        """The ledger, as soon as it `holds`."""
+        entries: list[Entry] = []
+
+        def shown() -> bool:
+            entries[:] = self.ledger.entries()
+            return holds(entries)
+
+        await until(shown, every_s=0.01, what=f"the ledger shows {what}")
+        return entries
 
 
 async def until_status(run: Run[Any], *statuses: RunStatus, timeout_s: float = 20.0) -> RunStatus:
-    """Its status, as soon as it is one of these. States have no signals: this looks fifty times a second."""
+    """Its status, as soon as it is one of these."""
+
+    async def reached() -> RunStatus | None:
+        status = await run.status()
+        return status if status in statuses else None
+
     try:
-        async with asyncio.timeout(timeout_s):
-            while (status := await run.status()) not in statuses:  # noqa: ASYNC110  see above
-                await asyncio.sleep(0.02)
-            return status
-    except TimeoutError:
+        return await until(reached, timeout_s=timeout_s)
+    except AssertionError:
         raise AssertionError(f"{run.id} did not become {statuses}, it is {await run.info()}") from None
 
 
@@ -153,7 +156,7 @@ def last_part(step_id: str) -> str:
 def check_done_is_done(entries: list[Entry]) -> int:
     """P2 for sequential runs: once the body of s3 has begun, s0..s2 are acknowledged and never begin again.
 
-    Answers how many bodies were cut short and begun again, which is what a kill must have caused.
+    Returns how many bodies were cut short and begun again, which is what a kill must have caused.
     """
     furthest: dict[str, int] = {}
     begun: dict[tuple[str, int], int] = {}

@@ -1,7 +1,6 @@
 """A worker that is sent home finishes what it can within its grace, hands back the rest at once, and leaves: by a signal, or by
 an operator, through whichever server."""
 
-import asyncio
 import re
 import signal
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kagzi import Kagzi, WorkerInfo, WorkerStatus
+from tests.support.polling import until
 from tests.support.processes import Processes
 from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
@@ -41,10 +41,11 @@ async def the_worker(client: Kagzi, pid: int) -> WorkerInfo:
 
 
 async def until_status(client: Kagzi, worker_id: str, status: WorkerStatus) -> WorkerInfo:
-    async with asyncio.timeout(TIMEOUT_S):
-        while (worker := await client.workers.get(worker_id)).status is not status:  # noqa: ASYNC110  states have no signals
-            await asyncio.sleep(0.02)
-        return worker
+    async def reached() -> WorkerInfo | None:
+        worker = await client.workers.get(worker_id)
+        return worker if worker.status is status else None
+
+    return await until(reached)
 
 
 async def kinds(client: Kagzi, worker_id: str) -> list[str]:

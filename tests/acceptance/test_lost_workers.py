@@ -8,6 +8,7 @@ import pytest
 
 from kagzi import Kagzi, WorkerInfo, WorkerStatus
 from tests.support.ledger import Entry
+from tests.support.polling import until
 from tests.support.processes import Process
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -27,9 +28,10 @@ async def find(client: Kagzi, pid: int) -> WorkerInfo:
 
 
 async def until_offline(client: Kagzi, worker_id: str) -> None:
-    async with asyncio.timeout(SEEN_S):
-        while (await client.workers.get(worker_id)).status is not WorkerStatus.OFFLINE:  # noqa: ASYNC110  no signals
-            await asyncio.sleep(0.05)
+    async def offline() -> bool:
+        return (await client.workers.get(worker_id)).status is WorkerStatus.OFFLINE
+
+    await until(offline)
     assert worker_id in {worker.id async for worker in client.workers.list(status="offline")}
     assert worker_id not in {worker.id async for worker in client.workers.list(status="online")}
 

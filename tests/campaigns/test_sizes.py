@@ -17,6 +17,7 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1.worker_pb2_grpc import WorkerServiceStub
 from tests.acceptance import size_flows as flows
 from tests.acceptance.cluster import Cluster
+from tests.support.polling import until
 from tests.support.processes import Process, Processes
 
 from .figures import Figures, number
@@ -49,7 +50,7 @@ def peak_mb(process: Process) -> float:
     return round(int(line.split()[1]) / 1_000, 1)
 
 
-def heartbeats(cluster: Cluster, run: Run[Any]) -> int:
+def steps_begun(cluster: Cluster, run: Run[Any]) -> int:
     return sum(entry.run_id == run.id for entry in cluster.ledger.entries(event="begin"))
 
 
@@ -63,17 +64,15 @@ class Neighbour:
     @classmethod
     async def begin(cls, cluster: Cluster, client: Kagzi) -> "Neighbour":
         neighbour = cls(cluster, await client.start(flows.neighbour, PACE_S))
-        async with asyncio.timeout(60):
-            while not heartbeats(cluster, neighbour.run):  # noqa: ASYNC110  another process writes it
-                await asyncio.sleep(0.1)
+        await until(lambda: steps_begun(cluster, neighbour.run), every_s=0.1)
         return neighbour
 
     async def pace(self, until: Any) -> tuple[float, float]:
         """Steps a second, and seconds, until this is done."""
-        begun, at = heartbeats(self._cluster, self.run), time.monotonic()
+        begun, at = steps_begun(self._cluster, self.run), time.monotonic()
         await until
         seconds = time.monotonic() - at
-        return (heartbeats(self._cluster, self.run) - begun) / seconds, seconds
+        return (steps_begun(self._cluster, self.run) - begun) / seconds, seconds
 
 
 async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int], expected: int) -> dict[str, Any]:

@@ -86,7 +86,7 @@ async def serving(database: str) -> AsyncIterator[tuple[Server, Kagzi]]:
 
 
 def suppress_notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Workers hear of no cancellation by a notice. Answers the runs whose notice was suppressed."""
+    """Workers hear of no cancellation by a notice. Returns the runs whose notice was suppressed."""
     suppressed: list[str] = []
     notice = LeasedRuns.notice
 

@@ -45,7 +45,7 @@ def results_of(pages: list[Fetched]) -> list[HistoryStep]:
 
 
 async def until_done(harness: StoreHarness, *commands: Command) -> tuple[list[Outcome], int]:
-    """Write what is deferred again, as the journal does. Answers the outcomes, and how many batches it took."""
+    """Write what is deferred again, as the journal does. Returns the outcomes, and how many batches it took."""
     done: list[Outcome] = []
     left, batches = list(commands), 0
     while left:

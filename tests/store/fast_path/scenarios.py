@@ -125,9 +125,9 @@ def _verb(rng: random.Random) -> Verb:
         (3, lambda: Verb("retry", {"run": run, "from_step": rng.choice(("", "", step))})),
         (2, lambda: Verb("fork", {"run": run, "from_step": rng.choice(("", step))})),
         (3, lambda: Verb("renew", {"run": run})),
-        (1, lambda: Verb("cut", {"run": run})),
+        (1, lambda: Verb("shorten_leases", {"run": run})),
         (2, lambda: Verb("release", {"run": run})),
-        (2, lambda: Verb("lose", {"run": run})),
+        (2, lambda: Verb("lost_before_ack", {"run": run})),
         (2, lambda: Verb("cascade")),
         (2, lambda: Verb("new_build", {"build_id": rng.choice(BUILDS)})),
     )

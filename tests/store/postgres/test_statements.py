@@ -209,7 +209,7 @@ def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Connection) -> None:
-    """The groups of a wave come sorted: they must drive the join, or two servers could wait for each other."""
+    """The groups of a batch come sorted: they must drive the join, or two servers could wait for each other."""
     for name, value in HOT_SETTINGS.items():
         await connection.execute(f"SET {name} = '{value}'")
     for name in ("wave", "settle"):

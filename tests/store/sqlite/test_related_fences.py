@@ -49,20 +49,20 @@ STEPS = ("a", "b", "nap", "child", "approved", "race")
 
 
 @pytest.fixture
-async def cellars() -> AsyncIterator[list[StoreHarness]]:
-    cellars: list[StoreHarness] = []
+async def harnesses() -> AsyncIterator[list[StoreHarness]]:
+    harnesses: list[StoreHarness] = []
     for _ in range(3):
         store = SqliteStore(":memory:", rng=LoadedRng())
         await store.open()
-        cellars.append(StoreHarness(store, FakeClock(), CountingIds()))
-    yield cellars
-    for harness in cellars:
+        harnesses.append(StoreHarness(store, FakeClock(), CountingIds()))
+    yield harnesses
+    for harness in harnesses:
         await harness.store.close()
 
 
 @pytest.fixture
-def harness(cellars: list[StoreHarness]) -> StoreHarness:
-    return cellars[0]
+def harness(harnesses: list[StoreHarness]) -> StoreHarness:
+    return harnesses[0]
 
 
 def child_of(parent: Held, number: int, step_id: str, *, attach: bool) -> StartChild:
@@ -128,20 +128,20 @@ def interference(rng: random.Random, run: RunKey) -> Callable[[StoreHarness], Aw
     )
 
 
-async def same(cellars: list[StoreHarness], act: Callable[[StoreHarness], Awaitable[object]]) -> object:
-    answers = [await act(harness) for harness in cellars]
+async def same(harnesses: list[StoreHarness], act: Callable[[StoreHarness], Awaitable[object]]) -> object:
+    answers = [await act(harness) for harness in harnesses]
     assert answers[0] == answers[1] == answers[2]
     return answers[0]
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_memory_makes_no_difference_to_parents_and_children(cellars: list[StoreHarness], seed: int) -> None:
+async def test_memory_makes_no_difference_to_parents_and_children(harnesses: list[StoreHarness], seed: int) -> None:
     rng, numbers = random.Random(seed), count()
     for _ in range(4):
-        await same(cellars, lambda harness: harness.start(retry=AT_ONCE))
+        await same(harnesses, lambda harness: harness.start(retry=AT_ONCE))
     holdings: dict[str, Held] = {}
     for _ in range(60):
-        claimed = [await harness.claim(limit=4) for harness in cellars]
+        claimed = [await harness.claim(limit=4) for harness in harnesses]
         assert claimed[0] == claimed[1] == claimed[2]
         holdings |= {one.run.run_id: leased(one) for one in claimed[0]}
         if not holdings:
@@ -151,18 +151,18 @@ async def test_memory_makes_no_difference_to_parents_and_children(cellars: list[
         ]
         outcomes = [
             list(await how(harness, batch))
-            for how, harness in zip((remembering, forgetting, looking), cellars, strict=True)
+            for how, harness in zip((remembering, forgetting, looking), harnesses, strict=True)
         ]
         assert outcomes[0] == outcomes[1] == outcomes[2], batch
         if rng.random() < 0.5:
-            await same(cellars, interference(rng, RunKey("default", rng.choice(list(holdings)))))
-        for harness in cellars:
+            await same(harnesses, interference(rng, RunKey("default", rng.choice(list(holdings)))))
+        for harness in harnesses:
             harness.clock.advance(s=1)
-        await same(cellars, lambda harness: harness.fire(claim_cap=3))
-    pictures = [await pictures_of(harness, list(holdings.values())) for harness in cellars]
+        await same(harnesses, lambda harness: harness.fire(claim_cap=3))
+    pictures = [await pictures_of(harness, list(holdings.values())) for harness in harnesses]
     assert pictures[0] == pictures[1] == pictures[2]
-    await same(cellars, lambda harness: harness.cascade())
-    await same(cellars, lambda harness: harness.runs())
+    await same(harnesses, lambda harness: harness.cascade())
+    await same(harnesses, lambda harness: harness.runs())
 
 
 async def pictures_of(harness: StoreHarness, holdings: Sequence[Held]) -> object:
