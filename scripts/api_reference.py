@@ -54,8 +54,8 @@ PAGES = (
         "What workflow code is written with. How-to: [do several things at once](../../how-to/parallel.md), "
         "[split work into children](../../how-to/children.md), [change running workflows](../../how-to/versions.md).",
         (
-            "workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup",
-            "sdk.workflow.context.RunLog", "RunContextFilter", "KagziWarning",
+            "workflow", "Workflow", "Context", "sdk.workflow.children.ChildKeywords", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup",
+            "sdk.workflow.run_log.RunLog", "RunContextFilter", "KagziWarning",
         ),
     ),
     Page(
@@ -467,7 +467,7 @@ def _signature(function: griffe.Function, name: str) -> str:
     parts = list(_signature_parts(function))
     returns = "" if function.returns is None or function.name == "__init__" else str(function.returns)
     is_async = "async" in function.labels and not returns.startswith("Async")  # those are iterated over, not awaited
-    awaited = re.fullmatch(r"Coroutine\[Any, Any, (.*)\]", returns)
+    awaited = re.fullmatch(r"(?:Call\[|Coroutine\[Any, Any, )(.*)\]", returns)
     if awaited and not is_async:
         is_async, returns = True, awaited[1]
     arrow = f" -> {returns}" if returns else ""

@@ -115,7 +115,7 @@ async def test_a_step_that_computes_in_c_and_keeps_the_gil(cluster: Cluster) -> 
     async with cluster.client() as client:
         run = await client.start(computing_in_c, 4)
         detail = await trouble(client, "gil_held")
-        assert f"step add of run {run.id} kept the interpreter to itself" in detail
+        assert f"step add of run {run.id} held the GIL" in detail
         assert "Heartbeats cannot go on" in detail
 
 

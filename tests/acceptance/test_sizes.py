@@ -18,7 +18,7 @@ async def beside_a_neighbour(cluster: Cluster, run: Run[int], neighbour: Run[Any
     before = cluster.steps_begun(neighbour)
     assert await run.result(timeout="60s") == COUNT * flows.LARGE
     assert cluster.steps_begun(neighbour) > before
-    assert "broken off" not in worker.output
+    assert "interrupted" not in worker.output
     assert "larger than" not in worker.output
 
 

@@ -77,7 +77,7 @@ async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int]
     return {
         "server_peak_mb": peak_mb(cluster.servers[0]),
         "worker_peak_mb": peak_mb(worker),
-        "reconnects": worker.output.count("broken off"),
+        "reconnects": worker.output.count("interrupted"),
     }
 
 
@@ -151,7 +151,7 @@ async def test_a_worker_that_does_not_read(
             "server_peak_mb": peak,
             "steps_per_s_before": round(before, 1),
             "steps_per_s_during": round(during, 1),
-            "reconnects": worker.output.count("broken off"),
+            "reconnects": worker.output.count("interrupted"),
         }
     figures.put(f"{kind} unread on {store}", measured)
     check(measured)
@@ -195,7 +195,7 @@ async def _send(channel: grpc.aio.Channel, kind: str) -> tuple[int, bool]:
 
 def _operation(id: int, kind: str) -> pb.Operation:
     if kind == "pages":
-        return pb.Operation(id=id, park=pb.ParkOperation(stay=True))
+        return pb.Operation(id=id, fetch_results=pb.FetchResultsOperation())
     if kind == "refusals":
         return pb.Operation(id=id, complete_step=pb.CompleteStepOperation(step_id="never begun", attempt=1))
     return pb.Operation(id=id, set_status=pb.SetStatusOperation(text="still here"))

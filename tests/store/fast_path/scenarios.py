@@ -319,7 +319,7 @@ class _Drafts:
     def _park(self) -> Draft:
         waits = tuple(self._step(prefix) for prefix in self.rng.choices("swcf", k=self.rng.choice((0, 0, 1, 2, 3))))
         known_seq = self.rng.choice((0, 3, 10, 1_000_000, 1_000_000))
-        return self._draft(c.Park, waits=waits, known_seq=known_seq, stay=self.rng.random() < 0.3)
+        return self._draft(c.FetchResults if self.rng.random() < 0.3 else c.Park, waits=waits, known_seq=known_seq)
 
     def _continue(self) -> Draft:
         return self._draft(c.ContinueAsNew, input=self._payload(), **self._some(0.3, version="2"))
