@@ -379,8 +379,8 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
             assert await brought(harness, files[run], namespace), "the second time it is another"
         assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
-        held_child = await harness.hold(moved[1])
-        the(RunClosed, await harness.do(complete_run(held_child)))
+        child_lease = await harness.hold(moved[1])
+        the(RunClosed, await harness.do(complete_run(child_lease)))
         assert harness.effects.changed == (moved[0],)
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
@@ -477,9 +477,9 @@ async def test_two_at_once_are_one(harness: StoreHarness) -> None:
     assert await harness.store.begin_import(run, "two", harness.now, harness.now - 1) == "open", (
         "the first has gone away"
     )
-    assert await harness.store.stage_import(key, "one", [], harness.now) is None
+    assert await harness.store.import_parts(key, "one", [], harness.now) is None
     await harness.store.abandon_imports(token="two")
-    assert await harness.store.stage_import(key, "two", [], harness.now) is None
+    assert await harness.store.import_parts(key, "two", [], harness.now) is None
 
 
 async def test_what_is_half_in_cannot_be_seen(harness: StoreHarness, other: StoreHarness) -> None:
@@ -489,7 +489,7 @@ async def test_what_is_half_in_cannot_be_seen(harness: StoreHarness, other: Stor
     parts = await harness.store.export_steps(holding.run, 0, 10)
     assert image is not None
     assert await other.store.begin_import(holding.run.run_id, "t", other.now, 0) == "open"
-    assert await other.store.stage_import(holding.run, "t", parts, other.now) == 1
+    assert await other.store.import_parts(holding.run, "t", parts, other.now) == 1
     assert await all_runs(other) == []
     assert await other.store.list_steps(holding.run, name=None, after_begun_seq=0, limit=9, payloads=True) is None
     with pytest.raises(Unavailable):

@@ -1,7 +1,7 @@
 """Commands: one value per verb that changes a run. Frozen, validated when they come in, without behaviour.
 
-A worker's command carries the lease of its claim and is refused unless that is the run's current one. Every command can be
-repeated: the second time it returns what the first one recorded.
+A worker's command carries the lease of its claim and is refused unless that is the run's current one. Every command can
+be repeated: the second time it returns what the first one recorded.
 """
 
 from typing import Literal, TypeAlias
@@ -81,7 +81,8 @@ def start_run(
     assignment: Assignment | None = None,
     signal: "SignalGiven | None" = None,
 ) -> StartRun:
-    """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's own."""
+    """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's
+    own."""
     return StartRun(
         **attributes_of(request, deadline_at=deadline(request, now)),
         run=run,
@@ -175,17 +176,25 @@ class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     step_id: str
 
 
-class Park(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The run can only wait. Returns Parked (lease and slot are gone) or NotParked with what has come meanwhile."""
+class ResultsCommand(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Completes those of the named waits (none: all of the run's) that are due, and returns the results beyond
+    `known_seq`."""
 
     waits: tuple[str, ...]
     known_seq: int
-    stay: bool = False  # never parks: resolves what is due and returns NotParked with everything beyond known_seq
+
+
+class FetchResults(ResultsCommand, frozen=True, kw_only=True, gc=False):
+    """Something may have come for a run that goes on. Returns Fetched."""
+
+
+class Park(ResultsCommand, frozen=True, kw_only=True, gc=False):
+    """The run can only wait. Returns Parked (lease and slot are gone), or NotParked with what has come meanwhile."""
 
 
 class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """`after_step`: the end follows from the result of this step, which came with it. Refused in a run that is to be cancelled if
-    the step has no result: it was not allowed to begin."""
+    """`after_step`: the end follows from the result of this step, which came with it. Refused in a run that is to be
+    cancelled if the step has no result: it was not allowed to begin."""
 
     output: Payload
     after_step: str = ""
@@ -212,8 +221,8 @@ class ReleaseRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class WaitSignal(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Wait for the next signal of that name. A buffered one is bound at once, oldest first: SignalBound. Otherwise TimerSet,
-    with the time at which the wait fails (kind TIMEOUT), None for never."""
+    """Wait for the next signal of that name. A buffered one is bound at once, oldest first: SignalBound. Otherwise
+    TimerSet, with the time at which the wait fails (kind TIMEOUT), None for never."""
 
     step_id: str
     signal_name: str
@@ -240,8 +249,8 @@ class StartChild(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Record the winner and, in the same transaction, close the losers: open steps become ABANDONED, their waits and timers
-    are gone, children started by them (not attached ones) are cancelled."""
+    """Record the winner and, in the same transaction, close the losers: open steps become ABANDONED, their waits and
+    timers are gone, children started by them (not attached ones) are cancelled."""
 
     step_id: str
     name: str
@@ -273,8 +282,8 @@ class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals, priority and
-    remaining deadline, in one transaction. Returns RunClosed with continued_as."""
+    """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals,
+    priority and remaining deadline, in one transaction. Returns RunClosed with continued_as."""
 
     new_run_id: str
     input: Payload
@@ -282,8 +291,8 @@ class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The code does not fit the history, a signal's value does not fit the code, or the store fails on what the run does: PAUSED with
-    this problem; offered again to builds that have not tried it."""
+    """The code does not fit the history, a signal's value does not fit the code, or the store fails on what the run
+    does: PAUSED with this problem; offered again to builds that have not tried it."""
 
     problem: ErrorDetail
     build_id: str = ""
@@ -301,6 +310,7 @@ StepCommand: TypeAlias = (
     | RecordPatch
     | SetStatus
     | BeatStep
+    | FetchResults
 )
 ClosingCommand: TypeAlias = Park | CompleteRun | FailRun | CancelRun | ReleaseRun | ContinueAsNew | PauseDiverged
 Command: TypeAlias = StartRun | StepCommand | ClosingCommand

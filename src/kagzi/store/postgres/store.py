@@ -45,7 +45,7 @@ from .operate.queues import PostgresQueues
 from .operate.retention import PostgresRetention
 from .operate.schedules import PostgresSchedules
 from .operate.stats import PostgresStats
-from .operate.transfers import TransferDesk
+from .operate.transfers import PostgresTransfers
 from .operate.workers import PostgresWorkers
 from .run import control as controls
 from .run import retry_and_fork as revivals
@@ -61,7 +61,7 @@ OLDEST_VERSION = 15
 
 
 class PostgresStore(
-    TransferDesk,
+    PostgresTransfers,
     BulkOperations,
     ListCounts,
     PostgresNamespaces,

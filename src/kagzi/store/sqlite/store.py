@@ -42,7 +42,7 @@ from .operate.queues import SqliteQueues
 from .operate.retention import SqliteRetention
 from .operate.schedules import SqliteSchedules
 from .operate.stats import SqliteStats
-from .operate.transfers import TransferDesk
+from .operate.transfers import SqliteTransfers
 from .operate.workers import SqliteWorkers
 from .run import control, steps
 from .run import retry_and_fork as rewind
@@ -55,7 +55,7 @@ from .write.write import write
 
 
 class SqliteStore(
-    TransferDesk,
+    SqliteTransfers,
     BulkOperations,
     SqliteNamespaces,
     SqliteStats,
