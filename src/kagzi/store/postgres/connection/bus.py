@@ -67,7 +67,7 @@ class PostgresBus:
             return
         self._on_wake = on_wake
         subscribed = await self._subscribe()
-        task = self._look() if subscribed is None else self._listen(*subscribed)
+        task = self._poll() if subscribed is None else self._listen(*subscribed)
         self._listening = asyncio.create_task(task, name="kagzi-bus")
 
     async def publish(self, wake: Wake) -> None:
@@ -96,10 +96,10 @@ class PostgresBus:
                     subscribed = await self._subscribe()
                 except Unavailable as error:
                     failures = min(failures + 1, 10)
-                    _log.warning("wake-ups from other servers are late: %s", error)
+                    _log.warning("wake-ups from other servers are delayed: %s", error)
                 else:
                     if subscribed is None:
-                        return await self._look()
+                        return await self._poll()
                     connection, lost = subscribed
                     failures = 0
                     self._deliver(POLL_AGAIN)
@@ -108,10 +108,10 @@ class PostgresBus:
     def _step(self, failures: int) -> float:
         return 0.75 + (sum(self._server_id.encode()) + failures) % 8 / 16
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         _log.warning(
-            "%s is reached through a pooler in transaction mode: other servers cannot wake this one, which looks every second "
-            "instead. Name the database itself with --db-direct for wake-ups at once.",
+            "%s is reached through a pooler in transaction mode: other servers cannot wake this one, which polls "
+            "every second instead. Pass the database itself as --db-direct for immediate wake-ups.",
             self._target.place,
         )
         while True:
@@ -160,7 +160,7 @@ class PostgresBus:
         try:
             self._on_wake(wake)
         except Exception:  # noqa: BLE001  whoever listens must not end by what he hears
-            _log.exception("a wake-up could not be acted upon")
+            _log.exception("a wake-up could not be processed")
 
 
 def _read(message: _Message) -> Wake:
