@@ -14,7 +14,7 @@ from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
 from kagzi.store.protocol import PendingWork
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 from .conftest import MakeEngine
 from .fakes import Barrier, MovableClock, TroubledStore, until

@@ -147,7 +147,7 @@ async def test_a_payload_is_kept_byte_for_byte(harness: StoreHarness) -> None:
     value = Payload(bytes(range(256)), {"type": "a/b", "é": "ü"})
     holding = await harness.running()
     request = harness.signal_request()
-    request = type(given)(name="näme", payload=value, request_id=given.request_id)
+    request = type(request)(name="näme", payload=value, request_id=request.request_id)
     the(
         Signalled,
         (await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now))[0],

@@ -13,7 +13,7 @@ from ...operate.schedules import Schedules
 from ...protocol import FiredSchedule, Firing
 from ..connection.connections import Lanes
 from ..run.control import cancel_run
-from ..write.fast_path import Wave, Writer
+from ..write.fast_path import WritePlan, Writer
 from ..write.starts import start_one
 
 
@@ -33,7 +33,7 @@ class _ScheduledRuns:
 
     def __init__(self, writer: Writer, now: Timestamp, cancel_by: Timestamp) -> None:
         self._writer = writer
-        self._batch = Wave(writer, now, FIRING_TERMS)
+        self._batch = WritePlan(writer, now, FIRING_TERMS)
         self._now = now
         self._cancel_by = cancel_by
 
