@@ -37,9 +37,9 @@ def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
     results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
     if results or command.stay:
         results.sort(key=_seq_of)
-        page = list(takewhile(_is_included, results))  # what was withheld comes with another page
-        page, more = results_page(step.as_history() for step in page)
-        return NotParked(now, page, more or len(page) < len(results))
+        included = list(takewhile(_is_included, results))  # what was withheld comes with another page
+        page, more = results_page(step.as_history() for step in included)
+        return NotParked(now, page, more or len(included) < len(results))
     return _sleep(run, waits, now)
 
 
