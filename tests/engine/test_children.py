@@ -4,8 +4,8 @@ from typing import Any
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.records import ClaimedRun, Payload, RunEnd, RunFilter, RunKey
-from kagzi.core.run.commands import CancelRun, ContinueAsNew, DecideRace, Park, StartChild, StartRun
-from kagzi.core.run.outcomes import ChildStarted, NotParked, Parked, Recorded, RunClosed
+from kagzi.core.run.commands import CancelRun, ContinueAsNew, DecideRace, FetchResults, Park, StartChild, StartRun
+from kagzi.core.run.outcomes import ChildStarted, Fetched, Parked, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk, Session
 from tests.engine.conftest import MakeEngine
@@ -81,9 +81,9 @@ async def test_the_holder_of_a_running_parent_is_notified_of_the_end(engine: Eng
     await outlet.until(
         lambda: [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "result")]
     )
-    await session.submit([(3, park(run, "bill", known_seq=1, stay=True))])
+    await session.submit([(3, FetchResults(run=run.run, lease=run.lease, waits=("bill",), known_seq=1))])
     answer = await outlet.answer_to(3)
-    assert isinstance(answer, NotParked)
+    assert isinstance(answer, Fetched)
     assert answer.results[0].step_id == "bill"
 
 

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
-from kagzi.core.explanation import Explanation
-from kagzi.core.records import ClaimedRun, RunKey
+from kagzi.core.records import ClaimedRun, Explanation, RunKey
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import (
     BeginSleep,

@@ -154,11 +154,14 @@ async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: Trouble
     await until(idle)
     before, statements = store.calls.copy(), store.statements
     began = asyncio.get_running_loop().time()
-    for _ in range(50):
+
+    async def beaten() -> bool:
         for session in sessions:
             await session.heartbeat(())
             await session.update(drain=False, completed_delta=0, failed_delta=0)
-        await asyncio.sleep(0.01)
+        return store.calls["look"] >= before["look"] + 5
+
+    await until(beaten)
     intervals = (asyncio.get_running_loop().time() - began) / 0.050
     assert set(store.calls - before) == {"look"}
     assert 1 <= store.statements - statements <= intervals + 1

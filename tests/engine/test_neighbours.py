@@ -162,7 +162,7 @@ async def test_an_end_elsewhere_costs_one_read_of_that_run_whoever_else_is_waite
 
 async def test_a_start_that_replaces_another_run_reads_that_run_only(engine: Engine, store: TroubledStore) -> None:
     ended: list[RunEnd] = []
-    waits = engine.runs.open_waits("default", lambda ends, _: ended.extend(ends))
+    waits = engine.runs.open_waits("default", lambda endings, _: ended.extend(endings))
     first = await engine.runs.start(start(workflow_id="mine"))
     waits.add([first.run_id])
     waits.add([(await engine.runs.start(start())).run_id for _ in range(20)])

@@ -14,6 +14,7 @@ from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
 from kagzi.store.protocol import Horizon
+from tests.support import polling
 from tests.support.timeouts import LOADED_MACHINE_S
 
 from .conftest import MakeEngine
@@ -72,17 +73,17 @@ async def test_an_outage_and_a_lost_answer_double_nothing(engine: Engine, store:
     await until_fires(engine, 1)
     lost = 0
 
-    async def lose_answer() -> None:
+    async def answer_is_lost() -> None:
         nonlocal lost
         lost += 1
         if lost <= 2:
             raise Unavailable("what was written is not known to have been")
 
-    store.after["fire_schedules"] = lose_answer
+    store.after["fire_schedules"] = answer_is_lost
     firings = await until_fires(engine, 4)
     assert lost > 2
-    store.away = True
-    await asyncio.sleep(1.2)  # a time passes meanwhile
+    store.away, tried = True, store.calls["due_schedules"]
+    await polling.until(lambda: store.calls["due_schedules"] > tried, what="a time comes meanwhile")
     store.away = False
     firings = await until_fires(engine, len(firings) + 2)
     nominals = [fire.nominal_at for fire in firings]

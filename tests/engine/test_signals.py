@@ -5,8 +5,8 @@ import pytest
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed
 from kagzi.core.records import ClaimedRun, Payload
-from kagzi.core.run.commands import BeginStep, Park, SignalGiven, WaitSignal
-from kagzi.core.run.outcomes import Begun, Existing, NotParked, Parked, Refused, SignalBound, Started, TimerSet
+from kagzi.core.run.commands import BeginStep, FetchResults, Park, SignalGiven, WaitSignal
+from kagzi.core.run.outcomes import Begun, Existing, Fetched, Parked, Refused, SignalBound, Started, TimerSet
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
@@ -54,9 +54,9 @@ async def test_the_holder_of_a_running_run_is_notified_and_fetches(engine: Engin
     await engine.control.signal("default", run_id=run.run.run_id, signal=sent())
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
     assert outlet.notices_received[0].held == leased(run)
-    await session.submit([(2, Park(run=run.run, lease=run.lease, waits=("approved",), known_seq=1, stay=True))])
+    await session.submit([(2, FetchResults(run=run.run, lease=run.lease, waits=("approved",), known_seq=1))])
     answer = await outlet.answer_to(2)
-    assert isinstance(answer, NotParked)
+    assert isinstance(answer, Fetched)
     assert [step.step_id for step in answer.results] == ["approved"]
     assert await status_of(engine, run.run.run_id) == RunStatus.RUNNING
 

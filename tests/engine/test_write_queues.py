@@ -44,7 +44,7 @@ def entry(run: str, number: int, size: int) -> Entry:
 
 
 class Journaled:
-    """A lane, what was written of it, and which runs are locked."""
+    """A write queue, what was written of it, and which runs are locked."""
 
     def __init__(self) -> None:
         self.write_queue = Lane()

@@ -114,13 +114,13 @@ class JsonLines(logging.Formatter):
 def exception_text(record: logging.LogRecord) -> str:
     """The exception of a record; folded if it comes from a run. Empty if there is none."""
     from ..sdk.worker.log_context import is_about_run
-    from ..sdk.worker.tracebacks import folded_exception
+    from ..sdk.worker.tracebacks import shortened_exception
 
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         text = record.exc_text or ""
     else:
-        text = folded_exception(error) if is_about_run(record) else "".join(traceback.format_exception(error))
+        text = shortened_exception(error) if is_about_run(record) else "".join(traceback.format_exception(error))
     if record.stack_info:
         text = f"{text}\n{record.stack_info}" if text else record.stack_info
     return text.rstrip("\n")

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from .error_details import ErrorDetail, ErrorKind
+from .public import exported
 from .retry.policy import RetryPolicy
 from .states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from .times import Timestamp
@@ -300,3 +301,16 @@ class Rows(msgspec.Struct, Generic[Row], frozen=True):
 
     rows: tuple[Row, ...]
     has_more: bool
+
+
+@exported
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a run is where it is. `str()` is the sentence."""
+
+    sentence: str  #: for people
+    reason: str = ""  #: a stable word for programs
+    facts: Mapping[str, str] = {}  #: what the sentence is based on
+    remedy: str = ""  #: what to do about it; empty if there is nothing to do
+
+    def __str__(self) -> str:
+        return self.sentence

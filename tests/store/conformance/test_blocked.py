@@ -24,7 +24,7 @@ from .verbs import (
 
 S = RunStatus
 
-# Each ends the run it is given and answers who was stirred by that.
+# Each ends the run and returns which runs were woken by that.
 End = Callable[[StoreHarness, Held], Awaitable[tuple[Stirred, ...]]]
 
 

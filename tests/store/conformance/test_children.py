@@ -10,6 +10,7 @@ from kagzi.core.records import Held, RunKey, StepRecord
 from kagzi.core.run.outcomes import (
     ChildStarted,
     Existing,
+    Fetched,
     LeaseLost,
     NotParked,
     Outcome,
@@ -29,12 +30,12 @@ from .verbs import (
     DAY_US,
     StoreHarness,
     acknowledge_cancel,
-    ask,
     begin,
     by_id,
     complete,
     complete_run,
     fail_run,
+    fetch,
     hand_back,
     leased,
     park,
@@ -191,8 +192,9 @@ async def test_a_leased_parent_gets_the_result_and_its_holder_is_to_be_notified(
     child = await harness.child(parent)
     closed = the(RunClosed, await harness.do(complete_run(await harness.hold(child, worker_id="worker-2"))))
     assert closed.stirred == (Stirred(parent.run, "hello", False, parent.lease, "worker-1"),)
-    for question in (ask(parent), park(parent, "child", known_seq=0)):
-        (result,) = the(NotParked, await harness.do(question)).results
+    fetched = the(Fetched, await harness.do(fetch(parent)))
+    not_parked = the(NotParked, await harness.do(park(parent, "child", known_seq=0)))
+    for (result,) in (fetched.results, not_parked.results):
         assert (result.step_id, result.status, result.output) == ("child", StepStatus.COMPLETED, payload("result"))
     refused(await harness.do(park(parent)), ErrorCode.PRECONDITION_FAILED)
 

@@ -182,7 +182,7 @@ async def test_a_paused_run_never_claimed_is_cancelled_at_once(harness: StoreHar
 # --- quarantine ---------------------------------------------------------------------------------------------------------
 
 
-async def lose_worker(harness: StoreHarness, claim_cap: int) -> RunStatus:
+async def expire_lease(harness: StoreHarness, claim_cap: int) -> RunStatus:
     """Somebody claims the run and is never heard of again."""
     claimed = await harness.claim_one()
     harness.clock.advance(us=LEASE_US + 1)
@@ -198,7 +198,7 @@ async def lose_worker(harness: StoreHarness, claim_cap: int) -> RunStatus:
 
 async def test_a_run_whose_every_worker_is_lost_is_paused(harness: StoreHarness) -> None:
     run = await harness.start()
-    assert [await lose_worker(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
+    assert [await expire_lease(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
     record = await harness.run(run)
     assert record.problem is not None
     assert (record.problem.kind, record.problem.code) == (ErrorKind.LOST, ErrorCode.PRECONDITION_FAILED)
@@ -209,7 +209,7 @@ async def test_a_run_whose_every_worker_is_lost_is_paused(harness: StoreHarness)
     assert (resumed.status, resumed.changed) == (S.PENDING, True)
     record = await harness.run(run)
     assert (record.problem, record.lost_leases) == (None, 0)
-    assert [await lose_worker(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
+    assert [await expire_lease(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
 
 
 async def test_the_cap_is_ten_if_nobody_says_otherwise(harness: StoreHarness) -> None:
@@ -229,8 +229,8 @@ async def test_the_cap_is_ten_if_nobody_says_otherwise(harness: StoreHarness) ->
 async def test_every_result_starts_the_count_anew(harness: StoreHarness) -> None:
     run = await harness.start()
     for n in range(4):
-        await lose_worker(harness, 3)
-        await lose_worker(harness, 3)
+        await expire_lease(harness, 3)
+        await expire_lease(harness, 3)
         holding = await harness.hold(run)
         assert (await harness.run(run)).lost_leases == 2
         await harness.done(holding, f"{n}")

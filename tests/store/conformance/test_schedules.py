@@ -243,7 +243,7 @@ async def test_overlap_skip_names_the_run_that_is_in_the_way(schedules: Schedule
     schedules.clock.advance(s=60)
     await schedules.tick()
     assert not (await schedules.fires())[-1].skipped
-    assert len(await schedules.fires()) == 4  # the refused trigger is no part of the history
+    assert len(await schedules.fires()) == 4  # the refused trigger is not part of the history
 
 
 async def test_overlap_buffer_one_waits_for_the_end_of_the_other(schedules: ScheduleHarness) -> None:

@@ -2,14 +2,17 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.records import Held, Payload, RunKey
-from kagzi.core.run.commands import SignalReplacement
+from kagzi.core.run.commands import Command, SignalReplacement
 from kagzi.core.run.outcomes import (
     Existing,
+    Fetched,
     Known,
     LeaseLost,
     NotParked,
@@ -30,12 +33,12 @@ from .invariants import check_invariants
 from .places import Place
 from .verbs import (
     StoreHarness,
-    ask,
     begin,
     by_id,
     complete,
     complete_run,
     fail_run,
+    fetch,
     hand_back,
     leased,
     park,
@@ -188,8 +191,9 @@ async def test_a_leased_run_gets_the_result_and_its_holder_is_to_be_notified(har
     signalled = await harness.signal(holding.run)
     assert signalled.stirred == (Stirred(holding.run, "hello", False, holding.lease, "worker-1"),)
     assert (await harness.run(holding.run)).status == S.RUNNING
-    for question in (ask(holding, known_seq=begun.seq), park(holding, "approved", known_seq=begun.seq)):
-        (step,) = the(NotParked, await harness.do(question)).results
+    fetched = the(Fetched, await harness.do(fetch(holding, known_seq=begun.seq)))
+    not_parked = the(NotParked, await harness.do(park(holding, "approved", known_seq=begun.seq)))
+    for (step,) in (fetched.results, not_parked.results):
         assert (step.step_id, step.status, step.output) == ("approved", StepStatus.COMPLETED, payload("yes"))
         assert step.seq > begun.seq
 
@@ -299,14 +303,15 @@ async def test_a_wait_that_comes_to_its_end_fails(harness: StoreHarness) -> None
     assert received(await harness.do(wait_signal(leased(claimed), step_id="approved#2"))) == payload("yes")
 
 
-@pytest.mark.parametrize("stay", [False, True])
-async def test_a_park_finds_a_wait_that_has_come_to_its_end(harness: StoreHarness, stay: bool) -> None:
+@pytest.mark.parametrize(("verb", "outcome"), [(park, NotParked), (fetch, Fetched)])
+async def test_what_asks_for_results_ends_a_wait_that_is_due(
+    harness: StoreHarness, verb: Callable[..., Command], outcome: type[Any]
+) -> None:
     holding = await harness.running()
     begun = the(TimerSet, await harness.do(wait_signal(holding, s=5)))
     await harness.do(wait_signal(holding, "other"))
     harness.clock.advance(s=5)
-    question = park(holding, "approved", "other", known_seq=begun.seq + 1, stay=stay)
-    (step,) = the(NotParked, await harness.do(question)).results
+    (step,) = the(outcome, await harness.do(verb(holding, "approved", "other", known_seq=begun.seq + 1))).results
     assert (step.step_id, step.status) == ("approved", StepStatus.FAILED)
     assert step.error is not None
     assert step.error.kind == ErrorKind.TIMEOUT
@@ -344,7 +349,7 @@ async def test_a_wait_of_no_time_takes_what_is_there(harness: StoreHarness) -> N
     the(SignalBound, await harness.do(wait_signal(holding, s=0)))
     begun = await harness.do(wait_signal(holding, step_id="nothing", s=0))
     if isinstance(begun, TimerSet):
-        (step,) = the(NotParked, await harness.do(ask(holding, known_seq=begun.seq))).results
+        (step,) = the(Fetched, await harness.do(fetch(holding, known_seq=begun.seq))).results
     else:
         step = the(Known, begun).step
     assert (step.step_id, step.status) == ("nothing", StepStatus.FAILED)

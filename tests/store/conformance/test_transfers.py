@@ -382,7 +382,7 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
         child_lease = await harness.hold(moved[1])
         closed = the(RunClosed, await harness.do(complete_run(child_lease)))
-        assert [stirred.run for stirred in closed.stirred] == [moved[0]]
+        assert [woken.run for woken in closed.stirred] == [moved[0]]
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
 

@@ -31,6 +31,7 @@ from kagzi.core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -154,14 +155,13 @@ def finish(leased: Held, step_id: str) -> FinishSleep:
     return FinishSleep(run=leased.run, lease=leased.lease, step_id=step_id)
 
 
-def park(leased: Held, *waits: str, known_seq: int = 1_000_000, stay: bool = False) -> Park:
+def park(leased: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
     """By default the worker knows every result there is."""
-    return Park(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq, stay=stay)
+    return Park(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
-def ask(leased: Held, *, known_seq: int = 0) -> Park:
-    """What has come? Never parks."""
-    return park(leased, known_seq=known_seq, stay=True)
+def fetch(leased: Held, *waits: str, known_seq: int = 0) -> FetchResults:
+    return FetchResults(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
 def wait_signal(

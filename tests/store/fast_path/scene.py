@@ -218,7 +218,7 @@ class Scene:
         leased = self._lease_of(run)
         return lambda store: store.renew(leased, self.now, self.now + LEASE_US)
 
-    def cut(self, run: int) -> Call:
+    def shorten_leases(self, run: int) -> Call:
         leased = self._lease_of(run)
         return lambda store: store.cut(leased, self.now + 1_000)
 
@@ -226,7 +226,7 @@ class Scene:
         leased = self._lease_of(run)
         return lambda store: store.release(leased, self.now)
 
-    def lose(self, run: int) -> Call:
+    def lost_before_ack(self, run: int) -> Call:
         leased = self._lease_of(run)
         return lambda store: store.lose(leased, self.now, [self.now + 1_000])
 

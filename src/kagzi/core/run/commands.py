@@ -177,12 +177,20 @@ class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     step_id: str
 
 
-class Park(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The run can only wait. Returns Parked (lease and slot are gone) or NotParked with what has come meanwhile."""
+class ResultsCommand(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Completes those of the named waits (none: all of the run's) that are due, and returns the results beyond
+    `known_seq`."""
 
     waits: tuple[str, ...]
     known_seq: int
-    stay: bool = False  # never parks: resolves what is due and returns NotParked with everything beyond known_seq
+
+
+class FetchResults(ResultsCommand, frozen=True, kw_only=True, gc=False):
+    """Something may have come for a run that goes on. Returns Fetched."""
+
+
+class Park(ResultsCommand, frozen=True, kw_only=True, gc=False):
+    """The run can only wait. Returns Parked (lease and slot are gone), or NotParked with what has come meanwhile."""
 
 
 class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -295,6 +303,7 @@ StepCommand: TypeAlias = (
     | RecordPatch
     | SetStatus
     | BeatStep
+    | FetchResults
 )
 ClosingCommand: TypeAlias = Park | CompleteRun | FailRun | CancelRun | ReleaseRun | ContinueAsNew | PauseDiverged
 Command: TypeAlias = StartRun | StepCommand | ClosingCommand

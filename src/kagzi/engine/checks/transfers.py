@@ -176,7 +176,11 @@ class Checker:
         for field in ("begun_seq", "seq"):
             checks.within(getattr(attempt, field), 1, self._last_seq, f"attempt.{field}")
         key = (attempt.step_id, attempt.seq)
-        _demand(key not in self._attempt_seqs, "attempt.seq", f"{attempt.seq} occurs twice for this step.")
+        _demand(
+            key not in self._attempt_seqs,
+            "attempt.seq",
+            f"{attempt.seq} occurs twice for this step: every seq is unique.",
+        )
         self._attempt_seqs.add(key)
         _error(attempt.error, "attempt.error")
 

@@ -15,7 +15,7 @@ from ...system import SystemIds
 from ...v1 import workflow_pb2 as pb
 from ...v1.common_pb2 import PageInfo, PageRequest, Payload
 from ...wire.common import write_payload
-from ...wire.runs import read_run_status
+from ...wire.requests import read_run_status
 from ..transport.connection import Connection, Link
 from ..workflow import codec
 from ..workflow.signals import Signal

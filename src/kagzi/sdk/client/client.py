@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
-from ...core.explanation import Explanation
 from ...core.public import exported
+from ...core.records import Explanation
 from ...core.run.commands import OnConflict
 from ...v1 import workflow_pb2 as pb
-from ...wire.runs import write_filter
+from ...wire.requests import write_filter
 from ..transport.connecting import checked_namespace, open_connection
 from ..transport.connection import Connection
 from ..transport.credentials import Tls

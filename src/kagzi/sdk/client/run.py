@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import InvalidArgument, PreconditionFailed, RunError
-from ...core.explanation import Explanation
 from ...core.ids import is_uuid
 from ...core.public import exported
-from ...core.records import Payload, RunEnd, RunKey
+from ...core.records import Explanation, Payload, RunEnd, RunKey
 from ...core.states import RunStatus
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import write_payload
-from ...wire.runs import read_run_status
+from ...wire.requests import read_run_status
 from ..workflow import codec
 from ..workflow.codec import ANY, Codec, read_payload
 from ..workflow.signals import Signal

@@ -10,7 +10,7 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, PreconditionFailed, not_found
 from ...core.records import RunEnd
 from ...v1 import workflow_pb2 as pb
-from ...wire.runs import read_outcome
+from ...wire.requests import read_outcome
 from ..transport.connection import Connection, Link
 from ..transport.tries import Tries
 from ..transport.unreachable import Outage

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ....core.error_details import ErrorKind
-from ....core.explanation import Explanation
 from ....core.providers import Clock
-from ....core.records import RunRecord, StepRecord
+from ....core.records import Explanation, RunRecord, StepRecord
 from ....core.retry.policy import SERVER_DEFAULT, UNLIMITED
 from ....core.run.misfits import misfit_of, misfit_words
 from ....core.states import RunStatus, StepKind, StepStatus, WaitReason

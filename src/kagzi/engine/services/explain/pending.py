@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from ....core.explanation import Explanation
 from ....core.providers import Clock
-from ....core.records import RunRecord, Served, WorkerRecord
+from ....core.records import Explanation, RunRecord, Served, WorkerRecord
 from ....core.states import WorkerStatus
 from ....core.workflow_types.versions import best_first
 from ....store.protocol import Store, TypeKey

@@ -14,7 +14,7 @@ from ....core.records import RunFilter
 from ....v1 import workflow_pb2 as pb
 from ....wire.bulk import BULK_ACTION_TO_WIRE
 from ....wire.fields import reader
-from ....wire.runs import write_filter
+from ....wire.requests import write_filter
 from ..backend import Backend
 from ..filters import Matching, run_filter
 from . import Operations

@@ -15,7 +15,7 @@ from ....system import SystemIds
 from ....v1 import common_pb2
 from ....v1 import workflow_schedule_pb2 as pb
 from ....wire.common import read_time, write_duration, write_payload, write_time, write_time_if
-from ....wire.schedules import OVERLAP_TO_WIRE, write_schedule_request
+from ....wire.requests import OVERLAP_TO_WIRE, write_schedule_request
 from ...transport.connection import Connection
 from ...workflow.codec import ANY
 from ...workflow.workflow import Workflow
