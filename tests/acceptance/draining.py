@@ -60,7 +60,7 @@ async def serve(processes: Processes, cluster: Cluster, address: str | None = No
 
 
 async def send_home(cluster: Cluster, client: Kagzi, leaver: Process, processes: Processes) -> tuple[Try, Process]:
-    """Answers how it went, and the worker that took over."""
+    """Returns how it went, and the worker that took over."""
     mark_of(cluster.ledger.path, leaver.pid).touch()
     runs = [await client.start(KINDS[number % len(KINDS)]) for number in range(RUNS)]
     for run in runs:

@@ -62,7 +62,7 @@ class InProcessWorker:
         self._session = await self._engine.sessions.open(record, (), self)
 
     async def die(self) -> list[str]:
-        """Nothing more is sent or heard. Answers the runs that it held."""
+        """Nothing more is sent or heard. Returns the runs that it held."""
         self.is_dead.set()
         leased = list(self.leased._ports.values())
         for port in leased:

@@ -82,7 +82,7 @@ def kinds(total: int) -> list[Kind]:
 
 
 async def make_models(store: Store) -> dict[str, str]:
-    """One run of each model, made as workers make them. Answers their ids."""
+    """One run of each model, made as workers make them. Returns their ids."""
     models = {
         "completed": await _worked(store, {"region": "eu"}),
         "labelled": await _worked(store, {"region": "eu", "vip": "yes"}),

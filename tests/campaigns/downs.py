@@ -17,6 +17,7 @@ from typing import Any
 
 from kagzi import Kagzi, Unavailable
 from tests.acceptance.cluster import Cluster
+from tests.support.polling import until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import REPOSITORY
 
@@ -110,7 +111,7 @@ class Seen:
 
 
 async def command(seen: Seen, who: str, *arguments: str) -> int:
-    """`kagzi ...`, with what it prints. Answers its exit code."""
+    """`kagzi ...`, with what it prints. Returns its exit code."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAGZI_")}
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -171,9 +172,11 @@ async def play(cluster: Cluster, database: PostgresServer, fault: Fault, seconds
 
 async def _until_there(client: Kagzi, id: str) -> None:
     """Until a run has this id: whoever started it waits for it by now, or is about to."""
-    async with asyncio.timeout(AFTER_S):
-        while id not in [run.workflow_id async for run in client.list(limit=10)]:  # noqa: ASYNC110  a list has no signal
-            await asyncio.sleep(0.1)
+
+    async def there() -> bool:
+        return id in [run.workflow_id async for run in client.list(limit=10)]
+
+    await until(there, timeout_s=AFTER_S, every_s=0.1)
 
 
 async def _refusal(client: Kagzi) -> Unavailable | None:

@@ -14,6 +14,7 @@ import asyncpg
 
 from kagzi import Kagzi, KagziError, Run, RunStatus, Unavailable
 from tests.acceptance.cluster import Cluster, check_done_is_done
+from tests.support.polling import until
 from tests.support.processes import Process
 
 from . import flows
@@ -131,7 +132,7 @@ class Storm:
             await client.schedule(f"tick-{number}").workflow(flows.pickup).input(None).cron("* * * * * *")
 
     async def run(self, client: Kagzi, *faults: Fault, per_second: float, seconds: float) -> dict[str, Any]:
-        """Raises AssertionError if a fault was not met, or if anything but a delay came of it. Answers the figures."""
+        """Raises AssertionError if a fault was not met, or if anything but a delay came of it. Returns the figures."""
         took: list[float] = []
         hits: list[int] = []
         load = asyncio.create_task(self._load(client, per_second, took))
@@ -199,13 +200,13 @@ class Storm:
         """Every schedule has fired after the fault, and whatever was started has ended: the schedules go on, so that a few of
         their runs are always open."""
         before = await self._patiently(lambda: self._last_fires(client))
-        async with asyncio.timeout(TIMEOUT_S):
-            while True:
-                later = await self._last_fires(client)
-                fired = all(last > first for first, last in zip(before, later, strict=True))
-                if fired and await self._open(client) <= 2 * SCHEDULES:
-                    return
-                await asyncio.sleep(0.2)
+
+        async def settled() -> bool:
+            later = await self._last_fires(client)
+            fired = all(last > first for first, last in zip(before, later, strict=True))
+            return fired and await self._open(client) <= 2 * SCHEDULES
+
+        await until(settled, timeout_s=TIMEOUT_S, every_s=0.2)
 
     async def _last_fires(self, client: Kagzi) -> list[float]:
         last: list[float] = []

@@ -50,7 +50,7 @@ class Rolling:
         self._workers = [await self._worker() for _ in range(self._count)]
 
     async def run(self, *, per_second: float, seconds: float) -> dict[str, Any]:
-        """Raises AssertionError if anything was lost, failed or done twice. Answers the figures."""
+        """Raises AssertionError if anything was lost, failed or done twice. Returns the figures."""
         async with self._cluster.client() as client:
             load = Load(client, flows.load, STEP_S, expected=sum(range(flows.STEPS)))
             async with asyncio.TaskGroup() as tasks:
@@ -105,8 +105,8 @@ class Rolling:
             "cores": os.cpu_count(),
             "client_errors": len(self.errors),
             "steps_begun_again": check_done_is_done(entries),
-            "start_call": spread([(done.started_at - done.asked_at) * 1_000 for done in self.done]),
-            "start_to_result": spread([(done.ended_at - done.asked_at) * 1_000 for done in self.done]),
+            "start_call": spread([(done.started_at - done.requested_at) * 1_000 for done in self.done]),
+            "start_to_result": spread([(done.ended_at - done.requested_at) * 1_000 for done in self.done]),
         }
         for restart in self.restarts:
             gaps = takeover_times(entries, restart)

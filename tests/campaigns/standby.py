@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeVar
 from kagzi import Kagzi, Run, RunStatus
 from kagzi.core.errors import KagziError, Unavailable
 from tests.support.ledger import Ledger
-from tests.support.standby import WAITING, Pair, connected, until
+from tests.support.polling import until
+from tests.support.standby import WAITING, Pair, connected
 
 from . import flows
 

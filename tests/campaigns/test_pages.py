@@ -23,6 +23,7 @@ from kagzi.v1 import (
     workflow_schedule_pb2,
     workflow_schedule_pb2_grpc,
 )
+from tests.server.stubs import leased
 from tests.support.processes import Processes, ServerProcess
 
 from .figures import Figures, number, spread
@@ -61,10 +62,6 @@ class Client:
             workflow_pb2.StartWorkflowRequest(workflow_type=workflow_type), timeout=CALL_S
         )
         return await self.workers.PollTask(worker_pb2.PollTaskRequest(worker_id=worker_id), timeout=CALL_S)
-
-
-def leased(task: Any) -> dict[str, Any]:
-    return {"run_id": task.run_id, "lease": task.lease}
 
 
 def megabytes(server: ServerProcess, field: str) -> float:

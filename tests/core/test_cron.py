@@ -186,7 +186,7 @@ def test_a_zone_that_is_none_is_refused(zone: str) -> None:
 
 
 def test_an_interval_under_a_second_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="least is 1s"):
+    with pytest.raises(InvalidArgument, match="minimum is 1s"):
         Interval(999_999, 0)
 
 

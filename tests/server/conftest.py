@@ -97,9 +97,11 @@ def serve(transport: str) -> Serve:
     return _serve_grpc if transport == "grpc" else _serve_in_process
 
 
-async def _serve_grpc(services: dict[str, object], gate: Interceptor, use: Callable[[Stubs], Awaitable[None]]) -> None:
+async def _serve_grpc(
+    services: dict[str, object], interceptor: Interceptor, use: Callable[[Stubs], Awaitable[None]]
+) -> None:
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
+    server.add_generic_rpc_handlers(tuple(handlers(interceptor, services)))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -109,8 +111,10 @@ async def _serve_grpc(services: dict[str, object], gate: Interceptor, use: Calla
         await server.stop(0)
 
 
-async def _serve_in_process(services: dict[str, object], gate: Interceptor, use: Callable[[Stubs], Awaitable[None]]) -> None:
-    listener = InProcessListener(handlers(gate, services))
+async def _serve_in_process(
+    services: dict[str, object], interceptor: Interceptor, use: Callable[[Stubs], Awaitable[None]]
+) -> None:
+    listener = InProcessListener(handlers(interceptor, services))
     listener.start()
     channel = InProcessChannel(listener.open_call)
     try:

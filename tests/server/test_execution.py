@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from kagzi.v1 import common_pb2, worker_pb2, workflow_pb2
-from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased, refused
 
 PENDING = workflow_pb2.WORKFLOW_STATUS_PENDING
 RUNNING = workflow_pb2.WORKFLOW_STATUS_RUNNING
@@ -46,12 +46,6 @@ class Calls:
 @pytest.fixture
 def calls(stubs: Stubs) -> Calls:
     return Calls(stubs)
-
-
-async def refused(call: Any) -> grpc.aio.AioRpcError:
-    with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await call
-    return refusal.value
 
 
 # --- signals --------------------------------------------------------------------------------------------------------------

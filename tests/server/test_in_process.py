@@ -21,8 +21,8 @@ from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as pb
 from kagzi.wire.in_process import WINDOW_BYTES, WINDOW_MESSAGES
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_gate import refused
+from tests.server.stubs import TIMEOUT_S, Stubs, refused
+from tests.support.polling import until
 
 WORKFLOWS = "kagzi.v1.WorkflowService"
 CHUNK = b"x" * (16 * limits.KIB)
@@ -111,12 +111,6 @@ async def stubs(listener: InProcessListener) -> AsyncIterator[Stubs]:
 async def soon(event: asyncio.Event) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         await event.wait()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110  a counter has no event
-            await asyncio.sleep(0.002)
 
 
 # --- on both ways -----------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class RunningCommand:
         return None
 
     def interrupt(self) -> int:
-        """Ctrl-C, as a terminal does it: to the whole process group. Answers the exit code."""
+        """Ctrl-C, as a terminal does it: to the whole process group. Returns the exit code."""
         os.killpg(self.process.pid, signal.SIGINT)
         return self.wait()
 

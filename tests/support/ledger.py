@@ -71,7 +71,7 @@ class Ledger:
 
 
 def check_acknowledged_run_once(entries: Iterable[Entry], acknowledged_at: Callable[[str, str], float | None]) -> int:
-    """Done is done (P2): no body begins after its step's completion was acknowledged. Answers how many were looked at.
+    """Done is done (P2): no body begins after its step's completion was acknowledged. Returns how many were checked.
 
     `acknowledged_at(run_id, step_id)` is the monotonic time of the acknowledgement, None if there was none.
     """

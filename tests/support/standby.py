@@ -10,8 +10,7 @@
 What a commit waits for is what the standby has on its disk. It follows, and can be asked, all the time (`standby_url`).
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
+from tests.support.polling import until
 from tests.support.postgres import PostgresServer
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -121,11 +121,3 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         yield connection
     finally:
         connection.terminate()
-
-
-async def until(condition: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            if await condition():
-                return
-            await asyncio.sleep(0.02)

@@ -17,7 +17,7 @@ from .reading import read_version, read_worker_event
 def test_an_event(kind: WorkerEventKind) -> None:
     event = WorkerEvent(worker_id="w", kind=kind, at=1_700_000_000_123_456, detail="ø: a\nb", number=7)
     sent = admin_pb2.WorkerEvent.FromString(write_worker_event(event).SerializeToString())
-    assert read_worker_event(sent) == msgspec.structs.replace(event, number=0)  # a number is no concern of callers
+    assert read_worker_event(sent) == msgspec.structs.replace(event, number=0)  # a number does not concern callers
 
 
 def test_diagnostics_in_both_messages() -> None:

@@ -16,7 +16,8 @@ Read = Callable[[Source], Any]
 
 
 class Field(NamedTuple):
-    """A field of a record: a msgspec.Struct or a dataclass. `default` is NODEFAULT if there is none, or if it is made."""
+    """A field of a record: a msgspec.Struct or a dataclass. `default` is NODEFAULT if there is none, or if it is
+    made."""
 
     name: str
     type: Any
@@ -38,8 +39,9 @@ def fields_of(record: type[Any]) -> Iterator[Field]:
 def converter(
     record: type[Record], reader: Callable[[Field], Read[Source]], /, **written_out: Read[Source]
 ) -> Callable[[Source], Record]:
-    """Returns a function that makes a `record` of a source. A field is read by the function of its name in `written_out`, else
-    by what `reader` returns for it: now, so that a field that cannot be read is found when the module is imported."""
+    """Returns a function that makes a `record` of a source. A field is read by the function of its name in
+    `written_out`, else by what `reader` returns for it: now, so that a field that cannot be read is found when the
+    module is imported."""
     known = {field.name: field for field in fields_of(record)}
     if unknown := written_out.keys() - known:
         raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")

@@ -157,7 +157,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "lease": _duration_ms,
     "heartbeat": _duration_ms,
     "reconnect_grace": _duration_ms,
-    "look_interval": _duration_ms,
+    "poll_interval": _duration_ms,
     "resident_wait": _duration_ms,
     "cleanup": _duration_ms,
     "schedule_late": _duration_ms,

@@ -18,6 +18,7 @@ from ..core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -105,9 +106,14 @@ def _finish_sleep(operation: pb.Operation, run: RunKey, lease: Lease) -> FinishS
     return FinishSleep(run=run, lease=lease, step_id=operation.finish_sleep.step_id)
 
 
+def _fetch_results(operation: pb.Operation, run: RunKey, lease: Lease) -> FetchResults:
+    body = operation.fetch_results
+    return FetchResults(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq)
+
+
 def _park(operation: pb.Operation, run: RunKey, lease: Lease) -> Park:
     body = operation.park
-    return Park(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq, stay=body.stay)
+    return Park(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq)
 
 
 def _complete_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CompleteRun:
@@ -225,6 +231,7 @@ _READERS: dict[str, _Reader] = {
     "fail_step": _fail_step,
     "sleep": _sleep,
     "finish_sleep": _finish_sleep,
+    "fetch_results": _fetch_results,
     "park": _park,
     "complete_run": _complete_run,
     "fail_run": _fail_run,

@@ -35,8 +35,8 @@ async def test_cancel_looks_where_it_is_told(server: FakeServer, client: Kagzi) 
     await client.cancel(RUN_ID).namespace("production")
     await client.cancel(RUN_ID, "late", namespace="production")
     await asyncio.create_task(client.cancel(RUN_ID).reason("late"))
-    asked = [(each.namespace_id, each.reason) for each in server.requests("CancelWorkflow")]
-    assert asked == [("production", ""), ("production", "late"), ("default", "late")]
+    cancelled = [(each.namespace_id, each.reason) for each in server.requests("CancelWorkflow")]
+    assert cancelled == [("production", ""), ("production", "late"), ("default", "late")]
 
 
 async def test_a_run_started_elsewhere_is_reached_there(server: FakeServer, client: Kagzi) -> None:

@@ -1,4 +1,5 @@
-"""What a start says about a run for good comes back from every way to read the run, and goes where `store/columns.py` says.
+"""What a start says about a run for good comes back from every way to read the run, and goes where `store/columns.py`
+says.
 
 The test goes over the fields of RunAttributes, so that a new one is tested without being named here.
 """
@@ -14,7 +15,7 @@ from kagzi.store.rows import type_of
 from tests.support.providers import CountingIds
 
 from .places import memory_place
-from .verbs import StoreHarness, go_on_as, the
+from .verbs import StoreHarness, continue_as, the
 
 _USES = {column.name: column.use for column in RUN}
 
@@ -45,7 +46,7 @@ async def test_every_attribute_is_shown_and_passed_on(harness: StoreHarness) -> 
     assert attributes_of(forked) == passed_on(expected, Use.FORKED)
 
     new_run_id = harness.ids.run_id(harness.now, run.namespace)
-    await harness.do(go_on_as(await harness.hold(run), new_run_id))
+    await harness.do(continue_as(await harness.hold(run), new_run_id))
     continued = await harness.run(RunKey(run.namespace, new_run_id))
     assert attributes_of(continued) == passed_on(expected, Use.CONTINUED)
 

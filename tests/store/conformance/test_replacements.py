@@ -7,14 +7,13 @@ from kagzi.core.events import EventKind
 from kagzi.core.records import Held, RunKey
 from kagzi.core.run.commands import SignalReplacement
 from kagzi.core.run.misfits import Misfit, problem_of
-from kagzi.core.run.outcomes import NotParked, Parked, SignalBound, TimerSet
+from kagzi.core.run.outcomes import Fetched, Parked, SignalBound, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Signalled, SignalReplaced
 
 from .test_events import events
 from .verbs import (
     StoreHarness,
-    ask,
     begin,
     by_id,
     complete,
@@ -22,6 +21,7 @@ from .verbs import (
     continue_as,
     diverged,
     fail_run,
+    fetch,
     hand_back,
     park,
     payload,
@@ -46,7 +46,10 @@ async def change(
     wanted = SignalReplacement(
         name=name, payload=None if value is None else payload(value), request_id=request_id or harness.ids.token()
     )
-    return await harness.store.replace_signal("default", run_id=run.run_id, change=wanted, now=harness.now)
+    outcome, harness.effects = await harness.store.replace_signal(
+        "default", run_id=run.run_id, change=wanted, now=harness.now
+    )
+    return outcome
 
 
 async def paused_by_signal(harness: StoreHarness, *, early: bool = False, s: float | None = None) -> Held:
@@ -58,7 +61,7 @@ async def paused_by_signal(harness: StoreHarness, *, early: bool = False, s: flo
     else:
         the(TimerSet, await harness.do(wait_signal(holding, s=s)))
         await harness.signal(holding.run, value="wrong", request_id="first")
-        (step,) = the(NotParked, await harness.do(ask(holding))).results
+        (step,) = the(Fetched, await harness.do(fetch(holding))).results
         seq = step.seq
     await harness.do(diverged(holding, problem=problem(seq)))
     record = await harness.run(holding.run)
@@ -74,7 +77,7 @@ async def test_a_replaced_value_is_what_the_next_holder_gets(harness: StoreHarne
     before = (await harness.steps(old.run))["approved"]
     harness.clock.advance(s=1)
     replaced = await change(harness, old.run, "right", request_id="second")
-    assert replaced == SignalReplaced(old.run, "hello", RunStatus.PENDING, resumed=True)
+    assert replaced == SignalReplaced(old.run, RunStatus.PENDING, resumed=True)
     record = await harness.run(old.run)
     assert (record.status, record.problem) == (RunStatus.PENDING, None)
     claimed = await harness.claim_one()
@@ -101,7 +104,7 @@ async def test_a_replaced_value_is_what_the_next_holder_gets(harness: StoreHarne
 async def test_a_dropped_value_leaves_the_wait_open(harness: StoreHarness, early: bool) -> None:
     old = await paused_by_signal(harness, early=early)
     replaced = await change(harness, old.run, None)
-    assert replaced == SignalReplaced(old.run, "hello", RunStatus.PENDING, resumed=True)
+    assert replaced == SignalReplaced(old.run, RunStatus.PENDING, resumed=True)
     new = await harness.hold(old.run)
     the(TimerSet, await harness.do(wait_signal(new)))
     the(Parked, await harness.do(park(new, "approved")))
@@ -145,7 +148,7 @@ async def test_repeated_it_is_done_once(harness: StoreHarness) -> None:
     await change(harness, old.run, None, request_id="drop")
     before = await harness.picture(old.run)
     again = await change(harness, old.run, None, request_id="drop")
-    assert again == SignalReplaced(old.run, "hello", RunStatus.PENDING, resumed=False)
+    assert again == SignalReplaced(old.run, RunStatus.PENDING, resumed=False)
     assert await harness.picture(old.run) == before
     first = await harness.signal(old.run, value="wrong", request_id="first")
     assert first == Signalled(old.run, delivered=True), "the value that was dropped does not come again"
@@ -184,7 +187,8 @@ async def test_nothing_that_could_be_replaced(harness: StoreHarness) -> None:
     wanted = SignalReplacement(name="approved", payload=payload("x"), request_id="r")
     nobody = harness.ids.run_id(harness.now)
     for namespace, run_id in (("default", nobody), ("elsewhere", old.run.run_id)):
-        assert await harness.store.replace_signal(namespace, run_id=run_id, change=wanted, now=harness.now) is None
+        outcome, _ = await harness.store.replace_signal(namespace, run_id=run_id, change=wanted, now=harness.now)
+        assert outcome is None
 
 
 async def test_a_value_that_nobody_waits_for_yet_is_replaced_in_its_place(harness: StoreHarness) -> None:
@@ -192,7 +196,7 @@ async def test_a_value_that_nobody_waits_for_yet_is_replaced_in_its_place(harnes
     for value in ("one", "two"):
         await harness.signal(holding.run, value=value)
     replaced = await change(harness, holding.run, "uno")
-    assert replaced == SignalReplaced(holding.run, "hello", RunStatus.RUNNING, resumed=False)
+    assert replaced == SignalReplaced(holding.run, RunStatus.RUNNING, resumed=False)
     got = [the(SignalBound, await harness.do(wait_signal(holding, step_id=step_id))).payload for step_id in ("a", "b")]
     assert got == [payload("uno"), payload("two")]
 
@@ -203,8 +207,8 @@ async def test_a_value_that_nobody_waits_for_yet_is_dropped(harness: StoreHarnes
         await harness.signal(holding.run, value=value)
     wanted = SignalReplacement(name="approved", payload=None, request_id="drop")
     for _ in range(2):
-        dropped = await harness.store.replace_signal("default", workflow_id="mine", change=wanted, now=harness.now)
-        assert dropped == SignalReplaced(holding.run, "hello", RunStatus.RUNNING, resumed=False)
+        dropped, _ = await harness.store.replace_signal("default", workflow_id="mine", change=wanted, now=harness.now)
+        assert dropped == SignalReplaced(holding.run, RunStatus.RUNNING, resumed=False)
     assert the(SignalBound, await harness.do(wait_signal(holding))).payload == payload("two")
     new_run_id = harness.ids.run_id(harness.now)
     await harness.do(continue_as(holding, new_run_id))
@@ -268,5 +272,5 @@ async def test_results_that_came_meanwhile_stay(harness: StoreHarness) -> None:
     harness.clock.advance(s=5)
     await change(harness, holding.run, "right")
     new = await harness.hold(holding.run)
-    results = {step.step_id for step in the(NotParked, await harness.do(ask(new))).results}
+    results = {step.step_id for step in the(Fetched, await harness.do(fetch(new))).results}
     assert results == {"approved", "nap"}

@@ -34,7 +34,7 @@ from .verbs import (
 async def fail_until_final(
     harness: StoreHarness, holding: Held, step_id: str, policy: RetryPolicy | None
 ) -> StepFailed:
-    """Every attempt fails. Answers the final outcome; never executes more often than 20 times."""
+    """Every attempt fails. Returns the final outcome; never executes more often than 20 times."""
     for attempt in range(1, 21):
         begun = the(Begun, await harness.do(begin(holding, step_id, attempt, retry=policy)))
         assert begun.attempt == attempt
@@ -264,9 +264,9 @@ async def test_a_run_that_waits_for_a_retry_parks_until_then(harness: StoreHarne
     assert (record.status, record.wait_reason, record.wake_at) == (RunStatus.SLEEPING, WaitReason.RETRY, retry_at)
 
     harness.clock.set(retry_at - 1)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     harness.clock.set(retry_at)
-    assert (await harness.fire()).woken == (("default", "hello"),)
+    assert (await harness.fire()).pending == (("default", "hello"),)
     claimed = await harness.claim_one()
     step = by_id(claimed.history.steps)["a"]
     assert (step.status, step.attempt, step.retry_at) == (StepStatus.PENDING, 2, retry_at)

@@ -243,7 +243,7 @@ async def test_overlap_skip_names_the_run_that_is_in_the_way(schedules: Schedule
     schedules.clock.advance(s=60)
     await schedules.tick()
     assert not (await schedules.fires())[-1].skipped
-    assert len(await schedules.fires()) == 4  # the refused trigger is no part of the history
+    assert len(await schedules.fires()) == 4  # the refused trigger is not part of the history
 
 
 async def test_overlap_buffer_one_waits_for_the_end_of_the_other(schedules: ScheduleHarness) -> None:
@@ -670,9 +670,9 @@ async def test_old_fires_are_forgotten_so_many_at_a_time(schedules: ScheduleHarn
     assert await schedules.fires() == []
 
 
-async def test_a_poll_returns_when_the_next_schedule_is_due(schedules: ScheduleHarness) -> None:
-    assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at is None
+async def test_a_look_tells_when_the_next_schedule_is_due(schedules: ScheduleHarness) -> None:
+    assert (await schedules.store.poll((), schedules.clock.now())).next_schedule_at is None
     record = await schedules.create(cron_expr="0 6 * * *", jitter_us=HOUR_US)
-    assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at == record.due_at
+    assert (await schedules.store.poll((), schedules.clock.now())).next_schedule_at == record.due_at
     await schedules.schedules.pause(NAMESPACE, "s")
-    assert (await schedules.store.look((), schedules.clock.now())).next_schedule_at is None
+    assert (await schedules.store.poll((), schedules.clock.now())).next_schedule_at is None

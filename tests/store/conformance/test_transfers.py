@@ -14,7 +14,7 @@ from kagzi.core.run.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine.services.namespaces import Namespaces
 from kagzi.engine.services.transfers import Transfers
-from kagzi.store.protocol import Changed, Store
+from kagzi.store.protocol import Store
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
 
@@ -56,9 +56,8 @@ def transfers(store: Store, clock: FakeClock) -> Transfers:
         clock=clock,
         ids=CountingIds(7),
         settings=(settings := Settings()),
-        namespaces=Namespaces(store, settings, clock),
-        news=silence,
-        timers=silence,
+        namespaces=Namespaces(store, settings, clock, lambda: None),
+        dispatcher=silence,
     )
 
 
@@ -113,7 +112,7 @@ async def _lost(harness: StoreHarness) -> None:
     third = await harness.take_over(second)
     await harness.write(begin(third, "a", 2), complete(third, "a", "x", 2), begin(third, "b"), fail(third, "b"))
     await harness.do(fail_run(third))
-    the(Changed, await harness.retry(third.run, "b"))
+    the(RunStatus, await harness.retry(third.run, "b"))
     fourth = await harness.hold(third.run)
     await harness.do(begin(fourth, "b"))
     await harness.take_over(fourth)
@@ -148,7 +147,7 @@ async def _ended(harness: StoreHarness) -> None:
     await harness.write(begin(reopened, "b", retry=AT_ONCE), fail(reopened, "b"))
     await harness.write(begin(reopened, "b", 2), complete(reopened, "b", "late", 2))
     await harness.do(fail_run(reopened))
-    the(Changed, await harness.retry(reopened.run, "b"))
+    the(RunStatus, await harness.retry(reopened.run, "b"))
 
     cancelled = await harness.start()
     await harness.store.cancel_run(cancelled, "not needed", harness.now, harness.now + 5)
@@ -380,9 +379,8 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
             assert await brought(harness, files[run], namespace), "the second time it is another"
         assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
-        child_lease = await harness.hold(moved[1])
-        closed = the(RunClosed, await harness.do(complete_run(child_lease)))
-        assert [stirred.run for stirred in closed.stirred] == [moved[0]]
+        the(RunClosed, await harness.do(complete_run(await harness.hold(moved[1]))))
+        assert harness.effects.changed == (moved[0],)
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
 
@@ -478,9 +476,9 @@ async def test_two_at_once_are_one(harness: StoreHarness) -> None:
     assert await harness.store.begin_import(run, "two", harness.now, harness.now - 1) == "open", (
         "the first has gone away"
     )
-    assert await harness.store.stage_import(key, "one", [], harness.now) is None
+    assert await harness.store.import_parts(key, "one", [], harness.now) is None
     await harness.store.abandon_imports(token="two")
-    assert await harness.store.stage_import(key, "two", [], harness.now) is None
+    assert await harness.store.import_parts(key, "two", [], harness.now) is None
 
 
 async def test_what_is_half_in_cannot_be_seen(harness: StoreHarness, other: StoreHarness) -> None:
@@ -490,7 +488,7 @@ async def test_what_is_half_in_cannot_be_seen(harness: StoreHarness, other: Stor
     parts = await harness.store.export_steps(holding.run, 0, 10)
     assert image is not None
     assert await other.store.begin_import(holding.run.run_id, "t", other.now, 0) == "open"
-    assert await other.store.stage_import(holding.run, "t", parts, other.now) == 1
+    assert await other.store.import_parts(holding.run, "t", parts, other.now) == 1
     assert await all_runs(other) == []
     assert await other.store.list_steps(holding.run, name=None, after_begun_seq=0, limit=9, payloads=True) is None
     with pytest.raises(Unavailable):

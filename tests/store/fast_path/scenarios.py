@@ -125,9 +125,9 @@ def _verb(rng: random.Random) -> Verb:
         (3, lambda: Verb("retry", {"run": run, "from_step": rng.choice(("", "", step))})),
         (2, lambda: Verb("fork", {"run": run, "from_step": rng.choice(("", step))})),
         (3, lambda: Verb("renew", {"run": run})),
-        (1, lambda: Verb("cut", {"run": run})),
+        (1, lambda: Verb("shorten_leases", {"run": run})),
         (2, lambda: Verb("release", {"run": run})),
-        (2, lambda: Verb("lose", {"run": run})),
+        (2, lambda: Verb("lost_before_ack", {"run": run})),
         (2, lambda: Verb("cascade")),
         (2, lambda: Verb("new_build", {"build_id": rng.choice(BUILDS)})),
     )
@@ -319,7 +319,7 @@ class _Drafts:
     def _park(self) -> Draft:
         waits = tuple(self._step(prefix) for prefix in self.rng.choices("swcf", k=self.rng.choice((0, 0, 1, 2, 3))))
         known_seq = self.rng.choice((0, 3, 10, 1_000_000, 1_000_000))
-        return self._draft(c.Park, waits=waits, known_seq=known_seq, stay=self.rng.random() < 0.3)
+        return self._draft(c.FetchResults if self.rng.random() < 0.3 else c.Park, waits=waits, known_seq=known_seq)
 
     def _continue(self) -> Draft:
         return self._draft(c.ContinueAsNew, input=self._payload(), **self._some(0.3, version="2"))

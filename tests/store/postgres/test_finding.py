@@ -1,7 +1,6 @@
 """Lists go by an index and read little more than they show, however many runs there are."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
@@ -13,6 +12,7 @@ from kagzi.core.states import RunStatus
 from kagzi.store.postgres.connection.connection import QUERY_SETTINGS, Session
 from kagzi.store.postgres.run.runs import count_runs, list_runs
 from kagzi.store.postgres.statements import PARAMETERS, STATEMENTS
+from tests.store.postgres.verbs import flatten
 
 from .verbs import NOW
 
@@ -87,12 +87,6 @@ class Explained(Session):
         text = await self._connection.fetchval(statement, *PARAMETERS[name].in_order(parameters))
         self.plan = json.loads(text)[0]["Plan"]
         return [{"runs": 0}] if "count" in name else []
-
-
-def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from flatten(child)
 
 
 def rows_read(plan: dict[str, Any]) -> int:

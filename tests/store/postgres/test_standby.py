@@ -14,8 +14,9 @@ from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection import barrier
 from kagzi.store.postgres.connection import connection as connections
 from kagzi.system import SystemRng
+from tests.support.polling import until
 from tests.support.postgres import Databases
-from tests.support.standby import WAITING, Pair, connected, until
+from tests.support.standby import WAITING, Pair, connected
 
 from .verbs import NOW, OUTPUT, begin, complete, running, signal, start, write
 
@@ -122,7 +123,7 @@ async def test_a_repeated_command_waits_for_the_standby(
 ) -> None:
     request = await COMMANDS[command](store)
     before = await state(url)
-    await lose_connection(pair, store, request, FAULTS[fault])
+    await commit_here_only(pair, store, request, FAULTS[fault])
     assert await state(url) == before + 1, "the fault did not hit: the commit is not visible"
     assert await state(pair.on_standby(url)) == before, "the fault did not hit: the standby has it"
     assert not await answered_alone(pair, write(store, request))
@@ -138,7 +139,7 @@ async def test_a_commit_that_stopped_waiting_is_noticed_by_roles_that_want_no_wa
         await stranger.execute("ALTER ROLE kagzi_plain SET client_min_messages = error")
     store = await opened(url.replace("postgres@", "kagzi_plain@"))
     request = await start_of(store)
-    await lose_connection(pair, store, request, cancel)
+    await commit_here_only(pair, store, request, cancel)
     assert not await answered_alone(pair, write(store, request))
     await store.close()
 
@@ -148,12 +149,12 @@ async def test_without_the_barrier_the_loss_is_seen(
 ) -> None:
     monkeypatch.setattr(barrier.Barrier, "needed", False)
     request = await start_of(store)
-    await lose_connection(pair, store, request, restart)
+    await commit_here_only(pair, store, request, restart)
     assert await answered_alone(pair, write(store, request))
     assert await state(url) > await state(pair.on_standby(url))
 
 
-async def lose_connection(pair: Pair, store: PostgresStore, command: Command, fault: Fault) -> None:
+async def commit_here_only(pair: Pair, store: PostgresStore, command: Command, fault: Fault) -> None:
     """The command is committed here, and only here: nobody is told so."""
     await pair.detach()
     writing = asyncio.create_task(write(store, command))
@@ -295,7 +296,7 @@ async def test_a_standby_that_is_named_later_is_waited_for(pair: Pair, url: str)
     [leased] = await running(store, 1)
     await write(store, CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT))
     await pair.attach()
-    await store.look([], NOW)
+    await store.poll([], NOW)
     await pair.detach()
     assert not await answered_alone(pair, store.ends_of([leased.run]))
     await store.close()

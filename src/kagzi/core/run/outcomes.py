@@ -5,13 +5,14 @@ from typing import TypeAlias
 import msgspec
 
 from ..error_details import ErrorDetail
-from ..records import HistoryStep, Lease, Payload, RunKey
+from ..records import HistoryStep, Payload
 from ..states import RunStatus
 from ..times import Timestamp
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
-    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need not."""
+    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need not.
+    0: it is no part of the history (a status, a heartbeat), so it has no number."""
 
     seq: int
     at: Timestamp
@@ -69,17 +70,6 @@ class ChildStarted(msgspec.Struct, frozen=True, gc=False):
     child_run_id: str
     created: bool
     status: RunStatus
-    ousted: "tuple[Ousted, ...]" = ()
-
-
-class Stirred(msgspec.Struct, frozen=True, gc=False):
-    """Something came for this run while it was not looking: it is PENDING now (`woken`), or its holder should ask (`holder`)."""
-
-    run: RunKey
-    workflow_type: str
-    woken: bool
-    holder: Lease | None = None
-    worker_id: str | None = None
 
 
 class Parked(msgspec.Struct, frozen=True, gc=False):
@@ -87,10 +77,17 @@ class Parked(msgspec.Struct, frozen=True, gc=False):
     wake_at: Timestamp | None
 
 
+class Fetched(msgspec.Struct, frozen=True):
+    """`results` were recorded now (due sleeps) or had been recorded beyond known_seq, in the order of their seqs. `more`: the page is
+    full; ask again with known_seq set to the last one of it."""
+
+    at: Timestamp
+    results: tuple[HistoryStep, ...]
+    more: bool = False
+
+
 class NotParked(msgspec.Struct, frozen=True):
-    """The lease stays. `results` were recorded (due sleeps) or had been recorded beyond known_seq; it may be empty when only
-    a retry has come due. They are in the order of their seqs. `more`: the page is full; ask again with known_seq set to the
-    last one of it."""
+    """The lease stays. `results` and `more` as in Fetched; there may be none when only a retry has come due."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
@@ -105,22 +102,6 @@ class RunClosed(msgspec.Struct, frozen=True, gc=False):
     status: RunStatus
     retry_at: Timestamp | None = None
     continued_as: str | None = None
-    stirred: tuple[Stirred, ...] = ()  # parents whose step got this run's end
-    has_children: bool = False  # some of them may have to be cancelled: see Store.cascade
-
-
-class Ousted(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A run that was asked to stop because another one came into its full type (when_full: cancel-oldest)."""
-
-    run: RunKey
-    status: RunStatus
-    ended: bool  # it had never been claimed, so that was all
-    reason: str
-    cancel_by: Timestamp
-    holder: Lease | None = None
-    worker_id: str | None = None
-    stirred: tuple[Stirred, ...] = ()
-    has_children: bool = False
 
 
 class Started(msgspec.Struct, frozen=True, gc=False):
@@ -130,9 +111,6 @@ class Started(msgspec.Struct, frozen=True, gc=False):
     workflow_id: str
     status: RunStatus
     at: Timestamp
-    stirred: tuple[Stirred, ...] = ()  # by `replace`: parents of the run that was ended
-    ousted: tuple[Ousted, ...] = ()
-    replaced: str = ""  # by `replace`: the run that was ended
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):
@@ -141,7 +119,6 @@ class Existing(msgspec.Struct, frozen=True, gc=False):
     run_id: str
     workflow_id: str
     status: RunStatus
-    stirred: tuple[Stirred, ...] = ()  # signal-with-start: the run, if the signal was for a waiting step
 
 
 class LeaseLost(msgspec.Struct, frozen=True, gc=False):
@@ -186,6 +163,7 @@ Outcome: TypeAlias = (
     | TimerSet
     | SignalBound
     | ChildStarted
+    | Fetched
     | Parked
     | NotParked
     | RunClosed

@@ -14,6 +14,7 @@ from ....core.run.commands import (
     FailRun,
     FailStep,
     Park,
+    ResultsCommand,
     StartChild,
     StepCommand,
     WaitSignal,
@@ -41,7 +42,7 @@ _RUNNING = int(RunCode.RUNNING)
 
 def load(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
     """The run, and of its steps, attempts, signals and relatives what matters to this command. None: there is no such run."""
-    run = _held(wave, command) or _read(wave, command)
+    run = _leased(wave, command) or _read(wave, command)
     if run is None:
         return None
     step = None
@@ -61,7 +62,7 @@ def load(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
     return run
 
 
-def _held(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
+def _leased(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
     """The run as its fence knows it, which is all that matters to its steps and waits. None: the run must be read."""
     fence = wave.fences.get(command.run.run_id)
     if (
@@ -90,7 +91,7 @@ def _read(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
 
 
 def _load_more(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
-    if isinstance(command, Park):
+    if isinstance(command, ResultsCommand):
         _load_waits(wave, run, command)
     elif isinstance(command, DecideRace):
         _load_losers(wave, run, command)
@@ -184,7 +185,7 @@ def _load_attempt(wave: Wave, run: RunState, step: StepState, command: BeginStep
         )
 
 
-def _load_waits(wave: Wave, run: RunState, command: Park) -> None:
+def _load_waits(wave: Wave, run: RunState, command: ResultsCommand) -> None:
     """What the run waits for, as far as it decides when it wakes; and results that its worker does not know, a page of them."""
     names = write_json(command.waits) if command.waits else None
     given = {"run_id": run.run.run_id, "names": names}
