@@ -1,4 +1,4 @@
-"""A small installation of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
+"""A cluster of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
 directly or through PgBouncer."""
 
 import os

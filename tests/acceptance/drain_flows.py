@@ -1,4 +1,4 @@
-"""Runs of several kinds for a worker that is sent home. A process is slow while it is marked so, and quick otherwise: what it does
+"""Workflows of several kinds for a worker that drains. A process is slow while it is marked so, and quick otherwise: what it does
 not finish, the next one does at once."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A store with very many runs in it, made in minutes: a few are made by the store itself and then copied by SQL.
+"""Bulk test data: a store with very many runs, made in minutes: a few are made by the store itself and then copied by SQL.
 
 Whatever columns a table has are copied as they are, but for the few that make a run another one: ids, names and times. Run
 number `g` was created `g` seconds after BEGAN; which kind it is follows from `g`, so that kinds are mixed evenly.

@@ -1,4 +1,4 @@
-"""Who takes part in these tests: a clock to be moved, a worker's end of a stream, a store that can be told to misbehave."""
+"""Fakes: a clock that a test moves, a worker's end of a session, a store whose calls fail, wait or are counted."""
 
 import asyncio
 from collections import Counter

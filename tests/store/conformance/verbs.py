@@ -1,4 +1,4 @@
-"""The words in which the promises are told: commands by one short name each, and a harness to say them to."""
+"""Store harness: commands by one short name each, and a store with a clock and ids of its own to send them to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
