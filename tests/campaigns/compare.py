@@ -1,4 +1,5 @@
-"""Interleaved measurements: the same query on a small store and on a large one, in turn, so that both share the machine's load."""
+"""Interleaved measurements: the same query on a small store and on a large one, in turn, so that both share the
+machine's load."""
 
 import random
 import time

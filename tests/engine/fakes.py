@@ -83,7 +83,8 @@ class RecordingOutlet:
 
 
 class TroubledStore:
-    """A real store behind a door that can be shut, slowed or watched. Everything not named here goes straight through."""
+    """A real store behind a door that can be shut, slowed or watched. Everything not named here goes straight
+    through."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

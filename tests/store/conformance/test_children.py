@@ -65,7 +65,7 @@ def all_woken(outcomes: list[Outcome]) -> set[Stirred]:
     return {one for outcome in outcomes if isinstance(outcome, RunClosed) for one in outcome.stirred}
 
 
-# --- the beginning ------------------------------------------------------------------------------------------------------
+# --- the beginning ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_child_is_a_run_linked_both_ways(harness: StoreHarness) -> None:
@@ -162,7 +162,7 @@ async def test_a_child_may_be_inserted_as_leased(harness: StoreHarness) -> None:
     assert started.status == child.status == S.RUNNING
 
 
-# --- the end ------------------------------------------------------------------------------------------------------------
+# --- the end ----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(harness: StoreHarness) -> None:

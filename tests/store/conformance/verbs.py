@@ -228,7 +228,8 @@ def by_id(steps: Sequence[HistoryStep]) -> dict[str, HistoryStep]:
 
 
 class StoreHarness:
-    """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled in."""
+    """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled
+    in."""
 
     def __init__(self, store: Store, clock: FakeClock, ids: CountingIds) -> None:
         self.store = store

@@ -44,7 +44,7 @@ class Scene:
     def holds(self) -> int:
         return len(self._leased)
 
-    # --- commands -------------------------------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------------------------------
 
     def command(self, draft: Draft | Again) -> c.Command:
         if isinstance(draft, Again):
