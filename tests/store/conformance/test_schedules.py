@@ -1,4 +1,5 @@
-"""Schedules on every store, fired by two engines that race: each nominal time becomes one run, or a skip that says why."""
+"""Schedules on every store, fired by two engines that race: each nominal time becomes one run, or a skip that says
+why."""
 
 import asyncio
 from collections import Counter
